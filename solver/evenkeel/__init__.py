@@ -1,0 +1,1 @@
+"""Evenkeel decides where replicas live."""

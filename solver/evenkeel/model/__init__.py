@@ -1,0 +1,1 @@
+"""The model: arrays and names, validated once, read-only afterwards."""

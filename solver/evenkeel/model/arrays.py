@@ -1,0 +1,215 @@
+"""How arrays come in and go out: one dtype, C order, checked once, read-only to the outside.
+
+An array that already has the right dtype and layout is used as it is, without a copy, and never
+written to. Kernels want writable arrays (numba compiles a read-only array a second time), so the
+views handed out can be thawed again inside the house.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.errors import FaultList
+
+LISTED_FAULTS = 10
+"""Bad entries of one array that are listed one by one."""
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view of an array.
+
+    Parameters
+    ----------
+    array : ndarray
+        Any array.
+
+    Returns
+    -------
+    ndarray
+        A view of the same memory that refuses writes.
+
+    Examples
+    --------
+    >>> frozen(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def thawed(view: NDArray[Any]) -> NDArray[Any]:
+    """Return a writable C-contiguous view of a frozen array, for a kernel that only reads it.
+
+    Parameters
+    ----------
+    view : ndarray
+        An array that ``frozen`` returned, or any other.
+
+    Returns
+    -------
+    ndarray
+        The same memory where its owner is writable and C-contiguous, else a copy.
+
+    Examples
+    --------
+    >>> a = np.zeros(2)
+    >>> np.shares_memory(thawed(frozen(a)), a)
+    True
+    """
+    if not view.flags.c_contiguous:
+        return np.array(view, order="C")
+    writable = view.view()
+    try:
+        writable.flags.writeable = True
+    except ValueError:
+        return view.copy()
+    return writable
+
+
+def list_entries(
+    faults: FaultList, path: str, array: NDArray[Any], bad: NDArray[np.bool_], message: str
+) -> None:
+    """Note the entries of an array where ``bad`` is true.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where they are noted.
+    path : str
+        Name of the array.
+    array : ndarray
+        The array.
+    bad : ndarray of bool
+        Same shape as ``array``.
+    message : str
+        What is wrong with those entries.
+    """
+    if not bad.any():
+        return
+    where = np.argwhere(bad)
+    for index in where[:LISTED_FAULTS]:
+        at = ", ".join(str(int(i)) for i in index)
+        faults.add(f"{path}[{at}]", array[tuple(index)].item(), message)
+    if len(where) > LISTED_FAULTS:
+        faults.add(path, f"{len(where) - LISTED_FAULTS} more entries", message)
+
+
+def as_array(
+    faults: FaultList,
+    path: str,
+    value: ArrayLike,
+    dtype: type[np.generic],
+    shape: tuple[int | None, ...],
+) -> NDArray[Any]:
+    """Take an array in: right dtype, C order, expected shape.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where a wrong dtype or shape is noted.
+    path : str
+        Name of the argument.
+    value : array_like
+        What the caller gave.
+    dtype : type
+        Numpy scalar type wanted; a value that does not survive the conversion is a fault.
+    shape : tuple of int or None
+        Length of each axis, None where any will do.
+
+    Returns
+    -------
+    ndarray
+        The caller's own memory where dtype and layout fit. Zeros of the right shape after a fault,
+        so that the checks that follow can go on.
+
+    Examples
+    --------
+    >>> as_array(FaultList(), "capacity", [[1, 2]], np.float64, (None, 2))
+    array([[1., 2.]])
+    """
+    fallback = np.zeros(tuple(0 if n is None else n for n in shape), dtype)
+    try:
+        given = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        faults.add(path, type(value).__name__, f"is not an array: {error}")
+        return fallback
+    if given.dtype == object or given.dtype.kind in "USMmVc":
+        faults.add(path, str(given.dtype), f"needs numbers that fit {np.dtype(dtype)}")
+        return fallback
+    if given.ndim != len(shape) or any(
+        n is not None and n != m for n, m in zip(shape, given.shape, strict=True)
+    ):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        faults.add(path, given.shape, f"needs shape ({wanted})")
+        return fallback
+    if given.dtype == dtype and given.flags.c_contiguous:
+        return given
+    if given.size and given.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+        whole = np.isfinite(given) & (given == np.floor(given))
+        if not whole.all():
+            list_entries(faults, path, given, ~whole, "needs a whole number")
+            return fallback
+    if given.size and given.dtype.kind in "iu" and np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(np.dtype(dtype))
+        bad = (given < limits.min) | (given > limits.max)
+        if bad.any():
+            list_entries(faults, path, given, bad, f"does not fit {np.dtype(dtype)}")
+            return fallback
+    if np.dtype(dtype).kind == "b" and given.dtype.kind != "b":
+        bad = (given != 0) & (given != 1)
+        if bad.any():
+            list_entries(faults, path, given, bad, "needs true or false")
+            return fallback
+    return np.ascontiguousarray(given, dtype=dtype)
+
+
+def check_amounts(
+    faults: FaultList, path: str, array: NDArray[np.float64], *, infinite: bool
+) -> None:
+    """Note entries that are NaN or negative, and infinite ones unless they are allowed.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where they are noted.
+    path : str
+        Name of the array.
+    array : ndarray of float64
+        Loads, capacities or costs.
+    infinite : bool
+        Whether ``inf`` means "no limit" here.
+    """
+    if array.size == 0:
+        return
+    low, high = array.min(), array.max()
+    # min and max carry a NaN through, so two passes settle the ordinary case
+    if low >= 0.0 and (infinite or high < np.inf):
+        return
+    list_entries(faults, path, array, np.isnan(array), "must be a number")
+    list_entries(faults, path, array, array < 0.0, "must not be negative")
+    if not infinite:
+        list_entries(faults, path, array, np.isinf(array) & (array > 0.0), "must be finite")
+
+
+def check_range(
+    faults: FaultList, path: str, array: NDArray[Any], low: int, high: int, what: str
+) -> None:
+    """Note integer entries outside ``low <= entry < high``.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where they are noted.
+    path : str
+        Name of the array.
+    array : ndarray of int
+        Indices or counts.
+    low, high : int
+        Half-open range allowed.
+    what : str
+        What an entry must be, for the message.
+    """
+    if array.size and (array.min() < low or array.max() >= high):
+        list_entries(faults, path, array, (array < low) | (array >= high), what)

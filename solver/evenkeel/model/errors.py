@@ -1,0 +1,101 @@
+"""How bad input is reported: every fault at once, each with its path and value."""
+
+from dataclasses import dataclass, field
+
+SHOWN_FAULTS = 20
+"""Faults spelled out in the message; all of them are in ``InvalidInput.faults``."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with the input.
+
+    Parameters
+    ----------
+    path : str
+        Where it is, as the caller wrote it: ``load[17, 2]``, ``rules[0].require``, ``a.json:31``.
+    value : object
+        What stands there.
+    message : str
+        What is wrong with it.
+
+    Examples
+    --------
+    >>> str(Fault("load[3, 0]", float("nan"), "must be finite"))
+    'load[3, 0]: must be finite (got nan)'
+    """
+
+    path: str
+    value: object
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message} (got {self.value!r})"
+
+
+class InvalidInput(ValueError):
+    """The input cannot be used as it is; ``faults`` lists everything found wrong with it.
+
+    Parameters
+    ----------
+    faults : list of Fault
+        All of them, in the order they were found.
+
+    Examples
+    --------
+    >>> raise InvalidInput([Fault("replicas", -1, "must not be negative")])
+    Traceback (most recent call last):
+    evenkeel.model.errors.InvalidInput: replicas: must not be negative (got -1)
+    """
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = tuple(faults)
+        lines = [str(fault) for fault in faults[:SHOWN_FAULTS]]
+        if len(faults) > 1:
+            lines.insert(0, f"{len(faults)} problems with the input:")
+        if len(faults) > SHOWN_FAULTS:
+            lines.append(f"... and {len(faults) - SHOWN_FAULTS} more")
+        super().__init__("\n  ".join(lines))
+
+
+@dataclass
+class FaultList:
+    """Collects faults while the input is read, and raises them together.
+
+    Examples
+    --------
+    >>> found = FaultList()
+    >>> found.add("seed", "x", "must be an integer")
+    >>> bool(found)
+    True
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, path: str, value: object, message: str) -> None:
+        """Note one fault.
+
+        Parameters
+        ----------
+        path : str
+            Where it is.
+        value : object
+            What stands there.
+        message : str
+            What is wrong with it.
+        """
+        self.faults.append(Fault(path, value, message))
+
+    def __bool__(self) -> bool:
+        return bool(self.faults)
+
+    def raise_if_any(self) -> None:
+        """Raise everything noted so far as one error.
+
+        Raises
+        ------
+        InvalidInput
+            If at least one fault was noted.
+        """
+        if self.faults:
+            raise InvalidInput(self.faults)

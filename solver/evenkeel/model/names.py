@@ -1,0 +1,145 @@
+"""Names, interned: kernels and arrays know indices, people know names."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.arrays import frozen
+from evenkeel.model.errors import FaultList
+
+
+class Names(Sequence[str]):
+    """The names of nodes, partitions, groups or domains, looked up both ways.
+
+    Parameters
+    ----------
+    given : sequence of str or None
+        The names; None to count them up behind ``prefix``, without storing any.
+    count : int
+        How many there are.
+    prefix : str
+        What counted names start with.
+
+    Examples
+    --------
+    >>> names = Names(None, 3, "n")
+    >>> names[2], names.index("n1"), len(names)
+    ('n2', 1, 3)
+    """
+
+    def __init__(self, given: Sequence[str] | None, count: int, prefix: str) -> None:
+        self._given = None if given is None else tuple(given)
+        self._count = count
+        self._prefix = prefix
+
+    @classmethod
+    def read(
+        cls, faults: FaultList, path: str, given: Sequence[str] | None, count: int, prefix: str
+    ) -> "Names":
+        """Take names in, noting duplicates, wrong types and a wrong count.
+
+        Parameters
+        ----------
+        faults : FaultList
+            Where faults are noted.
+        path : str
+            Name of the argument.
+        given : sequence of str or None
+            What the caller gave.
+        count : int
+            How many are needed.
+        prefix : str
+            What counted names start with.
+
+        Returns
+        -------
+        Names
+            The names given, or counted ones after a fault.
+        """
+        if given is None:
+            return cls(None, count, prefix)
+        names = [str(name) for name in given]
+        if len(names) != count:
+            faults.add(path, len(names), f"needs {count} names")
+            return cls(None, count, prefix)
+        seen: dict[str, int] = {}
+        for i, name in enumerate(names):
+            if not isinstance(given[i], str):
+                faults.add(f"{path}[{i}]", given[i], "must be a string")
+            if name in seen:
+                faults.add(f"{path}[{i}]", name, f"is the name of number {seen[name]} already")
+            seen.setdefault(name, i)
+        return cls(names, count, prefix)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the names are counted up and not stored."""
+        return self._given is None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self)}
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[str]: ...
+    def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+        if isinstance(i, slice):
+            return tuple(self[j] for j in range(*i.indices(self._count)))
+        if not -self._count <= i < self._count:
+            raise IndexError(i)
+        if self._given is not None:
+            return self._given[i]
+        return f"{self._prefix}{i % self._count}"
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[i] for i in range(self._count))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Names) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash((self._count, self._prefix, self._given))
+
+    def index(self, name: str, start: int = 0, stop: int | None = None) -> int:
+        """Return the index of a name.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        start, stop : int, optional
+            As in ``list.index``.
+
+        Returns
+        -------
+        int
+            Its place.
+
+        Raises
+        ------
+        ValueError
+            If there is no such name in the range.
+        """
+        place = self._places.get(name, -1)
+        if not start <= place < (self._count if stop is None else stop):
+            raise ValueError(f"no such name: {name!r}")
+        return place
+
+    @cached_property
+    def utf16(self) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+        """Their UTF-16 code units, which Java's string hash reads: offsets (count + 1,) and units."""
+        encoded = [name.encode("utf-16-le", "surrogatepass") for name in self]
+        first = np.zeros(self._count + 1, np.int64)
+        np.cumsum([len(units) // 2 for units in encoded], out=first[1:])
+        return frozen(first), frozen(np.frombuffer(b"".join(encoded), np.uint16))

@@ -1,0 +1,69 @@
+"""Partitions: what each replica weighs in each role, and how many replicas are wanted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.names import Names
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Load of a replica by the class of its role; roles that do not differ share one array.
+
+    Parameters
+    ----------
+    leader, voter, non_voter : ndarray of float64, shape (P, D)
+        Load of one replica of each partition in that role, in each dimension's unit.
+    """
+
+    leader: NDArray[np.float64]
+    voter: NDArray[np.float64]
+    non_voter: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """What is wanted of each partition; what *is* stands in ``Placement``. Arrays are read-only.
+
+    Parameters
+    ----------
+    names : Names
+        P names.
+    load : Loads
+        Load by role.
+    replicas : ndarray of int32, shape (P,)
+        Replicas wanted, non-voters included.
+    voters : ndarray of int32, shape (P,)
+        Of these, voters wanted.
+    min_active : ndarray of int32, shape (P,)
+        Live replicas below which the partition is in danger.
+    group : ndarray of int32, shape (P,)
+        Group of each partition.
+    group_names : Names
+        G names.
+    rule : ndarray of int32, shape (P,)
+        Index into the cluster's rules; -1 for the default rule alone.
+    group_rule : ndarray of int32, shape (G,)
+        Index of the rule that binds the group as a whole; -1 for none.
+    attached : ndarray of int32, shape (P,)
+        Node that uses the partition (a Longhorn volume's engine); -1 for none.
+    move_cost : ndarray of float64, shape (P,)
+        Cost of moving one replica.
+    """
+
+    names: Names
+    load: Loads
+    replicas: NDArray[np.int32]
+    voters: NDArray[np.int32]
+    min_active: NDArray[np.int32]
+    group: NDArray[np.int32]
+    group_names: Names
+    rule: NDArray[np.int32]
+    group_rule: NDArray[np.int32]
+    attached: NDArray[np.int32]
+    move_cost: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.replicas)

@@ -1,0 +1,321 @@
+"""Rules: hard and soft constraints that partitions or groups share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import FaultList
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.topology import Topology
+
+Amount = int | None | tuple[int, Literal["hard", "soft"]]
+"""A number, or one that is only wished for: ``(1, "soft")``. None lifts a default."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One condition on a node: it carries a tag or label, or does not.
+
+    Parameters
+    ----------
+    key : str
+        Tag, or name of a level or attribute.
+    value : str or None
+        Label wanted; None for a tag.
+    wanted : bool
+        False turns the condition round.
+    """
+
+    key: str
+    value: str | None
+    wanted: bool
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{'+' if self.wanted else '-'}{self.key}"
+        return f"{self.key}{'=' if self.wanted else '!='}{self.value}"
+
+
+def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Test, ...]:
+    """Read ``"zone!=z9,+ssd"``: tests joined by commas, all of which must hold.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where a text that does not parse is noted.
+    path : str
+        Where the text stands.
+    text : str
+        ``+tag``, ``-tag``, ``key=value`` or ``key!=value``, joined by commas.
+
+    Returns
+    -------
+    tuple of Test
+        Empty after a fault.
+
+    Examples
+    --------
+    >>> [str(t) for t in parse_expression(FaultList(), "require", "zone!=z9, +ssd")]
+    ['zone!=z9', '+ssd']
+    """
+    if not isinstance(text, str):
+        faults.add(path, text, "must be a string such as 'zone=z1' or '+ssd'")
+        return ()
+    tests = []
+    for part in (piece.strip() for piece in text.split(",")):
+        test = None
+        if part[:1] in ("+", "-") and len(part) > 1 and "=" not in part:
+            test = Test(part[1:].strip(), None, part[0] == "+")
+        elif "!=" in part:
+            key, value = part.split("!=", 1)
+            test = Test(key.strip(), value.strip(), False)
+        elif "=" in part:
+            key, value = part.split("=", 1)
+            test = Test(key.strip(), value.strip(), True)
+        if test is None or not test.key or test.value == "" or "=" in (test.value or ""):
+            faults.add(path, text, f"{part!r} is none of +tag, -tag, key=value, key!=value")
+            return ()
+        tests.append(test)
+    return tuple(tests)
+
+
+def mask_of(
+    tests: Iterable[Test], nodes: Nodes, topology: Topology, faults: FaultList, path: str
+) -> NDArray[np.bool_]:
+    """Return the nodes on which every test holds.
+
+    Parameters
+    ----------
+    tests : iterable of Test
+        The tests.
+    nodes : Nodes
+        Whose tags and attributes are asked.
+    topology : Topology
+        Whose labels are asked.
+    faults : FaultList
+        Where unknown tags, levels and labels are noted.
+    path : str
+        Where the expression stands.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True where all hold.
+    """
+    mask = np.ones(len(nodes), bool)
+    for test in tests:
+        if test.value is None:
+            if test.key not in nodes.tags:
+                faults.add(path, str(test), f"no node carries the tag {test.key!r}")
+                continue
+            holds = nodes.tags[test.key]
+        elif test.key in topology.levels:
+            row = topology.levels.index(test.key)
+            holds = _labelled(topology.label[row], topology.label_names[row], test, faults, path)
+        elif test.key in nodes.attributes:
+            holds = _labelled(*nodes.attributes[test.key], test, faults, path)
+        elif test.key == "node":
+            at = nodes.names.index(test.value) if test.value in nodes.names else -1
+            if at < 0:
+                faults.add(path, str(test), f"there is no node {test.value!r}")
+            holds = np.arange(len(nodes)) == at
+        else:
+            known = [*topology.levels, *nodes.attributes]
+            faults.add(path, str(test), f"no level or attribute {test.key!r}; known: {known}")
+            continue
+        mask &= holds if test.wanted else ~holds
+    return mask
+
+
+def _labelled(
+    codes: NDArray[np.int32], meaning: tuple[str, ...], test: Test, faults: FaultList, path: str
+) -> NDArray[np.bool_]:
+    if test.value not in meaning:
+        faults.add(path, str(test), f"no node has {test.key}={test.value}")
+        return np.zeros(len(codes), bool)
+    return np.equal(codes, meaning.index(test.value))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Constraints that partitions, or a group as a whole, share.
+
+    Parameters
+    ----------
+    require, voters_require : sequence of str
+        Expressions that the node of every replica, or of every voter, must meet.
+    place, voters_place : mapping of str to int
+        At least so many replicas (voters) on nodes that meet the expression.
+    lead : sequence of str
+        Where the leader should be, first choice first.
+    spread : mapping of str to Amount
+        At most so many replicas per domain of a level. One per node is the default: ``{"node": None}``
+        lifts it.
+    min_domains, max_domains : mapping of str to Amount
+        At least, or at most, so many distinct domains of a level.
+    skew : mapping of str to Amount
+        Greatest difference between the fullest and the emptiest eligible domain of a level.
+
+    Examples
+    --------
+    >>> Rule(require=["zone!=z9"], spread={"zone": 1}).limits()
+    [Limit(level='zone', kind='spread', amount=1, hard=True), \
+Limit(level='node', kind='spread', amount=1, hard=True)]
+    """
+
+    require: Sequence[str] = ()
+    voters_require: Sequence[str] = ()
+    place: Mapping[str, int] = field(default_factory=dict)
+    voters_place: Mapping[str, int] = field(default_factory=dict)
+    lead: Sequence[str] = ()
+    spread: Mapping[str, Amount] = field(default_factory=dict)
+    min_domains: Mapping[str, Amount] = field(default_factory=dict)
+    max_domains: Mapping[str, Amount] = field(default_factory=dict)
+    skew: Mapping[str, Amount] = field(default_factory=dict)
+
+    def limits(self, *, per_node: bool = True) -> "list[Limit]":
+        """Return the limits it sets, the default of one replica per node included.
+
+        Parameters
+        ----------
+        per_node : bool, optional
+            Whether the default applies; a rule that binds a group as a whole has none.
+
+        Returns
+        -------
+        list of Limit
+            In the order spread, min_domains, max_domains, skew, as written.
+        """
+        spread: dict[str, Amount] = dict(self.spread)
+        if per_node:
+            spread.setdefault("node", 1)
+        kinds: list[tuple[LimitKind, Mapping[str, Amount]]] = [
+            ("spread", spread),
+            ("min_domains", self.min_domains),
+            ("max_domains", self.max_domains),
+            ("skew", self.skew),
+        ]
+        found = []
+        for kind, amounts in kinds:
+            for level, amount in amounts.items():
+                if isinstance(amount, tuple):
+                    found.append(Limit(level, kind, amount[0], amount[1] == "hard"))
+                elif amount is not None:
+                    found.append(Limit(level, kind, amount, True))
+        return found
+
+
+LimitKind = Literal["spread", "min_domains", "max_domains", "skew"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit on how a partition's, or a group's, replicas stand in the domains of a level.
+
+    Parameters
+    ----------
+    level : str
+        Level, or "node".
+    kind : str
+        "spread" (at most per domain), "min_domains", "max_domains" or "skew".
+    amount : int
+        The number.
+    hard : bool
+        Whether it must hold.
+    """
+
+    level: str
+    kind: LimitKind
+    amount: int
+    hard: bool
+
+
+def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> None:
+    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted.
+    path : str
+        Where the rule stands.
+    rule : Rule
+        The rule.
+    nodes : Nodes
+        Whose tags and attributes it may name.
+    topology : Topology
+        Whose levels it may name.
+    """
+    for name in ("require", "voters_require"):
+        texts = getattr(rule, name)
+        if isinstance(texts, str):
+            faults.add(f"{path}.{name}", texts, "must be a list of strings")
+            continue
+        tests: list[Test] = []
+        for i, text in enumerate(texts):
+            at = f"{path}.{name}[{i}]"
+            parsed = parse_expression(faults, at, text)
+            mask_of(parsed, nodes, topology, faults, at)
+            tests.extend(parsed)
+        _check_contradiction(faults, f"{path}.{name}", tests)
+    for name in ("place", "voters_place"):
+        for text, count in getattr(rule, name).items():
+            at = f"{path}.{name}[{text!r}]"
+            parsed = parse_expression(faults, at, text)
+            mask_of(parsed, nodes, topology, faults, at)
+            _check_contradiction(faults, at, list(parsed))
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                faults.add(at, count, "must be a whole number, 0 or more")
+    for i, text in enumerate(rule.lead):
+        at = f"{path}.lead[{i}]"
+        mask_of(parse_expression(faults, at, text), nodes, topology, faults, at)
+    for name in ("spread", "min_domains", "max_domains", "skew"):
+        for level, amount in getattr(rule, name).items():
+            at = f"{path}.{name}[{level!r}]"
+            if level != "node" and level not in topology.levels:
+                known = [*topology.levels, "node"]
+                faults.add(at, level, f"is no level; known: {known}")
+            number = amount
+            if isinstance(amount, tuple):
+                if len(amount) != 2 or amount[1] not in ("hard", "soft"):
+                    faults.add(at, amount, 'must be a number or (number, "hard" or "soft")')
+                    continue
+                number = amount[0]
+            if number is not None and (
+                not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 0
+            ):
+                faults.add(at, number, "must be a whole number, 0 or more")
+    _check_domain_counts(faults, path, rule)
+
+
+def _check_contradiction(faults: FaultList, path: str, tests: list[Test]) -> None:
+    """Note tests of one conjunction that no node can meet together."""
+    for i, test in enumerate(tests):
+        for other in tests[:i]:
+            if test.key != other.key:
+                continue
+            same = test.value == other.value
+            if (same and test.wanted != other.wanted) or (
+                not same
+                and test.wanted
+                and other.wanted
+                and test.value is not None
+                and other.value is not None
+            ):
+                faults.add(path, f"{other}, {test}", "contradict each other")
+
+
+def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:
+    """Note a least number of domains above the greatest."""
+    amounts = {(limit.kind, limit.level): limit for limit in rule.limits() if limit.hard}
+    for (kind, level), limit in amounts.items():
+        most = amounts.get(("max_domains", level))
+        if kind == "min_domains" and most is not None and limit.amount > most.amount:
+            faults.add(
+                f"{path}.min_domains[{level!r}]",
+                limit.amount,
+                f"contradicts max_domains[{level!r}] = {most.amount}",
+            )

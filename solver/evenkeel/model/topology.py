@@ -1,0 +1,216 @@
+"""Topology: named levels, widest first, and the domain of every node on each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.arrays import frozen
+from evenkeel.model.errors import FaultList
+
+NODE_LEVEL = "node"
+"""Name of the level that is the node itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Layers of the cluster. L levels, N nodes; every array is read-only.
+
+    Levels have an explicit order, widest first. A level normally nests in the one before it, so
+    rack ``r1`` of zone ``a`` and rack ``r1`` of zone ``b`` are different domains; a *crossing* level
+    (a power feed, say) does not, and its domain is its bare label.
+
+    Parameters
+    ----------
+    levels : tuple of str
+        L names.
+    label : ndarray of int32, shape (L, N)
+        Bare value: a code into ``label_names[l]``; -1 for a missing tier.
+    domain : ndarray of int32, shape (L, N)
+        Path-qualified value, counted from 0 on each level; -1 for a missing tier.
+    label_names : tuple of tuple of str
+        What the codes of each level mean.
+    crossing : frozenset of str
+        Levels that do not nest.
+    level_capacity : mapping of str to ndarray of float64, shape (domains, D)
+        Capacity that the nodes of a domain share (several disks of one host).
+    level_distance : ndarray of float64, shape (L + 1,), or (N, N)
+        Distance between two nodes by the widest level on which they differ (last entry: they differ
+        on none), or for each pair of nodes.
+
+    Examples
+    --------
+    >>> found = FaultList()
+    >>> t = Topology.read(found, {"zone": ["a", "a", "b"], "rack": ["r1", "r2", "r1"]}, 3)
+    >>> t.domain.tolist()
+    [[0, 0, 1], [0, 1, 2]]
+    >>> t.domain_name(1, 2)
+    'b/r1'
+    """
+
+    levels: tuple[str, ...]
+    label: NDArray[np.int32]
+    domain: NDArray[np.int32]
+    label_names: tuple[tuple[str, ...], ...]
+    crossing: frozenset[str]
+    level_capacity: Mapping[str, NDArray[np.float64]]
+    level_distance: NDArray[np.float64]
+
+    @classmethod
+    def read(
+        cls,
+        faults: FaultList,
+        domains: Mapping[str, ArrayLike] | None,
+        nodes: int,
+        crossing: Sequence[str] = (),
+    ) -> "Topology":
+        """Build the topology from one label per node and level.
+
+        Parameters
+        ----------
+        faults : FaultList
+            Where faults are noted.
+        domains : mapping of str to array_like, shape (N,)
+            Level name to labels, widest level first: strings or integers; None, "" or a negative
+            integer where a node has no such tier.
+        nodes : int
+            N.
+        crossing : sequence of str, optional
+            Levels that do not nest in the ones before them.
+
+        Returns
+        -------
+        Topology
+            Without level capacities and with every distance 0 inside a domain, 1 across.
+        """
+        domains = domains or {}
+        levels = tuple(domains)
+        label = np.full((len(levels), nodes), -1, np.int32)
+        domain = np.full((len(levels), nodes), -1, np.int32)
+        label_names = []
+        parent = np.zeros(nodes, np.int64)
+        for i, (level, given) in enumerate(domains.items()):
+            if level == NODE_LEVEL:
+                faults.add(f"domains[{level!r}]", level, "is the name of the node itself")
+            codes, meaning = read_labels(faults, f"domains[{level!r}]", given, nodes)
+            label[i] = codes
+            label_names.append(meaning)
+            if level in crossing:
+                domain[i] = codes
+                continue
+            has = codes >= 0
+            path = parent * (len(meaning) + 1) + codes
+            distinct, inverse = np.unique(path[has], return_inverse=True)
+            domain[i, has] = inverse
+            parent = np.where(has, domain[i].astype(np.int64), parent + len(distinct))
+        for level in crossing:
+            if level not in levels:
+                faults.add("crossing", level, f"is no level; levels are {list(levels)}")
+        distance = np.ones(len(levels) + 1)
+        distance[-1] = 0.0
+        return cls(
+            levels, frozen(label), frozen(domain), tuple(label_names), frozenset(crossing), {},
+            frozen(distance),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    @cached_property
+    def domain_count(self) -> NDArray[np.int64]:
+        """Domains per level, (L + 1,) int64; the last entry is the number of nodes."""
+        counts = [int(row.max(initial=-1)) + 1 for row in self.domain]
+        return np.array([*counts, self.domain.shape[1]], np.int64)
+
+    @cached_property
+    def domain_with_nodes(self) -> NDArray[np.int32]:
+        """``domain`` with the node level as its last row, (L + 1, N) int32."""
+        node = np.arange(self.domain.shape[1], dtype=np.int32)
+        return frozen(np.vstack([self.domain, node]))
+
+    def level_index(self, level: str) -> int:
+        """Return the row of a level; the node itself is row L.
+
+        Parameters
+        ----------
+        level : str
+            Name of a level, or "node".
+
+        Returns
+        -------
+        int
+            Its row in ``domain_with_nodes``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+        """
+        if level == NODE_LEVEL and level not in self.levels:
+            return len(self.levels)
+        return self.levels.index(level)
+
+    def domain_name(self, level: int, domain: int) -> str:
+        """Return the path of a domain, as ``region/zone/rack``.
+
+        Parameters
+        ----------
+        level : int
+            Row of the level.
+        domain : int
+            Domain on it.
+
+        Returns
+        -------
+        str
+            Labels from the widest nesting level down, joined by slashes.
+        """
+        n = int(np.argmax(self.domain[level] == domain))
+        rows = [level]
+        if self.levels[level] not in self.crossing:
+            rows = [i for i in range(level + 1) if self.levels[i] not in self.crossing]
+        path = [self.label_names[i][self.label[i, n]] for i in rows if self.label[i, n] >= 0]
+        return "/".join(path)
+
+
+def read_labels(
+    faults: FaultList, path: str, given: ArrayLike, nodes: int
+) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Turn one label per node into codes and their meaning, in sorted order.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted.
+    path : str
+        Name of the argument.
+    given : array_like, shape (N,)
+        Strings, or integers; None, "" or negative for none.
+    nodes : int
+        N.
+
+    Returns
+    -------
+    tuple of (ndarray of int32, tuple of str)
+        A code per node, -1 for none, and the label of each code.
+    """
+    values = np.asarray(given)
+    if values.shape != (nodes,):
+        faults.add(path, values.shape, f"needs shape ({nodes},)")
+        return np.full(nodes, -1, np.int32), ()
+    if values.dtype.kind in "iu":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        missing = int(np.count_nonzero(distinct < 0))
+        codes = np.maximum(inverse - missing, -1).astype(np.int32)
+        return codes, tuple(str(v) for v in distinct[missing:].tolist())
+    texts = ["" if v is None else str(v) for v in values.tolist()]
+    if values.dtype.kind not in "UO" or any(
+        v is not None and not isinstance(v, str) for v in values.tolist()
+    ):
+        faults.add(path, str(values.dtype), "needs strings or integers")
+        return np.full(nodes, -1, np.int32), ()
+    meaning = tuple(sorted(set(texts) - {""}))
+    code_of = {text: i for i, text in enumerate(meaning)} | {"": -1}
+    return np.array([code_of[text] for text in texts], np.int32), meaning

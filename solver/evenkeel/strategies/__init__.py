@@ -1,0 +1,1 @@
+"""Strategies: algorithms that make a placement, each behind its method name."""

@@ -1,0 +1,471 @@
+"""From the cluster to what kernels read: every name and rule becomes an index, a mask or a row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.arrays import thawed
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.rules import Limit, Rule, mask_of, parse_expression
+from evenkeel_kernels import state as kernel
+
+NO_LIMIT = np.int32(2**31 - 1)
+LIMIT_COLUMN = {"spread": 1, "min_domains": 2, "max_domains": 3, "skew": 4}
+HUGE = 1e300
+"""Stands for 1 / 0: any load on a node without capacity is out of reach, and 0 times it is 0."""
+
+
+@dataclass(frozen=True)
+class BoundRule:
+    """The rules that bind a partition by itself: its own, and what its group's demands of each.
+
+    Parameters
+    ----------
+    own : Rule
+        The partition's rule, or the default.
+    shared : Rule or None
+        The group's rule, whose requirements and leader preferences hold for each partition.
+    """
+
+    own: Rule
+    shared: Rule | None
+
+    @property
+    def require(self) -> list[str]:
+        """Expressions that the node of every replica must meet."""
+        return [*self.own.require, *(self.shared.require if self.shared else ())]
+
+    @property
+    def voters_require(self) -> list[str]:
+        """Expressions that the node of every voter must meet."""
+        return [*self.own.voters_require, *(self.shared.voters_require if self.shared else ())]
+
+    @property
+    def lead(self) -> list[str]:
+        """Where the leader should be, first choice first."""
+        return [*(self.own.lead or (self.shared.lead if self.shared else ()))]
+
+
+def node_mask(cluster: Cluster, text: str) -> NDArray[np.bool_]:
+    """Return the nodes that meet an expression, which was validated with the cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    text : str
+        Such as ``"zone=z1,+ssd"``.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True where it holds.
+    """
+    silent = FaultList()
+    tests = parse_expression(silent, "", text)
+    return mask_of(tests, cluster.nodes, cluster.topology, silent, "")
+
+
+def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
+    """Return the distinct combinations of partition and group rule, and each partition's.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+
+    Returns
+    -------
+    tuple of (list of BoundRule, ndarray of int32, shape (P,))
+        Q combinations and an index into them per partition; always at least one.
+    """
+    partitions = cluster.partitions
+    own = partitions.rule
+    if (partitions.group_rule < 0).all():
+        shared = np.full(len(own), -1, np.int32)
+    else:
+        shared = partitions.group_rule[partitions.group]
+    if len(own) == 0:
+        return [BoundRule(Rule(), None)], np.zeros(0, np.int32)
+    key = (own.astype(np.int64) + 1) * (len(cluster.rules) + 1) + shared + 1
+    if key[0] == key.min() == key.max():
+        distinct, index = key[:1], np.zeros(len(own), np.int32)
+    else:
+        distinct, found = np.unique(key, return_inverse=True)
+        index = found.astype(np.int32)
+    rules = []
+    for one in distinct.tolist():
+        a, b = divmod(one, len(cluster.rules) + 1)
+        rules.append(
+            BoundRule(
+                cluster.rules[a - 1] if a else Rule(), cluster.rules[b - 1] if b else None
+            )
+        )
+    return rules, index
+
+
+def allowed_masks(cluster: Cluster, rules: list[BoundRule]) -> NDArray[np.bool_]:
+    """Return, per combination of rules, the nodes that may hold a replica at all.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    rules : list of BoundRule
+        Q combinations.
+
+    Returns
+    -------
+    ndarray of bool, shape (Q, N)
+        True where every requirement is met.
+    """
+    allowed = np.ones((len(rules), len(cluster.nodes)), bool)
+    for i, rule in enumerate(rules):
+        for text in rule.require:
+            allowed[i] &= node_mask(cluster, text)
+    return allowed
+
+
+def compile_problem(
+    cluster: Cluster,
+    watermark: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    *,
+    cost: Cost | None = None,
+    soft: bool = True,
+) -> kernel.Problem:
+    """Turn a cluster into the arrays that every search shares.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Validated.
+    watermark : ndarray of float64, shape (D, N)
+        Load above it costs.
+    weight : ndarray of float64, shape (D,)
+        What one unit above the watermark costs.
+    cost : Cost, optional
+        Weights of proportions and movement; none by default.
+    soft : bool, optional
+        Whether soft limits bind like hard ones.
+
+    Returns
+    -------
+    Problem
+        O(P + N (D + L + Q) + G L) to make.
+    """
+    rules, rule_of = bound_rules(cluster)
+    return kernel.Problem(
+        nodes=_nodes(cluster, watermark, weight, cost or Cost()),
+        partitions=_partitions(cluster, rule_of),
+        domains=_domains(cluster),
+        rules=_rules(cluster, rules, soft),
+        moves=_moves(cluster, cost or Cost()),
+    )
+
+
+def compile_state(
+    cluster: Cluster, problem: kernel.Problem, start: Placement | None = None
+) -> kernel.State:
+    """Return the books of a placement, settled: replicas that must leave are nowhere.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    problem : Problem
+        Compiled from it.
+    start : Placement, optional
+        Where to start; the cluster's own placement by default.
+
+    Returns
+    -------
+    State
+        Its arrays belong to the caller.
+    """
+    placement = start or cluster.placement
+    dimensions, nodes = problem.nodes.capacity.shape
+    groups = len(problem.rules.group_limit_first) - 1
+    node = placement.node.copy()
+    stays = np.append(cluster.nodes.may_hold & cluster.nodes.alive, False)
+    node[~stays[node] & problem.partitions.movable] = -1
+    replicas = len(node)
+    state = kernel.State(
+        node=node,
+        role=placement.role.copy(),
+        leader=placement.leader.copy(),
+        load=np.zeros((dimensions, nodes)),
+        held=np.zeros((dimensions, nodes)),
+        replicas=np.zeros(nodes, np.int32),
+        leaders=np.zeros(nodes, np.int32),
+        domain_load=np.zeros(problem.domains.level_capacity.shape),
+        group_count=np.zeros(_count_length(problem), np.int32),
+        group_domains=np.zeros(len(problem.rules.group_limit), np.int32),
+        group_inside=np.zeros(len(problem.rules.group_term), np.int32),
+        near_count=np.zeros(_near_length(problem), np.int32),
+        moved=np.zeros(groups, np.int32),
+        moved_histogram=np.zeros(replicas + 2, np.int32),
+        moved_most=np.zeros(1, np.int32),
+    )
+    kernel.settle(problem, state)
+    return state
+
+
+def _nodes(
+    cluster: Cluster, watermark: NDArray[np.float64], weight: NDArray[np.float64], cost: Cost
+) -> kernel.NodeArrays:
+    nodes = cluster.nodes
+    capacity = np.ascontiguousarray(nodes.capacity.T)
+    with np.errstate(divide="ignore"):
+        inverse = np.minimum(1.0 / capacity, HUGE)
+    most = np.where(nodes.max_replicas < 0, NO_LIMIT, nodes.max_replicas).astype(np.int32)
+    pairs = [
+        (cluster.dimensions.index(one.of), cluster.dimensions.index(one.to))
+        for one in cost.proportion
+    ]
+    ratios = [(one.ratio, one.weight) for one in cost.proportion]
+    return kernel.NodeArrays(
+        capacity=capacity,
+        inverse=inverse,
+        watermark=np.ascontiguousarray(watermark),
+        weight=np.ascontiguousarray(weight),
+        transient=thawed(cluster.transient),
+        accepts=nodes.may_receive,
+        leads=nodes.may_lead,
+        max_replicas=most,
+        proportion_of=np.array(pairs, np.int32).reshape(-1, 2),
+        proportion=np.array(ratios, np.float64).reshape(-1, 2),
+    )
+
+
+def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.PartitionArrays:
+    partitions, placement = cluster.partitions, cluster.placement
+    banned = cluster.forbidden
+    forbidden_first = np.zeros(len(partitions) + 1, np.int64)
+    if len(banned):
+        np.cumsum(np.bincount(banned[:, 0], minlength=len(partitions)), out=forbidden_first[1:])
+    return kernel.PartitionArrays(
+        first=thawed(placement.first),
+        owner=thawed(placement.owner),
+        movable=(placement.flags & Flag.PINNED) == 0,
+        home=thawed(placement.node),
+        leader_load=thawed(partitions.load.leader),
+        voter_load=thawed(partitions.load.voter),
+        non_voter_load=thawed(partitions.load.non_voter),
+        group=thawed(partitions.group),
+        rule=rule_of,
+        mask=rule_of,
+        forbidden_first=forbidden_first,
+        forbidden=np.ascontiguousarray(banned[:, 1]),
+    )
+
+
+def _domains(cluster: Cluster) -> kernel.DomainArrays:
+    topology = cluster.topology
+    nodes = len(cluster.nodes)
+    local = topology.domain_with_nodes
+    offset = np.concatenate([[0], np.cumsum(topology.domain_count)]).astype(np.int64)
+    domain = np.where(local >= 0, local + offset[:-1, None], -1).astype(np.int32)
+    flat = domain.ravel()
+    # stable: members of a domain stay in ascending order of node
+    order = np.argsort(flat, kind="stable")
+    order = order[int(np.count_nonzero(flat < 0)) :]
+    member_first = np.zeros(offset[-1] + 1, np.int64)
+    np.cumsum(np.bincount(flat[order], minlength=int(offset[-1])), out=member_first[1:])
+    capacity = np.full((len(cluster.dimensions), int(offset[-1])), np.inf)
+    limited = []
+    for level, shared in topology.level_capacity.items():
+        row = topology.level_index(level)
+        capacity[:, offset[row] : offset[row + 1]] = shared.T
+        limited.append(row)
+    return kernel.DomainArrays(
+        domain=domain,
+        domain_offset=offset,
+        member_first=member_first,
+        member=(order % max(nodes, 1)).astype(np.int32),
+        limited=np.array(limited, np.int32),
+        level_capacity=capacity,
+    )
+
+
+def _limit_rows(cluster: Cluster, limits: list[Limit], *, soft: bool) -> list[list[int]]:
+    """One kernel row per level, without limits that another one already implies."""
+    rows: dict[int, list[int]] = {}
+    for limit in limits:
+        if limit.hard or soft:
+            level = cluster.topology.level_index(limit.level)
+            row = rows.setdefault(level, [level, -1, -1, -1, -1])
+            row[LIMIT_COLUMN[limit.kind]] = limit.amount
+    domain = cluster.topology.domain
+    node_level = len(cluster.topology)
+    alone = any(
+        row[1] == 1 and level < node_level and (domain[level] >= 0).all()
+        for level, row in rows.items()
+    )
+    if alone and node_level in rows and rows[node_level][2:] == [-1, -1, -1]:
+        # one replica per domain is one per node
+        if rows[node_level][1] >= 1:
+            del rows[node_level]
+    return [rows[level] for level in sorted(rows)]
+
+
+def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool) -> kernel.RuleArrays:
+    nodes = len(cluster.nodes)
+    masks: list[NDArray[np.bool_]] = []
+    limits: list[list[list[int]]] = []
+    terms: list[list[list[int]]] = []
+    ranks = np.zeros((len(rules), nodes), np.uint8)
+    for i, rule in enumerate(rules):
+        limits.append(_limit_rows(cluster, rule.own.limits(), soft=soft))
+        terms.append(_term_rows(cluster, rule.own, rule.voters_require, masks))
+        preferred = [node_mask(cluster, text) for text in rule.lead]
+        if preferred:
+            ranks[i] = len(preferred)
+            for rank in range(len(preferred) - 1, -1, -1):
+                ranks[i, preferred[rank]] = rank
+    groups = len(cluster.partitions.group_names)
+    group_first, group_limit, group_base = _group_limits(cluster, groups, soft)
+    group_term_first, group_term = _group_terms(cluster, groups, masks)
+    needs_first, needs = _neighbours(cluster.depends, 0, 1, groups)
+    needed_first, needed = _neighbours(cluster.depends, 1, 0, groups)
+    term_mask = np.array(masks, bool).reshape(len(masks), nodes)
+    return kernel.RuleArrays(
+        allowed=allowed_masks(cluster, rules),
+        limit_first=_row_starts(limits),
+        limit=np.array([row for rows in limits for row in rows], np.int32).reshape(-1, 5),
+        term_first=_row_starts(terms),
+        term=np.array([row for rows in terms for row in rows], np.int32).reshape(-1, 3),
+        term_mask=term_mask,
+        lead_rank=ranks,
+        group_limit_first=group_first,
+        group_limit=group_limit,
+        group_base=group_base,
+        group_term_first=group_term_first,
+        group_term=group_term,
+        needs_first=needs_first,
+        needs=needs,
+        needed_first=needed_first,
+        needed=needed,
+        near_base=_near_base(cluster, groups),
+    )
+
+
+def _row_starts(rows: list[list[list[int]]]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
+
+
+def _term_rows(
+    cluster: Cluster, rule: Rule, voters_require: list[str], masks: list[NDArray[np.bool_]]
+) -> list[list[int]]:
+    """Rows (least, voters only, mask) of a rule; new masks are added to ``masks``."""
+    wanted: list[tuple[str, int, int]] = [(text, -1, 1) for text in voters_require]
+    wanted += [(text, count, 0) for text, count in rule.place.items()]
+    wanted += [(text, count, 1) for text, count in rule.voters_place.items()]
+    rows = []
+    for text, least, voters in wanted:
+        rows.append([least, voters, len(masks)])
+        masks.append(node_mask(cluster, text))
+    return rows
+
+
+def _group_limits(
+    cluster: Cluster, groups: int, soft: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """Limits of each group as a whole, leaving out those that a group is too small to break."""
+    partitions = cluster.partitions
+    size = np.bincount(partitions.group, partitions.replicas, groups).astype(np.int64)
+    owners: list[NDArray[np.int64]] = []
+    rows: list[NDArray[np.int32]] = []
+    for i, rule in enumerate(cluster.rules):
+        bound = np.flatnonzero(partitions.group_rule == i)
+        if len(bound) == 0:
+            continue
+        for row in _limit_rows(cluster, rule.limits(per_node=False), soft=soft):
+            alone = row[2] <= 1 and row[3] < 0 and row[4] < 0
+            members = bound[size[bound] > row[1]] if alone and row[1] >= 0 else bound
+            owners.append(members)
+            rows.append(np.tile(np.array(row, np.int32), (len(members), 1)))
+    if not rows:
+        return np.zeros(groups + 1, np.int64), np.zeros((0, 5), np.int32), np.zeros(0, np.int64)
+    owner, limit = np.concatenate(owners), np.concatenate(rows)
+    order = np.argsort(owner, kind="stable")
+    owner, limit = owner[order], np.ascontiguousarray(limit[order])
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=groups))])
+    length = cluster.topology.domain_count[limit[:, 0]]
+    base = np.concatenate([[0], np.cumsum(length)[:-1]]).astype(np.int64)
+    return first.astype(np.int64), limit, base
+
+
+def _group_terms(
+    cluster: Cluster, groups: int, masks: list[NDArray[np.bool_]]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Least numbers of a group's replicas on the nodes of a mask; new masks join ``masks``."""
+    group_rule = cluster.partitions.group_rule
+    of_rule = {
+        i: _term_rows(cluster, rule, [], masks)
+        for i, rule in enumerate(cluster.rules)
+        if (rule.place or rule.voters_place) and (group_rule == i).any()
+    }
+    if not of_rule:
+        return np.zeros(groups + 1, np.int64), np.zeros((0, 3), np.int32)
+    rows = [of_rule.get(int(i), []) for i in group_rule]
+    flat = np.array([row for one in rows for row in one], np.int32).reshape(-1, 3)
+    return _row_starts(rows), flat
+
+
+def _neighbours(
+    depends: NDArray[np.int32], key: int, other: int, groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Rows (other group, level) per group, in order of the group in column ``key``."""
+    order = np.argsort(depends[:, key], kind="stable")
+    first = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.bincount(depends[:, key], minlength=groups), out=first[1:])
+    return first, np.ascontiguousarray(depends[order][:, [other, 2]])
+
+
+def _near_base(cluster: Cluster, groups: int) -> NDArray[np.int64]:
+    base = np.full((groups, len(cluster.topology) + 1), -1, np.int64)
+    start = 0
+    for level in np.unique(cluster.depends[:, 2]):
+        pairs = cluster.depends[cluster.depends[:, 2] == level]
+        tied = np.unique(pairs[:, :2])
+        length = int(cluster.topology.domain_count[level])
+        base[tied, level] = start + np.arange(len(tied)) * length
+        start += len(tied) * length
+    return base
+
+
+def _count_length(problem: kernel.Problem) -> int:
+    """Entries of ``State.group_count``: one run of domains per group limit."""
+    if len(problem.rules.group_limit) == 0:
+        return 0
+    level = problem.rules.group_limit[-1, 0]
+    offset = problem.domains.domain_offset
+    return int(problem.rules.group_base[-1] + offset[level + 1] - offset[level])
+
+
+def _near_length(problem: kernel.Problem) -> int:
+    """Entries of ``State.near_count``: one run of domains per tied group and level."""
+    base = problem.rules.near_base
+    if base.size == 0 or base.max() < 0:
+        return 0
+    level = int(np.unravel_index(int(base.argmax()), base.shape)[1])
+    offset = problem.domains.domain_offset
+    return int(base.max() + offset[level + 1] - offset[level])
+
+
+def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
+    given = cluster.topology.level_distance
+    by_level = given if given.ndim == 1 else np.zeros(len(cluster.topology) + 1)
+    matrix = given if given.ndim == 2 else np.zeros((0, 0))
+    return kernel.MoveArrays(
+        move_cost=cluster.partitions.move_cost * cost.moves,
+        group_weight=float(cost.group_moves),
+        distance_weight=float(cost.distance),
+        level_distance=thawed(np.ascontiguousarray(by_level)),
+        distance=thawed(np.ascontiguousarray(matrix)),
+    )
