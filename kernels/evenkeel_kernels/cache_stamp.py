@@ -55,7 +55,7 @@ def imports_digest(module: str) -> bytes:
         name = waiting.pop()
         file = None if name in contents else _file_of(name, folders)
         if file is not None:
-            state = os.stat(file)
+            state = os.stat(file)  # noqa: PTH116 (a Path costs more than the call)
             contents[name], imported = _read(name, file, state.st_mtime_ns, state.st_size)
             waiting += [other for other in imported if other.partition(".")[0] == package]
     whole = hashlib.sha256()
@@ -78,7 +78,7 @@ def _file_of(name: str, roots: tuple[str, ...]) -> str | None:
 
 @cache
 def _read(name: str, file: str, mtime_ns: int, size: int) -> tuple[bytes, tuple[str, ...]]:
-    """Digest a file and name what it imports; its time and size make an edited file be read anew."""
+    """Digest a file and name what it imports; an edited file has another time, and is read anew."""
     source = Path(file).read_bytes()
     package = name if file.endswith("__init__.py") else name.rpartition(".")[0]
     imported: list[str] = []

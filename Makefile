@@ -1,0 +1,74 @@
+# Everything runs from .venv, which the first target makes from any Python >= 3.11.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo $$p; break; }; done)
+VENV := .venv
+PY := $(VENV)/bin/python
+BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-disable-gc \
+	--benchmark-warmup=on --benchmark-warmup-iterations=1 \
+	--benchmark-columns=min,median,rounds --benchmark-sort=name
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench bench-quality gates small-bounds small-python replay check clean
+
+help:
+	@echo "make demo           place the replicas of a large cluster and show what came of it"
+	@echo "make test           the whole test suite"
+	@echo "make lint           formatting, style, types, and which floor may import which"
+	@echo "make bench          speed: CPU time of the thread, warm"
+	@echo "make bench-quality  how good the answers are, as tables"
+	@echo "make check          all of it, as .ci/run does"
+
+# An install that was broken off leaves .unfinished behind, and is begun anew.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv was found: make PYTHON=..." >&2; exit 1; }
+	@if [ -e $(VENV)/.unfinished ] || ! $(PY) -c "" 2>/dev/null; then \
+		echo "making $(VENV) with $(PYTHON)"; \
+		rm -rf $(VENV) && mkdir $(VENV) && touch $(VENV)/.unfinished && $(PYTHON) -m venv $(VENV); \
+	fi
+	@touch $(VENV)/.unfinished
+	$(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt --upgrade pip
+	$(PY) -m pip install -c constraints.txt --build-constraint constraints.txt -e . --group dev
+	@rm $(VENV)/.unfinished && touch $@
+
+demo: $(READY)
+	$(PY) -m evenkeel demo
+
+test: $(READY)
+	$(PY) -m pytest
+
+lint: $(READY)
+	$(PY) -m ruff format --check
+	$(PY) -m ruff check
+	$(PY) -m mypy
+	$(PY) -m pytest tests/test_floors.py
+
+bench: $(READY)
+	$(BENCH) -m "not quality"
+
+bench-quality: $(READY)
+	$(BENCH) -m quality -s
+
+gates: $(READY)
+	$(BENCH) -m gate
+
+small-bounds: $(READY)
+	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -m small
+
+small-python: $(READY)
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m small
+
+replay: $(READY)
+	$(PY) -m tests.conformance tests/data/golden
+
+check:
+	.ci/run
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+	find solver kernels tests bench -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Replay of golden files: what other systems answered, against what Evenkeel computes."""
