@@ -1,0 +1,100 @@
+"""Nodes: what they carry against what they, and the domains they share, can carry."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import joined
+from evenkeel.measure.standing import Standing
+from evenkeel.measure.violations import Violations, violations
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+TOLERANCE = 1e-11
+"""Relative excess that is rounding: one unit in 4e9 is above it, the drift of sums below."""
+
+
+def overloads(standing: Standing, before: Placement) -> list[Violations]:
+    """Find nodes and domains that carry more than they can; dead nodes carry nothing.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are, and the capacities.
+    before : Placement
+        Where moved replicas come from, for transient dimensions.
+
+    Returns
+    -------
+    list of Violations
+        Of the kinds capacity, transient, level_capacity and max_replicas.
+    """
+    cluster, loads = standing.cluster, standing.loads
+    nodes = cluster.nodes
+    serving = (nodes.alive | nodes.keeps) & ~nodes.gone
+    found = _over("capacity", "node", loads, nodes.capacity, serving)
+    if cluster.transient.any():
+        held = held_loads(cluster, before, standing.placement)
+        # what is over capacity anyhow is told once
+        steady = _exceeds(loads, nodes.capacity)
+        both = np.where(steady | (held == 0.0), 0.0, loads + held)
+        found += _over("transient", "node", both, nodes.capacity, serving)
+    for level, capacity in cluster.topology.level_capacity.items():
+        row = cluster.topology.level_index(level)
+        domain = cluster.topology.domain[row]
+        counted = serving & (domain >= 0)
+        shared = np.zeros(capacity.shape)
+        np.add.at(shared, domain[counted], loads[counted])
+        every = np.ones(len(capacity), bool)
+        found += _over("level_capacity", "domain", shared, capacity, every, level=row)
+    crowded = np.where(serving & (nodes.max_replicas >= 0), standing.replicas - nodes.max_replicas, 0)
+    bad = np.flatnonzero(crowded > 0)
+    return found + violations("max_replicas", crowded[bad], node=bad)
+
+
+def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
+    """Return what replicas that leave still weigh on the nodes that they come from.
+
+    A leader hands over before it leaves, so it weighs what a voter does.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The loads, and which dimensions are transient.
+    before, after : Placement
+        The move.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, D)
+        Zero in dimensions that are not transient.
+    """
+    load = cluster.partitions.load
+    leaving = np.flatnonzero(joined(after, before))
+    owner = before.owner[leaving]
+    weight = load.voter[owner]
+    other = before.role[leaving] == Role.NON_VOTER
+    weight[other] = load.non_voter[owner[other]]
+    held = np.zeros(cluster.nodes.capacity.shape)
+    for d in np.flatnonzero(cluster.transient):
+        held[:, d] = np.bincount(before.node[leaving], weight[:, d], len(held))
+    return held
+
+
+def _exceeds(
+    loads: NDArray[np.float64], capacity: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    return loads > capacity * (1.0 + TOLERANCE)
+
+
+def _over(
+    kind: str,
+    column: str,
+    loads: NDArray[np.float64],
+    capacity: NDArray[np.float64],
+    counted: NDArray[np.bool_],
+    level: int = -1,
+) -> list[Violations]:
+    """Find the rows that count and carry more than they can, dimension by dimension."""
+    where, dimension = np.nonzero(_exceeds(loads, capacity) & counted[:, None])
+    excess = loads[where, dimension] - capacity[where, dimension]
+    return violations(kind, excess, level=level, dimension=dimension, **{column: where})

@@ -1,0 +1,107 @@
+"""Replicas: whether every one wanted is there, where it may be, and led."""
+
+import numpy as np
+
+from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.rows import at_node, stands
+from evenkeel.measure.standing import Standing
+from evenkeel.measure.violations import Violations, violations
+from evenkeel.model.placement import Flag, Placement, Role
+
+
+def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations]:
+    """Find replicas that are missing, too many, or where they may not be.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are, what is wanted, and the state of the nodes.
+    before : Placement
+        Where pinned replicas were.
+
+    Returns
+    -------
+    list of Violations
+        Of the kinds unassigned, on_dead, not_kept, surplus, min_active, forbidden and pinned.
+    """
+    cluster, placement = standing.cluster, standing.placement
+    nodes = cluster.nodes
+    serves = nodes.alive & ~nodes.gone
+    found = []
+    for kind, banned in (
+        ("on_dead", ~nodes.may_hold & ~serves),
+        ("not_kept", ~nodes.may_hold & serves),
+    ):
+        if standing.replicas[banned].any():
+            bad = standing.where(banned)
+            found += violations(
+                kind, np.ones(len(bad)), partition=standing.partition(bad),
+                node=standing.seat[bad] - 1,
+            )  # fmt: skip
+    found += _wrong_number(standing)
+    if cluster.partitions.min_active.any():
+        short = cluster.partitions.min_active - standing.per_partition(serves)
+        bad = np.flatnonzero(short > 0)
+        found += violations("min_active", short[bad], partition=bad)
+    if len(cluster.forbidden):
+        partition, node = cluster.forbidden.T
+        hit = stands(placement, partition, node)
+        found += violations(
+            "forbidden", np.ones(int(hit.sum())), partition=partition[hit], node=node[hit]
+        )
+    if before.flags.any():
+        pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
+        owner, node = before.owner[pinned], before.node[pinned]
+        left = ~stands(placement, owner, node)
+        found += violations(
+            "pinned", np.ones(int(left.sum())), partition=owner[left], node=node[left]
+        )
+    return found
+
+
+def misplaced_leaders(standing: Standing) -> list[Violations]:
+    """Find partitions that nobody leads, and leaders that may not lead.
+
+    A cluster in which no partition names a leading slot has no leaders, and is asked for none.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are, which lead, and the state of the nodes.
+
+    Returns
+    -------
+    list of Violations
+        Of the kinds leaderless and leader.
+    """
+    cluster, placement = standing.cluster, standing.placement
+    found = []
+    wanted = cluster.partitions.replicas > 0
+    at = placement.leader_node
+    if standing.leaders.sum() < len(wanted) and has_leaders(cluster):
+        bad = np.flatnonzero(wanted & (at < 0))
+        found += violations("leaderless", np.ones(len(bad)), partition=bad)
+    unfit = np.zeros(len(at), bool)
+    banned = ~cluster.nodes.may_lead
+    if standing.leaders[banned].any():
+        unfit |= at_node(banned, at)
+    if placement.role.any():
+        led = np.flatnonzero(at >= 0)
+        unfit[led] |= placement.role[placement.leader_replica[led]] != Role.VOTER
+    bad = np.flatnonzero(unfit)
+    return found + violations("leader", np.ones(len(bad)), partition=bad, node=at[bad])
+
+
+def _wrong_number(standing: Standing) -> list[Violations]:
+    """Find partitions with fewer replicas than wanted, or with more that may stay."""
+    placement = standing.placement
+    wanted = standing.cluster.partitions.replicas
+    full = standing.uniform and standing.replicas.sum() == len(placement.node)
+    if full and (wanted == placement.slots).all():
+        return []
+    short = wanted - standing.per_partition(np.ones(len(standing.replicas), bool))
+    bad = np.flatnonzero(short > 0)
+    found = violations("unassigned", short[bad], partition=bad)
+    over = standing.per_partition(standing.cluster.nodes.may_hold) - wanted
+    bad = np.flatnonzero(over > 0)
+    return found + violations("surplus", over[bad], partition=bad)

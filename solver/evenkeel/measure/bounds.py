@@ -1,0 +1,182 @@
+"""Bounds: what no placement of a cluster can beat, in levelness, in leaders, and in moves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import partition_scope
+from evenkeel.measure.bounds_level import level_terms, usable, whole_level, whole_units
+from evenkeel.measure.bounds_moves import Shedding, keepable, shedding
+from evenkeel.measure.compare import forced_moves, has_leaders, wanted_load
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
+
+WHOLE = 1e-9
+"""What is this close to a whole number is taken for it before it is rounded up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Proven lower bounds for one cluster and its goals. N nodes, D dimensions.
+
+    They hold for every placement that places all replicas wanted and breaks no hard rule.
+
+    Parameters
+    ----------
+    fair : ndarray of float64, shape (D,)
+        All load wanted over all accepting capacity.
+    level : ndarray of float64, shape (D,)
+        The fullest node is at least so full, as a share of its capacity.
+    level_term : tuple of str
+        Which term of the bound is the binding one, per dimension.
+    target : ndarray of float64, shape (N, D)
+        Load that a node may carry for the goals to be met: (1 + tolerance) x max(fair, level) of its
+        capacity, rounded up where loads only count replicas, and never above its capacity.
+    leaders : int
+        The node with most leaders leads at least so many.
+    leader_ratio : float
+        Some node leads at least so many times its share by lead weight.
+    leader_target : ndarray of float64, shape (N,)
+        Leaders that a node may have for the goals to be met; ``inf`` for any.
+    forced : int
+        Replicas that stand nowhere, or where they may not stay.
+    moves_feasible : int
+        Moves that a placement without broken rules needs at least.
+    moves_level : int
+        Moves that one within ``target`` needs at least, leadership being free.
+    feasible_proof, level_proof : Shedding
+        Which nodes must lose how many replicas, beyond ``missing``.
+    missing : int
+        Replicas that must join whatever is kept.
+    """
+
+    fair: NDArray[np.float64]
+    level: NDArray[np.float64]
+    level_term: tuple[str, ...]
+    target: NDArray[np.float64]
+    leaders: int
+    leader_ratio: float
+    leader_target: NDArray[np.float64]
+    forced: int
+    moves_feasible: int
+    moves_level: int
+    feasible_proof: Shedding
+    level_proof: Shedding
+    missing: int
+
+    @property
+    def ratio(self) -> NDArray[np.float64]:
+        """The least ratio of the fullest node to the fair share, (D,) float64."""
+        ratio = np.ones(len(self.fair))
+        with np.errstate(invalid="ignore"):
+            return np.divide(self.level, self.fair, out=ratio, where=self.fair > 0.0)
+
+
+def bounds(cluster: Cluster, goals: Goals) -> Bounds:
+    """Prove how level a cluster can be, and how few moves from its placement that takes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster, and where its replicas are now.
+    goals : Goals
+        How level is level enough.
+
+    Returns
+    -------
+    Bounds
+        Lower bounds, each with its proof or the name of its binding term.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4,
+    ...                         placement=[[0], [0], [0], [0]])
+    >>> found = bounds(c, Goals(level=0.0))
+    >>> found.level.tolist(), found.moves_level
+    ([0.25], 2)
+    """
+    standing = Standing(cluster, cluster.placement)
+    scope = partition_scope(cluster)
+    wanted = wanted_load(cluster)
+    names, proven = zip(*level_terms(standing, scope, wanted), strict=True)
+    terms = np.stack(proven)
+    binding = terms.argmax(0)
+    level = terms.max(0)
+    nodes = cluster.nodes
+    fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
+    target = level_target(cluster, goals, np.maximum(fair, level))
+    kept = keepable(standing, scope)
+    held = np.where(usable(cluster)[:, None], nodes.capacity, np.inf)
+    to_fit, to_level = shedding(standing, kept, np.stack([held, target]))
+    leaders, ratio, leader_target = _leaders(cluster, goals)
+    return Bounds(
+        fair=frozen(fair),
+        level=frozen(level),
+        level_term=tuple(names[i] for i in binding),
+        target=frozen(target),
+        leaders=leaders,
+        leader_ratio=ratio,
+        leader_target=frozen(leader_target),
+        forced=forced_moves(standing),
+        moves_feasible=kept.missing + to_fit.moves,
+        moves_level=kept.missing + to_level.moves,
+        feasible_proof=to_fit,
+        level_proof=to_level,
+        missing=kept.missing,
+    )
+
+
+def level_target(
+    cluster: Cluster, goals: Goals, level: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the load that each node may carry for its dimensions to be level.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The capacities.
+    goals : Goals
+        Tolerance per dimension.
+    level : ndarray of float64, shape (D,)
+        Utilisation that the tolerance is on top of.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, D)
+        At most the capacity, which is the target of dimensions that need not be level; ``inf`` on
+        nodes that are not alive.
+    """
+    capacity = cluster.nodes.capacity
+    target = capacity.copy()
+    for d, unit in enumerate(whole_units(cluster)):
+        tolerance = goals.tolerance(cluster.dimensions[d])
+        if tolerance is None or not 0.0 < level[d] < np.inf:
+            continue
+        share = (1.0 + tolerance) * level[d] * capacity[:, d]
+        if unit > 0.0:
+            share = np.ceil(share / unit - WHOLE) * unit
+        target[:, d] = np.minimum(share, capacity[:, d])
+    target[~cluster.nodes.alive | cluster.nodes.gone] = np.inf
+    return target
+
+
+def _leaders(
+    cluster: Cluster, goals: Goals
+) -> tuple[int, float, NDArray[np.float64]]:
+    """Return the least greatest number of leaders, its least ratio to the share, and the target."""
+    nodes = cluster.nodes
+    count = int((cluster.partitions.replicas > 0).sum()) if has_leaders(cluster) else 0
+    able = nodes.may_lead & usable(cluster)
+    weight = np.where(able, nodes.lead_weight, 0.0)
+    target = np.full(len(nodes), np.inf)
+    if count == 0 or not able.any():
+        return 0, 1.0, target
+    share = weight * (count / weight.sum())
+    ratio = whole_level(share, count)
+    if goals.leaders is not None:
+        target = np.ceil((1.0 + goals.leaders) * max(ratio, 1.0) * share - WHOLE)
+    return -(-count // int(able.sum())), ratio, target

@@ -1,0 +1,334 @@
+"""How level any placement can be: lower bounds on the utilisation of the fullest node."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import NONE, Scope
+from evenkeel.measure.compare import has_leaders, weighted_sum
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.standing import Standing
+from evenkeel.model.cluster import Cluster
+
+DEEPEST_PILE = 4
+"""Items on one node up to which the pigeonhole term looks."""
+
+
+def level_terms(
+    standing: Standing, scope: Scope, wanted: NDArray[np.float64]
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
+
+    Every term holds for every placement that breaks no hard rule. A node that keeps what it has but
+    accepts nothing may be as full as it is now; one that is not even alive is not looked at.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are now.
+    scope : Scope
+        The rules of partitions.
+    wanted : ndarray of float64, shape (D,)
+        Load of all replicas wanted.
+
+    Yields
+    ------
+    tuple of (str, ndarray of float64, shape (D,))
+        Name of the term, and the utilisation that it proves per dimension.
+    """
+    cluster = standing.cluster
+    yield "aggregate", aggregate(standing, wanted)
+    yield "whole replicas", whole_replicas(cluster)
+    capacity = np.where(_absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
+    yield "largest replica", largest_replica(cluster, scope, capacity)
+    yield "pigeonhole", pigeonhole(standing, capacity)
+    yield "spread", spread_share(standing, scope, capacity)
+
+
+def usable(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the nodes that may hold replicas afterwards: those that keep or receive some.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The state of the nodes.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True where a replica may be.
+    """
+    return cluster.nodes.may_hold | cluster.nodes.may_receive
+
+
+def aggregate(standing: Standing, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide the load wanted by the capacity there is for it.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are now.
+    wanted : ndarray of float64, shape (D,)
+        Load of all replicas wanted.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        Utilisation at which everything fits in total.
+    """
+    cluster = standing.cluster
+    nodes = cluster.nodes
+    load = wanted
+    room = nodes.capacity[nodes.may_receive].sum(0)
+    keepers = nodes.may_hold & ~nodes.may_receive
+    if not keepers.any():
+        return utilisation(load, room)
+    held = standing.weighed(standing.heaviest.T, standing.seat)
+    load = load - held[keepers & ~nodes.alive].sum(0)
+    held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
+    level = np.zeros(len(load))
+    for d in range(len(load)):
+        # whichever keepers stay as full as they are, the others and the receivers share the rest
+        order = np.argsort(utilisation(held[:, d], capacity[:, d]), kind="stable")
+        full = np.concatenate([[0.0], np.cumsum(held[order, d])])
+        shared = room[d] + np.append(np.cumsum(capacity[order[::-1], d])[::-1], 0.0)
+        rest = np.maximum(load[d] * (1.0 - 1e-12) - full, 0.0)
+        level[d] = utilisation(rest, shared).max()
+    return level
+
+
+def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
+    """Spread replicas that all weigh the same, and cannot be split, over the nodes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The loads and capacities.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        Utilisation at which there is room for as many; 0 where replicas differ.
+    """
+    level = np.zeros(len(cluster.dimensions))
+    capacity = cluster.nodes.capacity[usable(cluster)]
+    if _absent_keepers(cluster).any():
+        return level
+    count = int(cluster.partitions.replicas.sum())
+    for d, unit in enumerate(whole_units(cluster)):
+        if unit > 0.0 and np.isfinite(capacity[:, d]).all():
+            level[d] = whole_level(capacity[:, d] / unit, count)
+    return level
+
+
+def whole_units(cluster: Cluster) -> NDArray[np.float64]:
+    """Return what every replica weighs, in dimensions that only count them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The loads.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        The common load of all replicas in all roles; 0 where they differ.
+    """
+    load = cluster.partitions.load
+    unit = np.zeros(len(cluster.dimensions))
+    if len(load.voter) == 0:
+        return unit
+    for d, first in enumerate(load.voter[0]):
+        ends = first == load.voter[-1, d]
+        if ends and all((by[:, d] == first).all() for by in (load.voter, load.leader, load.non_voter)):
+            unit[d] = first
+    return unit
+
+
+def whole_level(room: NDArray[np.float64], count: int) -> float:
+    """Return the least t for which the sum of floor(t x room) reaches a count.
+
+    Parameters
+    ----------
+    room : ndarray of float64, shape (n,)
+        What each of n bins holds at t = 1, not negative.
+    count : int
+        How many have to fit.
+
+    Returns
+    -------
+    float
+        That t; ``inf`` if there is no room at all.
+
+    Examples
+    --------
+    >>> whole_level(np.array([1.0, 1.0]), 3)
+    2.0
+    """
+    room = room[room > 0.0]
+    if count == 0:
+        return 0.0
+    if len(room) == 0:
+        return np.inf
+    start = count / room.sum()
+    # what is whole but for rounding is whole
+    filled = np.floor(start * room * (1.0 + 1e-12))
+    short = count - int(filled.sum())
+    if short <= 0:
+        return float(start)
+    upper = np.partition((filled + 1.0) / room, short - 1)[short - 1]
+    steps = np.maximum(np.floor(upper * room * (1.0 + 1e-12)) - filled, 0.0).astype(np.int64)
+    bin_of = np.repeat(np.arange(len(room)), steps)
+    nth = np.arange(len(bin_of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
+    events = (filled[bin_of] + nth) / room[bin_of]
+    return float(np.partition(events, short - 1)[short - 1])
+
+
+def largest_replica(
+    cluster: Cluster, scope: Scope, capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Put the largest replica on the largest node that may hold it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The loads.
+    scope : Scope
+        The rules of partitions.
+    capacity : ndarray of float64, shape (N, D)
+        What each node can hold.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        How full that node is with nothing else on it.
+    """
+    parts = cluster.partitions
+    leads = has_leaders(cluster)
+    level = np.zeros(len(cluster.dimensions))
+    for q, is_open in enumerate(scope.open):
+        nodes = usable(cluster) & is_open
+        bound = slice(None) if len(scope.open) == 1 else scope.rule == q
+        widest = capacity[nodes].max(0, initial=0.0)
+        others = parts.voters[bound] - leads
+        for load, needed in (
+            (parts.load.leader, (parts.replicas[bound] > 0) & leads),
+            (parts.load.voter, others > 0),
+            (parts.load.non_voter, parts.replicas[bound] > parts.voters[bound]),
+        ):
+            if needed.any():
+                there = load[bound] if needed.all() else load[bound][needed]
+                # column by column is much quicker than along the first axis
+                largest = np.array([there[:, d].max() for d in range(len(level))])
+                level = np.maximum(level, utilisation(largest, widest))
+    return level
+
+
+def pigeonhole(standing: Standing, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Let one of M nodes hold k + 1 of the k M + 1 largest replicas.
+
+    Parameters
+    ----------
+    standing : Standing
+        The loads.
+    capacity : ndarray of float64, shape (N, D)
+        What each node can hold.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        The fullest node's utilisation with the smallest k + 1 of those on the largest node.
+
+    References
+    ----------
+    Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
+    """
+    cluster = standing.cluster
+    level = np.zeros(len(cluster.dimensions))
+    copies = cluster.partitions.replicas
+    count = int(copies.sum())
+    least = standing.lightest
+    total = weighted_sum(copies, least)
+    for d in range(len(level)):
+        room = capacity[usable(cluster), d]
+        room = room[room > 0.0]
+        widest = room.max(initial=0.0)
+        if len(room) == 0 or not np.isfinite(widest) or count <= len(room):
+            continue
+        largest = least[:, d].max()
+        deepest = min(DEEPEST_PILE, (count - 1) // len(room))
+        # (k + 1) of the largest, or of the average of the first k M + 1, are no less than the term
+        piles = [
+            k
+            for k in range(1, deepest + 1)
+            if (k + 1) * largest * room.sum() > total[d] * widest
+            and (k + 1) * room.sum() > (k * len(room) + 1) * widest
+        ]
+        if not piles:
+            continue
+        reach = piles[-1] * len(room) + 1
+        order = np.argsort(-least[:, d], kind="stable")
+        enough = int(np.searchsorted(np.cumsum(copies[order]), reach)) + 1
+        item = np.repeat(least[order[:enough], d], copies[order[:enough]])
+        for k in piles:
+            last = k * len(room) + 1
+            level[d] = max(level[d], item[last - k - 1 : last].sum() / widest)
+    return level
+
+
+def spread_share(
+    standing: Standing, scope: Scope, capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give every domain the replicas that its spread limit leaves no other domain for.
+
+    With a limit of a per domain and z domains, a partition of w replicas has at least
+    w - a (z - 1) of them in every domain; with w = a z, exactly a.
+
+    Parameters
+    ----------
+    standing : Standing
+        The loads.
+    scope : Scope
+        The rules of partitions.
+    capacity : ndarray of float64, shape (N, D)
+        What each node can hold.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        Utilisation of the domain for which that is most.
+    """
+    cluster = standing.cluster
+    level = np.zeros(len(cluster.dimensions))
+    wanted = cluster.partitions.replicas
+    holds = usable(cluster)
+    for binding in scope.bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        row = cluster.topology.level_index(binding.level)
+        domain = cluster.topology.domain_with_nodes[row]
+        domains = int(cluster.topology.domain_count[row])
+        forced = np.zeros((domains, len(level)))
+        for q, is_open in enumerate(scope.open):
+            there = domain[holds & is_open]
+            open_to = np.unique(there)
+            if len(open_to) == 0 or open_to[0] < 0:
+                continue  # nodes outside every domain take any number
+            if wanted.max(initial=0) <= binding.amount.min(initial=0) * (len(open_to) - 1):
+                continue
+            bound = (scope.rule == q) & (binding.amount != NONE)
+            short = wanted - binding.amount.astype(np.int64) * (len(open_to) - 1)
+            needs = np.flatnonzero(bound & (short > 0))
+            if len(needs):
+                forced[open_to] += weighted_sum(short[needs], standing.lightest[needs])
+        if forced.any():
+            room = np.zeros_like(forced)
+            np.add.at(room, domain[holds & (domain >= 0)], capacity[holds & (domain >= 0)])
+            level = np.maximum(level, utilisation(forced, room).max(0))
+    return level
+
+
+def _absent_keepers(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
+    return cluster.nodes.may_hold & ~cluster.nodes.alive

@@ -1,0 +1,343 @@
+"""How few moves any placement needs: what must move, and what overfull nodes must lose.
+
+A partition that wants w replicas and keeps k of its nodes is joined by w - k others. So moves are
+counted by what cannot be kept: replicas missing or where they may not be, and on every node that
+is too full the fewest replicas whose loss makes room. Leadership is free, so a replica weighs only
+what it weighs in its lightest role.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import NONE, Scope, domain_of, suspects, tally
+from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+
+ROUNDING = 1e-10
+"""Relative excess that may be rounding, and is not counted."""
+
+TURNS = 3
+"""Rounds in which the prices of the dimensions are improved."""
+
+EAGERNESS = 2.0
+"""How far one round changes them."""
+
+WIDENING = (2.0, 0.0)
+"""How far above its node's average a replica has to be, to be looked at; less where that is not enough."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shedding:
+    """Proof of how many replicas overfull nodes must lose: anybody can check it node by node.
+
+    Node ``node[i]`` exceeds its target by e (D,). Replicas weigh w (D,) each in their lightest role.
+    The ``count[i]`` - 1 largest of its replicas by ``price[i] @ w`` sum up to less than
+    ``price[i] @ e``, so it must lose ``count[i]``.
+
+    Parameters
+    ----------
+    node : ndarray of int64, shape (m,)
+        Nodes too full.
+    count : ndarray of int64, shape (m,)
+        Replicas that each must lose at least.
+    price : ndarray of float64, shape (m, D)
+        Weight of each dimension in the proof; all 0 where the number of replicas is what is exceeded.
+    """
+
+    node: NDArray[np.int64]
+    count: NDArray[np.int64]
+    price: NDArray[np.float64]
+
+    @property
+    def moves(self) -> int:
+        """Replicas that leave in all."""
+        return int(self.count.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Keepable:
+    """What can be kept of a placement. P partitions, K replicas.
+
+    Parameters
+    ----------
+    missing : int
+        Replicas that have to join, whatever is kept.
+    seat : ndarray of intp, shape (K,)
+        Node plus one of each replica whose loss costs a move; 0 for all others. In the order of
+        ``Standing.seat``.
+    replicas : ndarray of int64, shape (N,)
+        Such replicas on each node.
+    least : ndarray of float64, shape (D, P)
+        What a replica of each partition weighs in its lightest role.
+    load : ndarray of float64, shape (N, D)
+        What each node would carry of these replicas, were they all that light.
+    """
+
+    missing: int
+    seat: NDArray[np.intp]
+    replicas: NDArray[np.int64]
+    least: NDArray[np.float64]
+    load: NDArray[np.float64]
+
+
+def keepable(standing: Standing, scope: Scope) -> Keepable:
+    """Say which replicas can stay, and how many must join though all of those stay.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are.
+    scope : Scope
+        The rules of partitions.
+
+    Returns
+    -------
+    Keepable
+        A partition that can keep all it has, and has no more than it wants, pays for every loss;
+        one that must lose some anyhow pays for what it lacks, and its losses are free.
+    """
+    cluster = standing.cluster
+    stays = np.append(False, cluster.nodes.may_hold).take(standing.seat)
+    _drop_excluded(standing, scope, stays)
+    having = standing.tallied(stays)
+    most = np.minimum(having, _most_kept(standing, scope, stays, having))
+    wanted = cluster.partitions.replicas
+    free = (having > most) | (having > wanted)
+    piled = _piling(standing, scope)
+    if piled.any():
+        # replicas may pile up on nodes kept, so nothing need join while there is one
+        most = np.where(piled & (having > 0), wanted, most)
+        free |= piled
+    if free.any():
+        stays &= ~standing.spread_out(free)
+    missing = int(np.maximum(wanted - most, 0).sum())
+    seat = np.where(stays, standing.seat, 0)
+    least = np.ascontiguousarray(standing.lightest.T)
+    replicas = np.bincount(seat, minlength=len(cluster.nodes) + 1)[1:]
+    return Keepable(missing, seat, replicas, least, standing.weighed(least, seat))
+
+
+def shedding(
+    standing: Standing, kept: Keepable, targets: NDArray[np.float64]
+) -> list[Shedding]:
+    """Prove, for each of several targets, how many replicas the nodes above it must lose.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are.
+    kept : Keepable
+        Whose loss costs a move.
+    targets : ndarray of float64, shape (T, N, D)
+        Load that no node may exceed; ``inf`` for any.
+
+    Returns
+    -------
+    list of Shedding
+        T proofs, with one entry per node that must lose some.
+
+    References
+    ----------
+    Covering knapsack in several dimensions, relaxed to one by a surrogate constraint: F. Glover,
+    "Surrogate constraints", Operations Research 16, 1968.
+    """
+    excess = np.maximum(kept.load - targets * (1.0 + ROUNDING), 0.0)
+    most = standing.cluster.nodes.max_replicas
+    crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
+    count = np.tile(crowd, (len(targets), 1))
+    price = np.zeros(excess.shape)
+    which, node = np.nonzero(excess.any(2))
+    for above in WIDENING:
+        if len(node) == 0:
+            break
+        nodes, row = np.unique(node, return_inverse=True)
+        table, limit = _largest(standing, kept, nodes, excess[:, nodes].any(0), above)
+        short = excess[which, node]
+        scale = np.divide(1.0, short, out=np.zeros_like(short), where=short > 0.0).T
+        # a replica that takes away more than all the excess counts for all of it
+        share = np.minimum(table[:, row] * scale[:, :, None], 1.0)
+        found, mix, sure = _priced(share, limit[:, row] * scale, short > 0.0)
+        better = sure & (found > count[which, node])
+        count[which[better], node[better]] = found[better]
+        price[which[better], node[better]] = (mix * scale.T)[better]
+        which, node = which[~sure], node[~sure]
+    found_nodes = [np.flatnonzero(one) for one in count]
+    return [
+        Shedding(frozen(at), frozen(count[i, at]), frozen(price[i, at]))
+        for i, at in enumerate(found_nodes)
+    ]
+
+
+def _largest(
+    standing: Standing,
+    kept: Keepable,
+    node: NDArray[np.intp],
+    over: NDArray[np.bool_],
+    above: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the larger replicas of each node in a table, and what all others are smaller than.
+
+    A replica is among them if in some dimension that its node has too much of (``over``, (m, D)) it
+    weighs ``above`` times the average there. The table is (D, m, width), padded with 0; the limits
+    (D, m).
+    """
+    average = kept.load[node] / np.maximum(kept.replicas[node], 1)[:, None]
+    # even of all, only those that weigh something
+    least = np.maximum(above * average, np.finfo(np.float64).tiny)
+    limit = np.full((len(kept.load) + 1, over.shape[1]), np.inf)
+    limit[node + 1] = np.where(over, least, np.inf)
+    partitions, seats = [], []
+    for seat, owner in standing.stretches(kept.seat):
+        chosen = np.zeros(len(seat), bool)
+        for d in np.flatnonzero(over.any(0)):
+            chosen |= kept.least[d, owner] >= limit[:, d].take(seat)
+        at = np.flatnonzero(chosen)
+        seats.append(seat[at])
+        partitions.append(at if isinstance(owner, slice) else owner[at])
+    partition = np.concatenate(partitions)
+    row_of = np.zeros(len(limit), np.int16 if len(node) < 2**15 else np.int32)
+    row_of[node + 1] = np.arange(len(node))
+    row = row_of[np.concatenate(seats)]
+    # 16-bit keys are sorted in one pass per byte
+    order = np.argsort(row, kind="stable")
+    row, partition = row[order], partition[order]
+    length = np.bincount(row, minlength=len(node))
+    column = np.arange(len(row)) - (np.cumsum(length) - length)[row]
+    table = np.zeros((over.shape[1], len(node), int(length.max(initial=1))))
+    for d, one in enumerate(table):
+        one[row, column] = kept.least[d, partition]
+    return table, least.T
+
+
+def _priced(
+    table: NDArray[np.float64], limit: NDArray[np.float64], over: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Find, per row, prices of the dimensions for which the most of the largest items are needed.
+
+    Returns that number, the prices, and whether the table held all items that it took to tell.
+    """
+    count = np.zeros(len(over), np.int64)
+    best = np.zeros(over.shape)
+    sure = np.ones(len(over), bool)
+
+    def offer(
+        rows: NDArray[np.intp],
+        mix: NDArray[np.float64],
+        blend: NDArray[np.float64],
+        below: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        needed, smallest = largest_needed(blend)
+        sure[rows] &= smallest >= below
+        better = needed > count[rows]
+        count[rows[better]] = needed[better]
+        best[rows[better]] = mix[better]
+        return smallest
+
+    for d, one in enumerate(np.eye(over.shape[1])):
+        rows = np.flatnonzero(over[:, d])
+        offer(rows, np.tile(one, (len(rows), 1)), table[d, rows], limit[d, rows])
+    rows = np.flatnonzero(over.sum(1) > 1)
+    if len(rows) == 0:
+        return count, best, sure
+    over, table, limit = over[rows], table[:, rows], limit[:, rows]
+    mix = over / over.sum(1, keepdims=True)
+    for _ in range(TURNS):
+        blend = sum(mix[:, d, None] * one for d, one in enumerate(table))
+        smallest = offer(rows, mix, blend, (mix.T * limit).sum(0))
+        mix = _reweighed(mix, table, blend >= smallest[:, None], over)
+    return count, best, sure
+
+
+def _reweighed(
+    mix: NDArray[np.float64],
+    table: NDArray[np.float64],
+    taken: NDArray[np.bool_],
+    over: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Give more weight to the dimensions that the items taken cover worst; (rows, D)."""
+    cover = np.stack([(one * taken).sum(1) for one in table], axis=1)
+    cover[~over] = np.inf
+    worst = np.maximum(cover.min(1, keepdims=True), ROUNDING)
+    mix = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
+    return mix / mix.sum(1, keepdims=True)
+
+
+def largest_needed(
+    size: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return how many of the largest entries of each row sum up to 1, and the smallest of those.
+
+    Parameters
+    ----------
+    size : ndarray of float64, shape (m, width)
+        Not negative.
+
+    Returns
+    -------
+    tuple of (ndarray of int64, shape (m,), ndarray of float64, shape (m,))
+        The fewest entries, and the smallest among them; all of a row that does not sum up to 1.
+
+    Examples
+    --------
+    >>> count, smallest = largest_needed(np.array([[0.2, 0.7, 0.4]]))
+    >>> count.tolist(), smallest.tolist()
+    ([2], [0.4])
+    """
+    descending = np.sort(size, axis=1)[:, ::-1]
+    enough = np.cumsum(descending, axis=1) >= 1.0 - ROUNDING
+    count = np.minimum((~enough).sum(1) + 1, size.shape[1])
+    return count, descending[np.arange(len(size)), count - 1]
+
+
+def _drop_excluded(standing: Standing, scope: Scope, stays: NDArray[np.bool_]) -> None:
+    """Clear the replicas on nodes that their rule excludes, or where their partition is disabled."""
+    if not scope.open.all():
+        is_open = np.insert(scope.open, 0, False, axis=1)
+        rule = scope.rule[standing.partition(np.arange(len(stays)))]
+        stays &= is_open[rule, standing.seat]
+    placement = standing.placement
+    partition, node = standing.cluster.forbidden.T
+    hit = stands(placement, partition, node)
+    replicas, which = replicas_of(placement, partition[hit])
+    banned = replicas[placement.node[replicas] == node[hit][which]]
+    stays[standing.places(banned)] = False
+
+
+def _most_kept(
+    standing: Standing, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return how many replicas each partition can keep under each hard spread limit at once; (P,)."""
+    placement, topology = standing.placement, standing.cluster.topology
+    most = having.copy()
+    limits = [one for one in scope.bindings if one.kind == "spread" and one.hard]
+    alone = [one for one in limits if one.level != "node" and (one.amount == 1).all()]
+    for binding in limits:
+        if binding.level == "node" and alone and (binding.amount != 0).all():
+            continue  # what may share no domain may share no node either
+        row = topology.level_index(binding.level)
+        domain = topology.domain_with_nodes[row]
+        members = suspects(standing, binding, domain)
+        replicas, which = replicas_of(placement, members)
+        where = domain_of(domain, placement.node[replicas])
+        counted = stays[standing.places(replicas)] & (where >= 0)
+        who, _, count = tally(
+            which[counted], where[counted], len(members), int(topology.domain_count[row])
+        )
+        over = np.maximum(count - binding.amount[members][who], 0)
+        lost = np.bincount(who, over, len(members)).astype(np.int64)
+        most[members] = np.minimum(most[members], having[members] - lost)
+    return most
+
+
+def _piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
+    """Return the partitions of which a node may hold two replicas; (P,)."""
+    topology = standing.cluster.topology
+    piling = np.ones(len(standing.placement), bool)
+    for binding in scope.bindings:
+        row = topology.level_index(binding.level)
+        if binding.kind == "spread" and binding.hard and topology.domain_with_nodes[row].min() >= 0:
+            piling &= (binding.amount == NONE) | (binding.amount > 1)
+    return piling

@@ -1,0 +1,220 @@
+"""Compare: what it takes to get from one placement to another."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import stands
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The way from one placement to another. N nodes, D dimensions, K replicas.
+
+    Parameters
+    ----------
+    moves : int
+        Nodes that join a partition's set of nodes; a leadership change is none.
+    forced : int
+        Replicas wanted that stood nowhere, or where they could not stay.
+    leader_changes : int
+        Partitions whose leader was alive and is another node now.
+    removed : int
+        Replicas that left without another in their place.
+    load_moved : ndarray of float64, shape (D,)
+        Load of the moved replicas, in their new roles, as a fraction of all load wanted.
+    bytes_moved : float
+        Load of the moved replicas in the dimension that moves; 0 if there is none.
+    node_in, node_out : ndarray of int64, shape (N,)
+        Replicas that joined, and that left, each node.
+    joined : ndarray of bool, shape (K of after,)
+        Replicas whose node is new to their partition.
+    left : ndarray of bool, shape (K of before,)
+        Replicas whose node their partition left.
+    """
+
+    moves: int
+    forced: int
+    leader_changes: int
+    removed: int
+    load_moved: NDArray[np.float64]
+    bytes_moved: float
+    node_in: NDArray[np.int64]
+    node_out: NDArray[np.int64]
+    joined: NDArray[np.bool_]
+    left: NDArray[np.bool_]
+
+    @property
+    def voluntary(self) -> int:
+        """Moves beyond the forced ones; negative while forced ones are still to be made."""
+        return self.moves - self.forced
+
+
+def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison:
+    """Count the moves, leadership changes and loads between two placements of one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose partitions both place.
+    before, after : Placement
+        The two; their rows may differ in length.
+
+    Returns
+    -------
+    Comparison
+        Everything that changed.
+
+    Examples
+    --------
+    >>> from evenkeel.model.cluster import Cluster
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]])
+    >>> swapped = c.placement.replaced(np.array([1, 2], np.int32), np.array([0], np.int16))
+    >>> found = compare(c, c.placement, swapped)
+    >>> found.moves, found.leader_changes
+    (1, 1)
+    """
+    nodes = len(cluster.nodes)
+    came = joined(before, after)
+    left = joined(after, before)
+    arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
+    partitions = len(cluster.partitions)
+    came_per = np.bincount(after.owner[arrivals], minlength=partitions)
+    left_per = np.bincount(before.owner[departures], minlength=partitions)
+    moved = _moved_load(cluster, after, arrivals)
+    total = wanted_load(cluster)
+    led = before.leader_node
+    was_led = (led >= 0) & cluster.nodes.alive[np.maximum(led, 0)] if nodes else led >= 0
+    fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
+    bytes_at = cluster.bytes_dimension
+    return Comparison(
+        moves=len(arrivals),
+        forced=forced_moves(Standing(cluster, before)),
+        leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
+        removed=int(np.maximum(left_per - came_per, 0).sum()),
+        load_moved=frozen(fraction),
+        bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
+        node_in=frozen(np.bincount(after.node[arrivals], minlength=nodes)),
+        node_out=frozen(np.bincount(before.node[departures], minlength=nodes)),
+        joined=frozen(came),
+        left=frozen(left),
+    )
+
+
+def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
+    """Return which replicas of ``after`` are on a node that is new to their partition.
+
+    Parameters
+    ----------
+    before, after : Placement
+        Two placements of the same partitions.
+
+    Returns
+    -------
+    ndarray of bool, shape (K of after,)
+        False for an empty slot.
+    """
+    if before.first is after.first or np.array_equal(before.first, after.first):
+        suspect = np.flatnonzero((after.node != before.node) & (after.node >= 0))
+    else:
+        suspect = np.flatnonzero(after.node >= 0)
+    new = np.zeros(len(after.node), bool)
+    new[suspect] = ~stands(before, after.owner[suspect], after.node[suspect])
+    return new
+
+
+def forced_moves(standing: Standing) -> int:
+    """Count the replicas wanted that stand nowhere, or on a node that may not hold them.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are, what is wanted, and the state of the nodes.
+
+    Returns
+    -------
+    int
+        Replicas that any valid placement has to move.
+    """
+    cluster = standing.cluster
+    lacking = cluster.partitions.replicas - standing.per_partition(cluster.nodes.may_hold)
+    return int(np.maximum(lacking, 0).sum())
+
+
+def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
+    """Return the load of everything wanted: a leader each, the other voters, the rest.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        P partitions, D dimensions.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        Total load per dimension, in its unit.
+    """
+    parts = cluster.partitions
+    leaders = np.minimum(parts.replicas, has_leaders(cluster))
+    voters = np.maximum(parts.voters - leaders, 0)
+    others = parts.replicas - leaders - voters
+    load = parts.load
+    total = np.zeros(load.voter.shape[1])
+    for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
+        if count.any():
+            total += weighted_sum(count, each)
+    return total
+
+
+def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up rows, each so many times, in an order that no number of threads can change.
+
+    Parameters
+    ----------
+    count : ndarray of int, shape (n,)
+        How often each row counts.
+    load : ndarray of float64, shape (n, D)
+        The rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (D,)
+        The sum.
+    """
+    times = count.astype(np.float64)
+    return np.array([np.einsum("n,n->", times, load[:, d]) for d in range(load.shape[1])])
+
+
+def has_leaders(cluster: Cluster) -> bool:
+    """Whether leaders are told apart: some partition names a slot that leads.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose placement is asked.
+
+    Returns
+    -------
+    bool
+        False where every partition says that nobody leads.
+    """
+    return bool((cluster.placement.leader >= 0).any())
+
+
+def _moved_load(
+    cluster: Cluster, after: Placement, arrivals: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the total load of some replicas, in the roles they have; (D,)."""
+    owner = after.owner[arrivals]
+    load = cluster.partitions.load
+    weight = load.voter[owner]
+    other = after.role[arrivals] == Role.NON_VOTER
+    weight[other] = load.non_voter[owner[other]]
+    leads = after.leader_replica[owner] == arrivals
+    weight[leads] = load.leader[owner[leads]]
+    return weight.sum(0)

@@ -1,0 +1,323 @@
+"""Why a replica is where it is: for every node, the first rule that forbids it, or how full it would be."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import allowed_masks, bound_rules, node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Rule
+
+
+@dataclass(frozen=True)
+class NodeVerdict:
+    """What speaks for or against one node.
+
+    Parameters
+    ----------
+    node : str
+        Its name.
+    blocked_by : str
+        The first rule that forbids it; empty if none does.
+    utilisation : float
+        Fullest dimension with the replica on it, as a share of capacity.
+    dimension : str
+        That dimension.
+    """
+
+    node: str
+    blocked_by: str
+    utilisation: float
+    dimension: str
+
+
+@dataclass(frozen=True)
+class ReplicaExplanation:
+    """One replica of a partition: where it is, why there, and what the others would have been.
+
+    Parameters
+    ----------
+    slot : int
+        Its slot.
+    role : str
+        "leader", "voter", "non-voter" or "learner".
+    before, now : str or None
+        Its nodes; None for none.
+    why : str
+        One sentence.
+    runner_up : NodeVerdict or None
+        The best node that it could be on instead.
+    nodes : tuple of NodeVerdict
+        Every node: those it could be on first, emptiest first.
+    """
+
+    slot: int
+    role: str
+    before: str | None
+    now: str | None
+    why: str
+    runner_up: NodeVerdict | None
+    nodes: tuple[NodeVerdict, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All replicas of one partition explained.
+
+    Parameters
+    ----------
+    partition : str
+        Its name.
+    replicas : tuple of ReplicaExplanation
+        One per slot.
+    """
+
+    partition: str
+    replicas: tuple[ReplicaExplanation, ...]
+
+    def __str__(self) -> str:
+        lines = [self.partition]
+        for one in self.replicas:
+            lines.append(f"  slot {one.slot} ({one.role}): {one.why}")
+            classes: dict[str, list[str]] = {}
+            for verdict in one.nodes:
+                classes.setdefault(verdict.blocked_by, []).append(verdict.node)
+            for reason, nodes in classes.items():
+                shown = ", ".join(nodes[:4]) + (", ..." if len(nodes) > 4 else "")
+                label = reason or "could hold it, emptiest first"
+                lines.append(f"    {len(nodes):>5} {label}: {shown}")
+        return "\n".join(lines)
+
+
+def blocked_nodes(
+    cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], replica: int
+) -> tuple[NDArray[np.int16], list[str]]:
+    """Say for every node which rule, if any, keeps a replica off it, the others staying where they are.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    placement : Placement
+        Where every replica is.
+    node_load : ndarray of float64, shape (N, D)
+        Load of every node under that placement.
+    replica : int
+        Index of the replica, 0 to K - 1.
+
+    Returns
+    -------
+    tuple of (ndarray of int16, shape (N,), list of str)
+        Index of the first reason per node, -1 for none; and the reasons.
+    """
+    nodes, topology = cluster.nodes, cluster.topology
+    partition = int(placement.owner[replica])
+    here = int(placement.node[replica])
+    start, end = placement.first[partition], placement.first[partition + 1]
+    others = np.array([k for k in range(start, end) if k != replica and placement.node[k] >= 0])
+    other_nodes = placement.node[others] if len(others) else np.zeros(0, np.int32)
+    reasons: list[str] = []
+    verdict = np.full(len(nodes), -1, np.int16)
+
+    def mark(bad: NDArray[np.bool_], reason: str) -> None:
+        hit = bad & (verdict < 0)
+        if hit.any():
+            verdict[hit] = len(reasons)
+            reasons.append(reason)
+
+    stays = np.arange(len(nodes)) == here
+    mark(nodes.gone, "gone")
+    mark(~nodes.alive, "not alive")
+    mark(~nodes.accepts & ~stays, "accepts no replicas")
+    mark(~nodes.keeps, "must be emptied")
+    banned = cluster.forbidden[cluster.forbidden[:, 0] == partition, 1]
+    mark(np.isin(np.arange(len(nodes)), banned), "this partition is disabled there")
+    rules, rule_of = bound_rules(cluster)
+    rule = rules[rule_of[partition]]
+    for text in rule.require:
+        mark(~node_mask(cluster, text), f"require {text}")
+    voter = placement.role[replica] == Role.VOTER
+    if voter:
+        for text in rule.voters_require:
+            mark(~node_mask(cluster, text), f"voters require {text}")
+    allowed = allowed_masks(cluster, [rule])[0]
+    for limit in rule.own.limits():
+        row = topology.level_index(limit.level)
+        domain = topology.domain_with_nodes[row]
+        taken = domain[other_nodes]
+        taken = taken[taken >= 0]
+        width = int(topology.domain_count[row])
+        count = np.bincount(taken, minlength=width)
+        strength = "" if limit.hard else " (wished for)"
+        reason = f"{limit.kind} {limit.level} {limit.amount}{strength}"
+        at = np.where(domain >= 0, count[np.maximum(domain, 0)], 0)
+        if limit.kind == "spread":
+            mark((domain >= 0) & (at >= limit.amount), reason)
+        elif limit.kind == "max_domains":
+            mark((at == 0) & ((count > 0).sum() >= limit.amount), reason)
+        elif limit.kind == "min_domains":
+            reached = (count > 0).sum() + (at == 0)
+            missing = int((placement.node[start:end] < 0).sum()) - int(here < 0)
+            mark(reached + missing < limit.amount, reason)
+        else:
+            eligible = np.unique(domain[allowed & (domain >= 0)])
+            least = count[eligible].min() if len(eligible) else 0
+            mark(at + 1 - least > limit.amount, reason)
+    _mark_terms(cluster, placement, rule.own, replica, others, mark)
+    limit_of = nodes.max_replicas
+    held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
+    mark((limit_of >= 0) & (held - stays >= limit_of), "most replicas per node")
+    after = node_load + _own_load(cluster, placement, replica) * ~stays[:, None]
+    for d, name in enumerate(cluster.dimensions):
+        mark(after[:, d] > nodes.capacity[:, d] * (1 + 1e-11), f"capacity {name}")
+    for level, capacity in topology.level_capacity.items():
+        row = topology.level_index(level)
+        domain = topology.domain[row]
+        total = np.zeros(capacity.shape)
+        np.add.at(total, domain[domain >= 0], node_load[domain >= 0])
+        own = _own_load(cluster, placement, replica)
+        inside = domain == domain[here] if here >= 0 else np.zeros(len(nodes), bool)
+        full = (total + own > capacity * (1 + 1e-11)).any(axis=1)
+        mark((domain >= 0) & full[np.maximum(domain, 0)] & ~inside, f"capacity of its {level}")
+    return verdict, reasons
+
+
+def _mark_terms(
+    cluster: Cluster,
+    placement: Placement,
+    rule: Rule,
+    replica: int,
+    others: NDArray[np.int64],
+    mark: object,
+) -> None:
+    """Mark nodes outside a mask that still needs this replica inside."""
+    assert callable(mark)
+    for counts, voters_only in ((rule.place, False), (rule.voters_place, True)):
+        if voters_only and placement.role[replica] != Role.VOTER:
+            continue
+        for text, least in counts.items():
+            mask = node_mask(cluster, text)
+            inside = 0
+            for k in others:
+                if not voters_only or placement.role[k] == Role.VOTER:
+                    inside += int(mask[placement.node[k]])
+            if inside < least:
+                which = "voters place" if voters_only else "place"
+                mark(~mask, f"{which} {least} on {text}")
+
+
+def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[np.float64]:
+    partition = int(placement.owner[replica])
+    loads = cluster.partitions.load
+    if replica == placement.leader_replica[partition]:
+        return loads.leader[partition]
+    if placement.role[replica] == Role.NON_VOTER:
+        return loads.non_voter[partition]
+    return loads.voter[partition]
+
+
+def explain(
+    cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], partition: int
+) -> Explanation:
+    """Explain every replica of a partition, node by node.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster as it came in.
+    placement : Placement
+        The placement to explain, in the same slots.
+    node_load : ndarray of float64, shape (N, D)
+        Load of every node under that placement.
+    partition : int
+        Index of the partition.
+
+    Returns
+    -------
+    Explanation
+        One entry per slot.
+    """
+    names = cluster.nodes.names
+    found = []
+    for k in range(int(placement.first[partition]), int(placement.first[partition + 1])):
+        verdict, reasons = blocked_nodes(cluster, placement, node_load, k)
+        now, before = int(placement.node[k]), int(cluster.placement.node[k])
+        stays = np.arange(len(names)) == now
+        after = node_load + _own_load(cluster, placement, k) * ~stays[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(after / cluster.nodes.capacity, nan=0.0, posinf=np.inf)
+        worst = share.argmax(axis=1) if share.shape[1] else np.zeros(len(names), np.intp)
+        fullest = share.max(axis=1, initial=0.0)
+        # open nodes first, emptiest first, ties by index; then the closed ones by reason
+        order = np.lexsort((np.arange(len(names)), fullest, verdict))
+        rows = tuple(
+            NodeVerdict(
+                names[int(n)],
+                reasons[verdict[n]] if verdict[n] >= 0 else "",
+                float(fullest[n]),
+                cluster.dimensions[worst[n]] if cluster.dimensions else "",
+            )
+            for n in order
+        )
+        free = [row for row in rows if not row.blocked_by and (now < 0 or row.node != names[now])]
+        runner_up = free[0] if free else None
+        found.append(
+            ReplicaExplanation(
+                slot=k - int(placement.first[partition]),
+                role=_role_name(placement, k, partition),
+                before=names[before] if before >= 0 else None,
+                now=names[now] if now >= 0 else None,
+                why=_why(cluster, before, now, verdict, reasons, fullest, runner_up),
+                runner_up=runner_up,
+                nodes=rows,
+            )
+        )
+    return Explanation(cluster.partitions.names[partition], tuple(found))
+
+
+def _role_name(placement: Placement, replica: int, partition: int) -> str:
+    if replica == placement.leader_replica[partition]:
+        return "leader"
+    return {Role.VOTER: "voter", Role.NON_VOTER: "non-voter"}.get(
+        Role(int(placement.role[replica])), "learner"
+    )
+
+
+def _why(
+    cluster: Cluster,
+    before: int,
+    now: int,
+    verdict: NDArray[np.int16],
+    reasons: list[str],
+    fullest: NDArray[np.float64],
+    runner_up: NodeVerdict | None,
+) -> str:
+    names = cluster.nodes.names
+    if now < 0:
+        return "has no node: " + _blockers(verdict, reasons)
+    share = f"{names[now]} ({fullest[now]:.1%} full)"
+    if verdict[now] >= 0:
+        return f"left on {share}, which {reasons[verdict[now]]!r} forbids: no other node is open to it"
+    other = f"; the runner-up {runner_up.node} would be {runner_up.utilisation:.1%} full" if (
+        runner_up
+    ) else "; no other node is open to it"
+    if now == before:
+        return f"stays on {share}: nothing asks it to move{other}"
+    came = f"from {names[before]}" if before >= 0 else "from nowhere"
+    cause = "to level the cluster"
+    if before < 0:
+        cause = "it had no node"
+    elif verdict[before] >= 0:
+        cause = f"{names[before]} is forbidden: {reasons[verdict[before]]}"
+    return f"moved {came} to {share}: {cause}{other}"
+
+
+def _blockers(verdict: NDArray[np.int16], reasons: list[str]) -> str:
+    count = np.bincount(verdict[verdict >= 0], minlength=len(reasons))
+    parts = [f"{n} nodes: {reason}" for reason, n in zip(reasons, count, strict=True)]
+    left = int((verdict < 0).sum())
+    if left:
+        parts.append(f"{left} nodes are open to it by itself")
+    return "; ".join(parts) or "there is no node"

@@ -1,0 +1,115 @@
+"""Levelness: how evenly a placement uses the nodes, per dimension and in leaders."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+
+
+@dataclass(frozen=True, eq=False)
+class Levelness:
+    """Utilisation of the nodes under one placement. N nodes, D dimensions.
+
+    Statistics are over the nodes that are alive; *fair* alone is over those that accept.
+
+    Parameters
+    ----------
+    loads : ndarray of float64, shape (N, D)
+        What every node carries.
+    table : ndarray of float64, shape (N, D)
+        Load over capacity, of every node, alive or not.
+    alive : ndarray of bool, shape (N,)
+        Nodes that the statistics are over.
+    fair : ndarray of float64, shape (D,)
+        Load placed on nodes that are alive, over the capacity of those that accept.
+    most, least, spread : ndarray of float64, shape (D,)
+        Highest and lowest utilisation of a node, and their standard deviation.
+    leaders : ndarray of int64, shape (N,)
+        Leaders per node.
+    leader_share : ndarray of float64, shape (N,)
+        Leaders that each node should have by its lead weight.
+    """
+
+    loads: NDArray[np.float64]
+    table: NDArray[np.float64]
+    alive: NDArray[np.bool_]
+    fair: NDArray[np.float64]
+    most: NDArray[np.float64]
+    least: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    leaders: NDArray[np.int64]
+    leader_share: NDArray[np.float64]
+
+    @property
+    def ratio(self) -> NDArray[np.float64]:
+        """Highest utilisation over the fair one, (D,) float64; 1 where nothing is loaded."""
+        return _ratio(self.most, self.fair)
+
+    @property
+    def leader_ratio(self) -> float:
+        """Most leaders on a node over its share; 1 where nothing leads."""
+        shares = _ratio(self.leaders.astype(np.float64), self.leader_share)
+        return float(shares.max(initial=0.0)) if self.leaders.any() else 1.0
+
+
+def levelness(cluster: Cluster, placement: Placement) -> Levelness:
+    """Measure how level a placement is.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The nodes and loads.
+    placement : Placement
+        Where the replicas are.
+
+    Returns
+    -------
+    Levelness
+        Utilisation per dimension, and leaders per node.
+
+    Examples
+    --------
+    >>> from evenkeel.model.cluster import Cluster
+    >>> c = Cluster.from_arrays(capacity=[[4.0], [4.0]], load=[[1.0]] * 4,
+    ...                         placement=[[0], [0], [0], [1]])
+    >>> found = levelness(c, c.placement)
+    >>> found.fair.tolist(), found.most.tolist(), found.ratio.tolist()
+    ([0.5], [0.75], [1.5])
+    """
+    nodes = cluster.nodes
+    standing = Standing(cluster, placement)
+    loads, leaders = standing.loads, standing.leaders
+    table = utilisation(loads, nodes.capacity)
+    alive = nodes.alive & ~nodes.gone
+    seen = table[alive] if alive.any() else np.zeros((1, loads.shape[1]))
+    room = nodes.capacity[nodes.may_receive].sum(0)
+    weight = np.where(nodes.may_lead, nodes.lead_weight, 0.0)
+    share = weight * (leaders.sum() / weight.sum()) if weight.any() else weight
+    finite = np.isfinite(seen).all(0)
+    spread = np.full(loads.shape[1], np.nan)
+    spread[finite] = seen[:, finite].std(0)
+    return Levelness(
+        loads=frozen(loads),
+        table=frozen(table),
+        alive=frozen(alive),
+        fair=frozen(utilisation(loads[alive].sum(0), room)),
+        most=frozen(seen.max(0)),
+        least=frozen(seen.min(0)),
+        spread=frozen(spread),
+        leaders=frozen(leaders),
+        leader_share=frozen(share),
+    )
+
+
+def _ratio(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide what is by what would be fair; nothing of nothing is fair, 1."""
+    ratio = np.where(most > 0.0, np.inf, 1.0)
+    with np.errstate(invalid="ignore"):
+        np.divide(most, fair, out=ratio, where=fair > 0.0)
+    return ratio

@@ -1,0 +1,254 @@
+"""Standing: a placement laid out so that replicas can be counted by node and by partition."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where the K replicas of a placement stand, in one order that suits counting.
+
+    That order is slot by slot where rows are uniform (all first slots, then all second ones), so that
+    a slot of all partitions is one stretch of memory; else it is row by row.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes, P partitions.
+    placement : Placement
+        Where the replicas are.
+    """
+
+    cluster: Cluster
+    placement: Placement
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every partition has as many slots, and the order is slot by slot."""
+        return self.placement.slots is not None
+
+    @cached_property
+    def seat(self) -> NDArray[np.intp]:
+        """Node of each replica plus one, so that 0 stands for no node; (K,) intp."""
+        placement = self.placement
+        if placement.slots is None:
+            return np.add(placement.node, 1, dtype=np.intp)
+        seat = np.empty((placement.slots, len(placement)), np.intp)
+        np.add(placement.by_slot.T, 1, out=seat, casting="unsafe")
+        return seat.reshape(-1)
+
+    @cached_property
+    def replicas(self) -> NDArray[np.int64]:
+        """Replicas on each node, (N,) int64."""
+        return np.bincount(self.seat, minlength=len(self.cluster.nodes) + 1)[1:]
+
+    @cached_property
+    def leaders(self) -> NDArray[np.int64]:
+        """Leaders on each node, (N,) int64."""
+        seat = np.add(self.placement.leader_node, 1, dtype=np.intp)
+        return np.bincount(seat, minlength=len(self.cluster.nodes) + 1)[1:]
+
+    @cached_property
+    def loads(self) -> NDArray[np.float64]:
+        """Load of each node by the roles of its replicas, (N, D) float64."""
+        nodes, dimensions = self.cluster.nodes.capacity.shape
+        total = np.zeros((nodes, dimensions))
+        load = self.cluster.partitions.load
+        leads, other = self._roles()
+        start = 0
+        for seat, owner in self.stretches(self.seat):
+            lead, light = (flag[start : start + len(seat)] for flag in (leads, other))
+            all_lead, any_light = bool(lead.all()), bool(light.any())
+            for d in range(dimensions):
+                if all_lead:
+                    weight = load.leader[owner, d]
+                else:
+                    weight = np.array(load.voter[owner, d])
+                    if any_light:
+                        np.copyto(weight, load.non_voter[owner, d], where=light)
+                    np.copyto(weight, load.leader[owner, d], where=lead)
+                total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
+            start += len(seat)
+        return total
+
+    @cached_property
+    def lightest(self) -> NDArray[np.float64]:
+        """What a replica of each partition weighs at least, whatever its role, (P, D) float64."""
+        load = self.cluster.partitions.load
+        least = load.voter
+        for other in (load.leader, load.non_voter):
+            if other.ctypes.data != least.ctypes.data and not (other >= least).all():
+                least = np.minimum(least, other)
+        return least
+
+    @cached_property
+    def heaviest(self) -> NDArray[np.float64]:
+        """What a replica of each partition weighs at most, whatever its role, (P, D) float64."""
+        load = self.cluster.partitions.load
+        return np.maximum(np.maximum(load.voter, load.leader), load.non_voter)
+
+    def weighed(
+        self, load: NDArray[np.float64], seat: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Return the load of each node if every replica of a partition weighed the same.
+
+        Parameters
+        ----------
+        load : ndarray of float64, shape (D, P)
+            What a replica of each partition weighs.
+        seat : ndarray of intp, shape (K,)
+            As ``self.seat``, with 0 for replicas that weigh nothing.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, D)
+            Total load.
+        """
+        nodes, dimensions = len(self.cluster.nodes), len(load)
+        total = np.zeros((nodes, dimensions))
+        for stretch, owner in self.stretches(seat):
+            for d in range(dimensions):
+                total[:, d] += np.bincount(stretch, load[d, owner], nodes + 1)[1:]
+        return total
+
+    def stretches(
+        self, each: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], slice | NDArray[np.int32]]]:
+        """Cut what stands in this order into pieces, each with the partitions that it is of.
+
+        Parameters
+        ----------
+        each : ndarray of intp, shape (K,)
+            Something per replica.
+
+        Yields
+        ------
+        tuple of (ndarray of intp, slice or ndarray of int32)
+            One slot of all partitions at a time; or everything at once, with each replica's partition.
+        """
+        if self.uniform:
+            for slot in range(self.placement.slots or 0):
+                start = slot * len(self.placement)
+                yield each[start : start + len(self.placement)], slice(None)
+        else:
+            yield each, self.placement.owner
+
+    def where(self, flag: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the replicas, in this order, on nodes that carry a flag.
+
+        Parameters
+        ----------
+        flag : ndarray of bool, shape (N,)
+            A flag per node.
+
+        Returns
+        -------
+        ndarray of intp
+            Places in ``seat``.
+        """
+        return np.flatnonzero(np.append(False, flag).take(self.seat))
+
+    def partition(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the partitions of some replicas.
+
+        Parameters
+        ----------
+        at : ndarray of intp
+            Places in ``seat``.
+
+        Returns
+        -------
+        ndarray of intp
+            Their partitions.
+        """
+        if not self.uniform:
+            return self.placement.owner.take(at)
+        # division by a scalar is quicker than its remainder
+        return at - at // len(self.placement) * len(self.placement)
+
+    def places(self, replica: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where in this order some replicas stand.
+
+        Parameters
+        ----------
+        replica : ndarray of int64
+            Indices into the flat arrays of the placement.
+
+        Returns
+        -------
+        ndarray of int64
+            Places in ``seat``.
+        """
+        slots = self.placement.slots
+        if not slots:
+            return replica
+        partition, slot = np.divmod(replica, slots)
+        return slot * len(self.placement) + partition
+
+    def spread_out(self, flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Give every replica, in this order, the flag of its partition.
+
+        Parameters
+        ----------
+        flag : ndarray of bool, shape (P,)
+            A flag per partition.
+
+        Returns
+        -------
+        ndarray of bool, shape (K,)
+            A flag per replica.
+        """
+        slots = self.placement.slots
+        return flag[self.placement.owner] if slots is None else np.tile(flag, slots)
+
+    def tallied(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count each partition's replicas that carry a flag.
+
+        Parameters
+        ----------
+        flag : ndarray of bool, shape (K,)
+            A flag per replica, in this order.
+
+        Returns
+        -------
+        ndarray of int64, shape (P,)
+            Replicas.
+        """
+        partitions = len(self.placement)
+        if self.uniform:
+            return flag.reshape(-1, partitions).sum(0)
+        return np.bincount(self.placement.owner[flag], minlength=partitions)
+
+    def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count each partition's replicas on nodes that carry a flag.
+
+        Parameters
+        ----------
+        flag : ndarray of bool, shape (N,)
+            A flag per node.
+
+        Returns
+        -------
+        ndarray of int64, shape (P,)
+            Replicas.
+        """
+        return self.tallied(np.append(False, flag).take(self.seat))
+
+    def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which replicas lead and which do not vote, in this order; (K,) both."""
+        placement = self.placement
+        other = placement.role == Role.NON_VOTER
+        if placement.slots is None:
+            leads = np.zeros(len(placement.node), bool)
+            leads[placement.leader_replica[placement.leader >= 0]] = True
+            return leads, other
+        slot = np.arange(placement.slots)[:, None]
+        other = other.reshape(len(placement), placement.slots).T
+        return (placement.leader == slot).reshape(-1), other.reshape(-1)

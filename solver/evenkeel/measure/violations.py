@@ -1,0 +1,191 @@
+"""Violations: the kinds of broken rule, and where each one is broken."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+
+
+class Kind(NamedTuple):
+    """One kind of violation.
+
+    Parameters
+    ----------
+    hard : bool
+        Whether it must not be.
+    summed : bool
+        Whether a row counts for its amount (replicas, domains) and not for one.
+    meaning : str
+        What it says, for people.
+    """
+
+    hard: bool
+    summed: bool
+    meaning: str
+
+
+KINDS: dict[str, Kind] = {
+    "unassigned": Kind(True, True, "replicas wanted that have no node"),
+    "on_dead": Kind(True, True, "replicas on nodes that are dead or gone"),
+    "not_kept": Kind(True, True, "replicas on live nodes that may keep none"),
+    "surplus": Kind(True, True, "replicas beyond those wanted"),
+    "min_active": Kind(True, True, "live replicas short of the least a partition needs"),
+    "leaderless": Kind(True, True, "partitions without a leader on any node"),
+    "leader": Kind(True, True, "leaders on nodes that may not lead, or that are no voters"),
+    "forbidden": Kind(True, True, "replicas on nodes where their partition is disabled"),
+    "pinned": Kind(True, True, "pinned replicas that left their node"),
+    "require": Kind(True, True, "replicas on nodes that a rule excludes"),
+    "voters_require": Kind(True, True, "voters on nodes that a rule excludes for voters"),
+    "place": Kind(True, True, "replicas short of those wanted on the nodes of an expression"),
+    "voters_place": Kind(True, True, "voters short of those wanted on the nodes of an expression"),
+    "same_node": Kind(True, True, "replicas too many on one node"),
+    "spread": Kind(True, True, "replicas too many in one domain"),
+    "min_domains": Kind(True, True, "domains short of the least number"),
+    "max_domains": Kind(True, True, "domains beyond the greatest number"),
+    "skew": Kind(True, True, "replicas by which domains differ too much"),
+    "depends": Kind(True, True, "domains that lack a group which another one there needs"),
+    "capacity": Kind(True, False, "nodes over capacity in a dimension"),
+    "transient": Kind(True, False, "nodes over capacity in a dimension while replicas move"),
+    "level_capacity": Kind(True, False, "domains over their shared capacity in a dimension"),
+    "max_replicas": Kind(True, True, "replicas beyond the most a node takes"),
+    "soft_same_node": Kind(False, True, "as same_node, where it is only wished for"),
+    "soft_spread": Kind(False, True, "as spread, where it is only wished for"),
+    "soft_min_domains": Kind(False, True, "as min_domains, where it is only wished for"),
+    "soft_max_domains": Kind(False, True, "as max_domains, where it is only wished for"),
+    "soft_skew": Kind(False, True, "as skew, where it is only wished for"),
+    "lead": Kind(False, False, "leaders on a node less preferred than another replica's"),
+}
+"""Every kind, hard ones first; an audit counts all of them."""
+
+
+class Violation(NamedTuple):
+    """One row of an audit's table; "" where a column says nothing of this kind.
+
+    Parameters
+    ----------
+    kind : str
+        Key of ``KINDS``.
+    hard : bool
+        Whether it must not be.
+    partition, group, node, level, domain, dimension : str
+        Names of what it concerns.
+    amount : float
+        Replicas, domains, ranks, or load above capacity in the dimension's unit.
+    """
+
+    kind: str
+    hard: bool
+    partition: str
+    group: str
+    node: str
+    level: str
+    domain: str
+    dimension: str
+    amount: float
+
+
+@dataclass(frozen=True, eq=False)
+class Violations:
+    """All violations of one kind that one check found; every array is read-only.
+
+    Parameters
+    ----------
+    kind : str
+        Key of ``KINDS``.
+    amount : ndarray of float64, shape (n,)
+        How much of it.
+    partition, group, node, level, domain, dimension : ndarray of int32, shape (n,)
+        Indices of what each concerns; -1 for nothing. A level is a row of ``domain_with_nodes``.
+    """
+
+    kind: str
+    amount: NDArray[np.float64]
+    partition: NDArray[np.int32]
+    group: NDArray[np.int32]
+    node: NDArray[np.int32]
+    level: NDArray[np.int32]
+    domain: NDArray[np.int32]
+    dimension: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        """What they add to the count of their kind."""
+        return int(self.amount.sum()) if KINDS[self.kind].summed else len(self.amount)
+
+    def rows(self, cluster: Cluster) -> list[Violation]:
+        """Return them with names.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Whose names they are.
+
+        Returns
+        -------
+        list of Violation
+            One per row.
+        """
+        hard = KINDS[self.kind].hard
+        names = (cluster.partitions.names, cluster.partitions.group_names, cluster.nodes.names)
+        levels = [*cluster.topology.levels, "node"]
+        found = []
+        for i, amount in enumerate(self.amount.tolist()):
+            level, domain = int(self.level[i]), int(self.domain[i])
+            at_node = level == len(cluster.topology)
+            node = domain if at_node else int(self.node[i])
+            domain_name = ""
+            if domain >= 0 and not at_node:
+                domain_name = cluster.topology.domain_name(level, domain)
+            indices = (int(self.partition[i]), int(self.group[i]), node)
+            partition, group, holder = (
+                one[at] if at >= 0 else "" for one, at in zip(names, indices, strict=True)
+            )
+            dimension = int(self.dimension[i])
+            found.append(
+                Violation(
+                    self.kind, hard, partition, group, holder,
+                    levels[level] if level >= 0 else "", domain_name,
+                    cluster.dimensions[dimension] if dimension >= 0 else "", amount,
+                )
+            )  # fmt: skip
+        return found
+
+
+def violations(kind: str, amount: ArrayLike, **where: ArrayLike) -> list[Violations]:
+    """Gather what a check found; an empty list if it found nothing.
+
+    Parameters
+    ----------
+    kind : str
+        Key of ``KINDS``.
+    amount : array_like of float64, shape (n,)
+        How much.
+    **where : array_like of int32, shape () or (n,)
+        Any of partition, group, node, level, domain, dimension.
+
+    Returns
+    -------
+    list of Violations
+        One, or none.
+
+    Examples
+    --------
+    >>> violations("surplus", [1.0, 2.0], partition=[4, 7])[0].count
+    3
+    >>> violations("surplus", [])
+    []
+    """
+    amounts = np.asarray(amount, np.float64)
+    if len(amounts) == 0:
+        return []
+    columns = {
+        name: frozen(
+            np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape)
+        )
+        for name in ("partition", "group", "node", "level", "domain", "dimension")
+    }
+    return [Violations(kind, frozen(amounts), **columns)]
