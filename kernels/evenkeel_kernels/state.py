@@ -590,10 +590,11 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
             continue
         if rules.term_mask[rules.group_term[i, 2], n]:
             state.group_inside[i] += sign
-    for level in range(rules.near_base.shape[1]):
-        if rules.near_base[g, level] >= 0 and domains.domain[level, n] >= 0:
-            at = rules.near_base[g, level] - domains.domain_offset[level]
-            state.near_count[at + domains.domain[level, n]] += sign
+    if state.near_count.shape[0] > 0:
+        for level in range(rules.near_base.shape[1]):
+            if rules.near_base[g, level] >= 0 and domains.domain[level, n] >= 0:
+                at = rules.near_base[g, level] - domains.domain_offset[level]
+                state.near_count[at + domains.domain[level, n]] += sign
 
 
 @inlined
@@ -651,9 +652,12 @@ def settle(problem: Problem, state: State) -> None:
     partitions = problem.partitions
     groups = state.moved.shape[0]
     state.moved_histogram[0] = groups
+    any_transient = False
+    for d in range(state.load.shape[0]):
+        any_transient |= problem.nodes.transient[d]
     for k in range(state.node.shape[0]):
         home = partitions.home[k]
-        if home >= 0:
+        if any_transient and home >= 0:
             for d in range(state.load.shape[0]):
                 if problem.nodes.transient[d]:
                     state.held[d, home] += load_of(partitions, state, k, d)

@@ -16,7 +16,7 @@ Amount = int | None | tuple[int, Literal["hard", "soft"]]
 
 
 @dataclass(frozen=True)
-class Test:
+class Condition:
     """One condition on a node: it carries a tag or label, or does not.
 
     Parameters
@@ -39,7 +39,7 @@ class Test:
         return f"{self.key}{'=' if self.wanted else '!='}{self.value}"
 
 
-def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Test, ...]:
+def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Condition, ...]:
     """Read ``"zone!=z9,+ssd"``: tests joined by commas, all of which must hold.
 
     Parameters
@@ -53,7 +53,7 @@ def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Test, 
 
     Returns
     -------
-    tuple of Test
+    tuple of Condition
         Empty after a fault.
 
     Examples
@@ -68,13 +68,13 @@ def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Test, 
     for part in (piece.strip() for piece in text.split(",")):
         test = None
         if part[:1] in ("+", "-") and len(part) > 1 and "=" not in part:
-            test = Test(part[1:].strip(), None, part[0] == "+")
+            test = Condition(part[1:].strip(), None, part[0] == "+")
         elif "!=" in part:
             key, value = part.split("!=", 1)
-            test = Test(key.strip(), value.strip(), False)
+            test = Condition(key.strip(), value.strip(), False)
         elif "=" in part:
             key, value = part.split("=", 1)
-            test = Test(key.strip(), value.strip(), True)
+            test = Condition(key.strip(), value.strip(), True)
         if test is None or not test.key or test.value == "" or "=" in (test.value or ""):
             faults.add(path, text, f"{part!r} is none of +tag, -tag, key=value, key!=value")
             return ()
@@ -83,13 +83,13 @@ def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Test, 
 
 
 def mask_of(
-    tests: Iterable[Test], nodes: Nodes, topology: Topology, faults: FaultList, path: str
+    tests: Iterable[Condition], nodes: Nodes, topology: Topology, faults: FaultList, path: str
 ) -> NDArray[np.bool_]:
     """Return the nodes on which every test holds.
 
     Parameters
     ----------
-    tests : iterable of Test
+    tests : iterable of Condition
         The tests.
     nodes : Nodes
         Whose tags and attributes are asked.
@@ -131,7 +131,7 @@ def mask_of(
 
 
 def _labelled(
-    codes: NDArray[np.int32], meaning: tuple[str, ...], test: Test, faults: FaultList, path: str
+    codes: NDArray[np.int32], meaning: tuple[str, ...], test: Condition, faults: FaultList, path: str
 ) -> NDArray[np.bool_]:
     if test.value not in meaning:
         faults.add(path, str(test), f"no node has {test.key}={test.value}")
@@ -254,7 +254,7 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
         if isinstance(texts, str):
             faults.add(f"{path}.{name}", texts, "must be a list of strings")
             continue
-        tests: list[Test] = []
+        tests: list[Condition] = []
         for i, text in enumerate(texts):
             at = f"{path}.{name}[{i}]"
             parsed = parse_expression(faults, at, text)
@@ -291,7 +291,7 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
     _check_domain_counts(faults, path, rule)
 
 
-def _check_contradiction(faults: FaultList, path: str, tests: list[Test]) -> None:
+def _check_contradiction(faults: FaultList, path: str, tests: list[Condition]) -> None:
     """Note tests of one conjunction that no node can meet together."""
     for i, test in enumerate(tests):
         for other in tests[:i]:

@@ -1,133 +1,20 @@
 """From the cluster to what kernels read: every name and rule becomes an index, a mask or a row."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.arrays import thawed
+from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.rules import Limit, Rule, mask_of, parse_expression
+from evenkeel.model.rules import Limit, Rule
 from evenkeel_kernels import state as kernel
 
 NO_LIMIT = np.int32(2**31 - 1)
 LIMIT_COLUMN = {"spread": 1, "min_domains": 2, "max_domains": 3, "skew": 4}
 HUGE = 1e300
 """Stands for 1 / 0: any load on a node without capacity is out of reach, and 0 times it is 0."""
-
-
-@dataclass(frozen=True)
-class BoundRule:
-    """The rules that bind a partition by itself: its own, and what its group's demands of each.
-
-    Parameters
-    ----------
-    own : Rule
-        The partition's rule, or the default.
-    shared : Rule or None
-        The group's rule, whose requirements and leader preferences hold for each partition.
-    """
-
-    own: Rule
-    shared: Rule | None
-
-    @property
-    def require(self) -> list[str]:
-        """Expressions that the node of every replica must meet."""
-        return [*self.own.require, *(self.shared.require if self.shared else ())]
-
-    @property
-    def voters_require(self) -> list[str]:
-        """Expressions that the node of every voter must meet."""
-        return [*self.own.voters_require, *(self.shared.voters_require if self.shared else ())]
-
-    @property
-    def lead(self) -> list[str]:
-        """Where the leader should be, first choice first."""
-        return [*(self.own.lead or (self.shared.lead if self.shared else ()))]
-
-
-def node_mask(cluster: Cluster, text: str) -> NDArray[np.bool_]:
-    """Return the nodes that meet an expression, which was validated with the cluster.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    text : str
-        Such as ``"zone=z1,+ssd"``.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        True where it holds.
-    """
-    silent = FaultList()
-    tests = parse_expression(silent, "", text)
-    return mask_of(tests, cluster.nodes, cluster.topology, silent, "")
-
-
-def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
-    """Return the distinct combinations of partition and group rule, and each partition's.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-
-    Returns
-    -------
-    tuple of (list of BoundRule, ndarray of int32, shape (P,))
-        Q combinations and an index into them per partition; always at least one.
-    """
-    partitions = cluster.partitions
-    own = partitions.rule
-    if (partitions.group_rule < 0).all():
-        shared = np.full(len(own), -1, np.int32)
-    else:
-        shared = partitions.group_rule[partitions.group]
-    if len(own) == 0:
-        return [BoundRule(Rule(), None)], np.zeros(0, np.int32)
-    key = (own.astype(np.int64) + 1) * (len(cluster.rules) + 1) + shared + 1
-    if key[0] == key.min() == key.max():
-        distinct, index = key[:1], np.zeros(len(own), np.int32)
-    else:
-        distinct, found = np.unique(key, return_inverse=True)
-        index = found.astype(np.int32)
-    rules = []
-    for one in distinct.tolist():
-        a, b = divmod(one, len(cluster.rules) + 1)
-        rules.append(
-            BoundRule(
-                cluster.rules[a - 1] if a else Rule(), cluster.rules[b - 1] if b else None
-            )
-        )
-    return rules, index
-
-
-def allowed_masks(cluster: Cluster, rules: list[BoundRule]) -> NDArray[np.bool_]:
-    """Return, per combination of rules, the nodes that may hold a replica at all.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    rules : list of BoundRule
-        Q combinations.
-
-    Returns
-    -------
-    ndarray of bool, shape (Q, N)
-        True where every requirement is met.
-    """
-    allowed = np.ones((len(rules), len(cluster.nodes)), bool)
-    for i, rule in enumerate(rules):
-        for text in rule.require:
-            allowed[i] &= node_mask(cluster, text)
-    return allowed
 
 
 def compile_problem(
@@ -191,7 +78,7 @@ def compile_state(
     dimensions, nodes = problem.nodes.capacity.shape
     groups = len(problem.rules.group_limit_first) - 1
     node = placement.node.copy()
-    stays = np.append(cluster.nodes.may_hold & cluster.nodes.alive, False)
+    stays = np.append(cluster.nodes.may_hold, False)
     node[~stays[node] & problem.partitions.movable] = -1
     replicas = len(node)
     state = kernel.State(

@@ -1,0 +1,295 @@
+"""Descent: bring every node below its watermark with few moves.
+
+`redistribute` makes the moves that a level cluster needs at least: leaders stand down, over-full
+nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
+return and spread. What stays hot then is for `evenkeel_kernels.rearrange`, which costs no move,
+and `relieve`, which makes one more for each hot node. `send_home` takes back the moves that turned
+out superfluous. `descend` does all of it in small pieces.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.best_fit import best_fit, largest_first
+from evenkeel_kernels.cover import by_node, shed
+from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.leaders import spread_leaders, stand_down, stand_up
+from evenkeel_kernels.pressure import (
+    Gauge,
+    above,
+    count_hot,
+    highest,
+    is_hot,
+    new_gauge,
+    passing_replica,
+)
+from evenkeel_kernels.rearrange import mean_leader_square, moved_replicas, rearrange
+from evenkeel_kernels.repair import mend
+from evenkeel_kernels.scan import Scan, find, new_scan
+from evenkeel_kernels.state import Problem, State, admits, apply, leads_now, load_of
+
+SWEEPS = 12
+QUICK_ROUNDS = 4
+QUICK_SWEEPS = 4
+QUICK_PART = 10  # one node in so many may be hot for the quick rounds
+WALKS = 12
+WALK_STEPS = 2_000_000  # a walk's length, or
+WALK_PER_PARTITION = 60  # so many steps for each partition, if that is more
+CHUNK = 250_000
+THRESHOLD = 0.1  # of the first walk, in units of `mean_leader_square`; a tenth of it afterwards
+SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
+
+
+class Ease(NamedTuple):
+    """How much room leadership needs and has."""
+
+    share: NDArray[np.float64]  # (D,) part of the watermarks that leaders take on average
+    firm: float  # part of its share that a node must keep free when it gives replicas away
+    reserve: float  # part of its share that best fit keeps free on a node
+
+
+class Progress(NamedTuple):
+    """Where a descent stands."""
+
+    stage: str  # "redistribute", "relieve", "walk" or "level"
+    highest: float  # greatest pressure; level at 1 or less
+    steps: int  # steps walked so far
+
+
+def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
+    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all.
+
+    The more the watermarks leave over in the dimensions that leaders load, the less a node that
+    gives replicas away need free for them, since other nodes can lead more, and the more of their
+    share best fit can afford to keep free where it puts replicas. Measured, not derived. O(D N).
+    """
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark) & problem.nodes.leads
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    share = np.clip(np.divide(extra, room, out=np.zeros_like(extra), where=room > 0.0), 0.0, 0.9)
+    free = np.where(counted, watermark - state.load, 0.0).sum(axis=1) - extra
+    led = share > 0.0
+    ease = float((free[led] / (room[led] * share[led])).min(initial=1.0))
+    return Ease(
+        share,
+        min(max(0.5 - 0.4 * ease, 0.25), 0.5),
+        min(max(0.5 + 2.0 * ease, 0.5), 1.0),
+    )
+
+
+def knee(problem: Problem, state: State, part: float) -> float:
+    """Pressure that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark)
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    load = np.where(counted, state.load, 0.0).sum(axis=1)
+    slack = np.divide(room - load, room, out=np.ones_like(room), where=room > 0.0)
+    return 1.0 - part * float(np.clip(slack.min(initial=1.0), 0.0, 0.1))
+
+
+def redistribute(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+) -> int:
+    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
+
+    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
+    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Returns
+    how many replicas were moved.
+
+    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
+    """
+    was = np.empty(state.leader.shape[0], np.int16)
+    extra = np.empty(state.load.shape[0])
+    stand_down(problem, state, was, extra)
+    ease = leader_ease(problem, state, extra)
+    first, member = by_node(state.node, state.load.shape[1])
+    pool = shed(problem, state, forced, ease.share, ease.firm, first, member)
+    leaving = np.zeros_like(forced)
+    leaving[pool] = True
+    left = max(0, most_moves - moves_made(problem, state, forced))
+    leaving[largest_first(problem, leaving)[left:]] = False
+    order = largest_first(problem, forced | leaving)
+    scan = new_scan(problem, ease.reserve * ease.share)
+    moved = best_fit(problem, state, scan, order, forced, was >= 0, 1.0, 0, order.shape[0])
+    stand_up(problem, state, scan, was)
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS)
+    return moved
+
+
+def descend(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    seed: int,
+) -> Iterator[Progress]:
+    """Repair and level the cluster, piece by piece; the caller may stop after any of them.
+
+    ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `redistribute`, the first
+    piece; ``seed`` starts the walks. Every
+    piece leaves a state that breaks no rule that it did not break before. The pieces depend on
+    nothing but the arguments: whoever takes the same number of them has the same bits.
+
+    Yields
+    ------
+    Progress
+        After each piece. The last one is "level", unless the cluster cannot be brought there by
+        these means.
+    """
+    n_nodes = state.load.shape[1]
+    redistribute(problem, state, forced, most_leaders, most_moves)
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+    scan = new_scan(problem, np.zeros(state.load.shape[0]))
+    mend(problem, state, scan, 0, state.leader.shape[0])
+    yield Progress("redistribute", highest(state, gauge), 0)
+    for _ in range(QUICK_ROUNDS):
+        hot = count_hot(state, gauge)
+        if hot == 0 or hot * QUICK_PART > n_nodes:
+            break
+        left = most_moves - moves_made(problem, state, forced)
+        relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
+        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, QUICK_SWEEPS)
+        yield Progress("relieve", highest(state, gauge), 0)
+    gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
+    home_first, home_member = by_node(problem.partitions.home, n_nodes)
+    threshold = THRESHOLD * mean_leader_square(problem, gauge)
+    length = max(WALK_STEPS, WALK_PER_PARTITION * state.leader.shape[0])
+    random = np.array([2 * seed + 88172645463325252], np.uint64)
+    steps = 0
+    for _ in range(WALKS):
+        if highest(state, gauge) <= 1.0:
+            break
+        moved = moved_replicas(problem, state)
+        step = 0
+        while step < length:
+            end = min(step + CHUNK, length)
+            reached = rearrange(
+                problem,
+                state,
+                gauge,
+                moved,
+                home_first,
+                home_member,
+                threshold,
+                step,
+                end,
+                length,
+                random,
+            )
+            steps += reached - step
+            yield Progress("walk", highest(state, gauge), steps)
+            if reached < end:
+                break
+            step = end
+        threshold = 0.1 * THRESHOLD * mean_leader_square(problem, gauge)
+        if highest(state, gauge) > 1.0:
+            left = most_moves - moves_made(problem, state, forced)
+            relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
+            yield Progress("relieve", highest(state, gauge), steps)
+    if highest(state, gauge) <= 1.0:
+        send_home(problem, state, gauge, forced)
+        yield Progress("level", highest(state, gauge), steps)
+
+
+def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
+    """Count the replicas that have moved though nothing forced them. O(K)."""
+    return int(((state.node != problem.partitions.home) & ~forced).sum())
+
+
+@lean
+def relieve(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    scan: Scan,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    most_moves: int,
+) -> int:
+    """Make, for every hot node, the one move out of it that lowers the penalty most.
+
+    ``first`` and ``member`` list the replicas of each node. At most ``most_moves`` moves of
+    replicas that are at home are made. Returns how many moves were made.
+
+    Complexity: O(D N) for each replica on a hot node, vectorised.
+    """
+    partitions = problem.partitions
+    made = 0
+    spent = 0
+    for here in range(state.load.shape[1]):
+        if not is_hot(state, gauge, here):
+            continue
+        least = -1e-12
+        best = -1
+        target = -1
+        for i in range(first[here], first[here + 1]):
+            k = member[i]
+            if state.node[k] != here or not partitions.movable[k]:
+                continue
+            if state.node[k] == partitions.home[k] and spent >= most_moves:
+                continue
+            if relief(problem, state, gauge, k, here) >= least:
+                continue
+            there = find(problem, state, scan, k, 2.0)
+            if there < 0:
+                continue
+            change = passing_replica(partitions, state, gauge, k, here, there)
+            if change < least:
+                least = change
+                best = k
+                target = there
+        if best >= 0:
+            spent += int(state.node[best] == partitions.home[best])
+            apply(problem, state, best, target)
+            made += 1
+    return made
+
+
+@inlined
+def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> float:
+    """Change of the penalty of node ``here`` alone if ``k`` left it."""
+    change = 0.0
+    for d in range(state.load.shape[0]):
+        pressure = state.load[d, here] * gauge.scale[d, here]
+        less = load_of(problem.partitions, state, k, d) * gauge.scale[d, here]
+        change += above(pressure - less, gauge.knee) - above(pressure, gauge.knee)
+    p = problem.partitions.owner[k]
+    if leads_now(problem.partitions.first, state.leader, p, k):
+        pressure = state.leaders[here] * gauge.leader_scale[here]
+        change += above(pressure - gauge.leader_scale[here], 1.0) - above(pressure, 1.0)
+    return change
+
+
+@lean
+def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.bool_]) -> int:
+    """Take back every move that the level does not need, the ``forced (K,)`` ones apart.
+
+    Returns how many. O(K D).
+    """
+    partitions = problem.partitions
+    returned = 0
+    for k in range(state.node.shape[0]):
+        home = partitions.home[k]
+        if home < 0 or home == state.node[k] or state.node[k] < 0 or forced[k]:
+            continue
+        room = True
+        for d in range(state.load.shape[0]):
+            load = state.load[d, home] + load_of(partitions, state, k, d)
+            if load * gauge.scale[d, home] > 1.0:
+                room = False
+        p = partitions.owner[k]
+        if leads_now(partitions.first, state.leader, p, k):
+            room = room and (state.leaders[home] + 1) * gauge.leader_scale[home] <= 1.0
+        if room and admits(problem, state, k, home):
+            apply(problem, state, k, home)
+            returned += 1
+    return returned

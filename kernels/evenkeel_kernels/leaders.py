@@ -1,0 +1,173 @@
+"""Leadership: who stands down, who is appointed, and how leaders spread without moving data.
+
+A leader's extra load goes with the leadership, and handing it on costs no data. So before replicas
+are placed the leaders stand down: replicas then weigh what data weighs, and a share of every node
+is kept free for the leaders that come back. Then leadership is handed on until no node is above
+its watermark.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.pressure import Gauge, passing_lead
+from evenkeel_kernels.scan import FAR, Scan
+from evenkeel_kernels.state import VOTER, Problem, State, admits_leader, lead
+
+
+@inlined
+def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether replica ``k`` of ``p`` stands where a leader may, room apart."""
+    n = state.node[k]
+    return (
+        n >= 0
+        and state.role[k] == VOTER
+        and problem.nodes.leads[n]
+        and problem.rules.lead_rank[problem.partitions.rule[p], n] < 255
+    )
+
+
+@inlined
+def leads_well(problem: Problem, state: State, p: int) -> bool:
+    """Whether ``p`` has a leader that may lead where it is."""
+    slot = state.leader[p]
+    return slot >= 0 and may_lead(problem, state, p, problem.partitions.first[p] + slot)
+
+
+@inlined
+def can_pass_on(problem: Problem, state: State, p: int) -> bool:
+    """Whether another replica of ``p`` could lead it."""
+    partitions = problem.partitions
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        if k != partitions.first[p] + state.leader[p] and may_lead(problem, state, p, k):
+            return True
+    return False
+
+
+@lean
+def stand_down(
+    problem: Problem, state: State, was: NDArray[np.int16], extra: NDArray[np.float64]
+) -> None:
+    """Let every leader that another replica could replace stand down.
+
+    ``was (P,)`` becomes the slot that led; ``extra (D,)`` the load that the leadership of those who
+    stood down adds in all. O(K + P D).
+    """
+    partitions = problem.partitions
+    for d in range(extra.shape[0]):
+        extra[d] = 0.0
+    for p in range(was.shape[0]):
+        was[p] = state.leader[p]
+        if state.leader[p] >= 0 and can_pass_on(problem, state, p):
+            lead(problem, state, p, -1)
+            for d in range(extra.shape[0]):
+                extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
+
+
+@inlined
+def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
+    """Give ``p``, which nobody leads, the leader that its rule prefers.
+
+    Among equals the ``favoured`` slot, else the one whose node is least pressed afterwards. Room
+    counts only while some slot has it: a partition that can be led is led.
+    """
+    partitions = problem.partitions
+    rank = problem.rules.lead_rank[partitions.rule[p]]
+    best = -1
+    best_rank = 255
+    best_score = FAR
+    for slot in range(partitions.first[p + 1] - partitions.first[p]):
+        k = partitions.first[p] + slot
+        if not may_lead(problem, state, p, k):
+            continue
+        n = state.node[k]
+        score = 0.0
+        if slot != favoured:
+            for d in range(state.load.shape[0]):
+                extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+                score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
+        if not admits_leader(problem, state, p, slot):
+            score += 1e200
+        if rank[n] < best_rank or (rank[n] == best_rank and score < best_score):
+            best, best_rank, best_score = slot, rank[n], score
+    if best >= 0:
+        lead(problem, state, p, best)
+
+
+@lean
+def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16]) -> int:
+    """Appoint a leader wherever nobody leads, preferably the slot ``was (P,)`` that did.
+
+    Returns how many changed. O(K D).
+    """
+    changed = 0
+    for p in range(was.shape[0]):
+        if state.leader[p] < 0:
+            appoint(problem, state, scan, p, was[p])
+            changed += int(state.leader[p] != was[p])
+    return changed
+
+
+@lean
+def depose(problem: Problem, state: State, scan: Scan) -> int:
+    """Replace every leader whose node may not lead, where another replica can. O(K)."""
+    changed = 0
+    for p in range(state.leader.shape[0]):
+        if leads_well(problem, state, p):
+            continue
+        before = state.leader[p]
+        if before < 0 or can_pass_on(problem, state, p):
+            lead(problem, state, p, -1)
+            appoint(problem, state, scan, p, -1)
+            changed += int(state.leader[p] != before)
+    return changed
+
+
+@lean
+def spread_leaders(
+    problem: Problem, state: State, gauge: Gauge, trigger: float, sweeps: int
+) -> int:
+    """Hand leadership on, partition by partition, from nodes whose pressure is above ``trigger``.
+
+    Each goes to the replica that lowers the penalty most. Ends when a sweep changes nothing, or
+    after ``sweeps``. Returns the changes made.
+
+    Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
+    """
+    partitions = problem.partitions
+    dimensions = state.load.shape[0]
+    changed = 0
+    for _ in range(sweeps):
+        before = changed
+        for p in range(state.leader.shape[0]):
+            slot = state.leader[p]
+            if slot < 0:
+                continue
+            here = state.node[partitions.first[p] + slot]
+            if here < 0:
+                continue
+            pressed = state.leaders[here] * gauge.leader_scale[here] > 1.0
+            for d in range(dimensions):
+                if (
+                    state.load[d, here] * gauge.scale[d, here] > trigger
+                    and partitions.leader_load[p, d] > partitions.voter_load[p, d]
+                ):
+                    pressed = True
+            if not pressed:
+                continue
+            best = -1
+            least = -1e-12
+            for other in range(partitions.first[p + 1] - partitions.first[p]):
+                there = state.node[partitions.first[p] + other]
+                if there < 0 or there == here:
+                    continue
+                change = passing_lead(partitions, state, gauge, p, here, there)
+                if change < least and admits_leader(problem, state, p, other):
+                    least = change
+                    best = other
+            if best >= 0:
+                lead(problem, state, p, best)
+                changed += 1
+        if changed == before:
+            break
+    return changed

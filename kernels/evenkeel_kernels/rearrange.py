@@ -1,0 +1,173 @@
+"""Rearrange what has moved already, and who leads: changes that cost no further move.
+
+Once a replica moves, where it goes is free to choose, and so is which replica of an over-full node
+goes in its stead. Threshold accepting walks over these choices: leadership handed on, a moved
+replica sent elsewhere, two moved replicas trading places, a moved replica going home while another
+of that node takes its place. A change is made if the penalty of `evenkeel_kernels.pressure` rises
+by less than a threshold that falls to nothing. Every rule holds at every step, and the number of
+moved replicas never changes.
+
+References
+----------
+G. Dueck, T. Scheuer, "Threshold accepting", Journal of Computational Physics 90 (1990): the
+acceptance rule. G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8 (2003): the
+generator, triple (13, 7, 17).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.pressure import (
+    Gauge,
+    highest,
+    passing_lead,
+    passing_pair,
+    passing_replica,
+)
+from evenkeel_kernels.state import Problem, State, admits, admits_leader, apply, lead
+
+CHECK_EVERY = 4096
+LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in
+
+
+@inlined
+def draw(random: NDArray[np.uint64], below: int) -> int:
+    """Draw an integer from 0 to ``below`` - 1 and advance the generator ``random (1,)``."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return int(np.int64(((x >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32)))
+
+
+@lean
+def move_if_admitted(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Move replica ``k`` to node ``n`` if every rule admits it; whether it moved."""
+    if not admits(problem, state, k, n):
+        return False
+    apply(problem, state, k, n)
+    return True
+
+
+@lean
+def trade_if_admitted(problem: Problem, state: State, k: int, i: int) -> bool:
+    """Let ``k`` go where ``i`` is, and ``i`` where ``k`` was, if the rules admit both."""
+    here, there = state.node[k], state.node[i]
+    if not move_if_admitted(problem, state, k, there):
+        return False
+    if move_if_admitted(problem, state, i, here):
+        return True
+    apply(problem, state, k, here)
+    return False
+
+
+def moved_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
+    """List the replicas that have a node other than the one they came from. O(K)."""
+    return np.flatnonzero((state.node >= 0) & (state.node != problem.partitions.home))
+
+
+def mean_leader_square(problem: Problem, gauge: Gauge) -> float:
+    """Return the mean square of a leader's extra pressure on an average node.
+
+    It is the unit of thresholds. O(P D + N D).
+    """
+    partitions = problem.partitions
+    counts = (gauge.scale > 0.0) & (gauge.scale < 1e29)
+    nodes = np.maximum(counts.sum(axis=1), 1)
+    scale = np.where(counts, gauge.scale, 0.0).sum(axis=1) / nodes
+    extra = (partitions.leader_load - partitions.voter_load) * scale
+    return float((extra**2).sum() / max(1, extra.shape[0]))
+
+
+@lean
+def rearrange(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    moved: NDArray[np.int64],
+    home_first: NDArray[np.int64],
+    home_member: NDArray[np.int64],
+    threshold: float,
+    begin: int,
+    end: int,
+    steps: int,
+    random: NDArray[np.uint64],
+) -> int:
+    """Take the steps ``begin`` to ``end`` of a walk of ``steps``, or until the cluster is level.
+
+    ``moved`` lists the moved replicas and is kept up to date; ``home_first (N + 1,)`` and
+    ``home_member`` list the replicas by the node they came from. ``threshold`` is what the penalty
+    may rise by at the start; it falls with the square of what is left of the walk. ``random (1,)``
+    is the state of the generator. Returns the step reached: going on from there, with what came
+    back, makes the same walk as one call.
+
+    Complexity: O(D) for each step, and O(R * levels + D) for one that is taken.
+    """
+    partitions = problem.partitions
+    n_nodes = state.load.shape[1]
+    n_partitions = state.leader.shape[0]
+    count = moved.shape[0]
+    step = begin
+    allowed = 0.0
+    while step < end:
+        if step % CHECK_EVERY == 0 or step == begin:
+            if highest(state, gauge) <= 1.0:
+                break
+            left = 1.0 - (step - step % CHECK_EVERY) / steps
+            allowed = threshold * left * left
+        step += 1
+        kind = draw(random, 100)
+        if kind < LEAD or count == 0:
+            p = draw(random, n_partitions)
+            slot = state.leader[p]
+            replicas = partitions.first[p + 1] - partitions.first[p]
+            if slot < 0 or replicas < 2:
+                continue
+            other = draw(random, replicas - 1)
+            other += int(other >= slot)
+            here = state.node[partitions.first[p] + slot]
+            there = state.node[partitions.first[p] + other]
+            if here < 0 or there < 0 or here == there:
+                continue
+            change = passing_lead(partitions, state, gauge, p, here, there)
+            if change != 0.0 and change < allowed and admits_leader(problem, state, p, other):
+                lead(problem, state, p, other)
+        elif kind < SEND:
+            k = moved[draw(random, count)]
+            n = draw(random, n_nodes)
+            if n == state.node[k] or n == partitions.home[k]:
+                continue
+            change = passing_replica(partitions, state, gauge, k, state.node[k], n)
+            if change != 0.0 and change < allowed:
+                move_if_admitted(problem, state, k, n)
+        elif kind < TRADE:
+            k = moved[draw(random, count)]
+            i = moved[draw(random, count)]
+            here, there = state.node[k], state.node[i]
+            if (
+                here == there
+                or partitions.owner[k] == partitions.owner[i]
+                or there == partitions.home[k]
+                or here == partitions.home[i]
+            ):
+                continue
+            change = passing_pair(partitions, state, gauge, k, i, here, there)
+            if change != 0.0 and change < allowed:
+                trade_if_admitted(problem, state, k, i)
+        else:
+            at = draw(random, count)
+            k = moved[at]
+            home = partitions.home[k]
+            if home < 0 or home_first[home] == home_first[home + 1]:
+                continue
+            i = home_member[
+                home_first[home] + draw(random, home_first[home + 1] - home_first[home])
+            ]
+            if state.node[i] != home or partitions.owner[k] == partitions.owner[i]:
+                continue
+            change = passing_pair(partitions, state, gauge, k, i, state.node[k], home)
+            if change != 0.0 and change < allowed and trade_if_admitted(problem, state, k, i):
+                moved[at] = i
+    return step

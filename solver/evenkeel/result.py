@@ -1,0 +1,325 @@
+"""The result of a solve: the placement, what it breaks, what it moved, and how far it is from the best."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.compare import Comparison
+from evenkeel.measure.explain import Explanation, blocked_nodes, explain
+from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.stopping import StopReason
+
+Status = Literal["optimal", "feasible", "partial", "infeasible"]
+
+STATUS_MEANING: Mapping[str, str] = {
+    "optimal": "no hard rule broken, goals met, and proven that no fewer moves could",
+    "feasible": "no hard rule broken",
+    "partial": "what fits is placed; the rest is listed with the rule that blocks it",
+    "infeasible": "proven that no placement meets the hard rules",
+}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
+
+    Parameters
+    ----------
+    moves : float
+        Moves above the fewest that could reach the goals.
+    level : float
+        Highest over the dimensions: maximum utilisation above the proven floor.
+    leaders : float
+        Most leaders on a node above the proven floor.
+    """
+
+    moves: float
+    level: float
+    leaders: float
+
+
+@dataclass(frozen=True)
+class Move:
+    """A node that joins a partition.
+
+    Parameters
+    ----------
+    partition : str
+        Its name.
+    slot : int
+        Slot of the replica.
+    source, target : str or None
+        Names of the nodes; no source for a replica that had none.
+    """
+
+    partition: str
+    slot: int
+    source: str | None
+    target: str | None
+
+
+@dataclass(frozen=True)
+class LeaderChange:
+    """A partition that another of its replicas leads now.
+
+    Parameters
+    ----------
+    partition : str
+        Its name.
+    source, target : str or None
+        Names of the nodes that led before and lead now.
+    """
+
+    partition: str
+    source: str | None
+    target: str | None
+
+
+@dataclass(frozen=True)
+class Unplaced:
+    """A replica that found no node, and what keeps it off each class of nodes.
+
+    Parameters
+    ----------
+    partition : str
+        Its name.
+    slot : int
+        Slot of the replica.
+    blocked : mapping of str to int
+        Number of nodes that each rule keeps it off; "" for nodes that are open to it by themselves.
+    """
+
+    partition: str
+    slot: int
+    blocked: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What ``solve`` returns, the same for every method.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot that came in.
+    placement : Placement
+        Where replicas should be; ``np.asarray(result.placement)`` is (P, R) int32, leader first.
+    method : str
+        Name of the method.
+    goals : Goals or Cost
+        What was asked for.
+    status : str
+        One of ``STATUS_MEANING``.
+    message : str
+        The status in a sentence.
+    stop_reason : str
+        Why the method stopped.
+    warnings : tuple of str
+        What a person should look into.
+    audit : Audit
+        Rules that the placement breaks, counted without the strategy's code.
+    levelness : Levelness
+        Utilisation under the placement.
+    comparison : Comparison
+        Moves against the placement that came in.
+    bounds : Bounds
+        Proven lower bounds.
+    timings : mapping of str to float
+        Seconds per stage.
+    work : int
+        Candidates looked at.
+    seed : int
+        The seed.
+    native : object
+        What only this method returns.
+    """
+
+    cluster: Cluster
+    placement: Placement
+    method: str
+    goals: Goals | Cost
+    status: Status
+    message: str
+    stop_reason: StopReason
+    warnings: tuple[str, ...]
+    audit: Audit
+    levelness: Levelness
+    comparison: Comparison
+    bounds: Bounds
+    timings: Mapping[str, float]
+    work: int
+    seed: int
+    native: Any = None
+
+    @property
+    def success(self) -> bool:
+        """Whether every hard rule holds and every replica is placed."""
+        return self.status in ("optimal", "feasible")
+
+    @cached_property
+    def audit_before(self) -> Audit:
+        """Rules that the placement that came in breaks."""
+        return audit(self.cluster, self.cluster.placement)
+
+    @cached_property
+    def levelness_before(self) -> Levelness:
+        """Utilisation under the placement that came in."""
+        return levelness(self.cluster, self.cluster.placement)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """Every move against the placement that came in, in order of partition and slot."""
+        names = self.cluster.nodes.names
+        before, after = self.cluster.placement, self.placement
+        return tuple(
+            Move(
+                self.cluster.partitions.names[int(after.owner[k])],
+                int(k - after.first[after.owner[k]]),
+                names[int(before.node[k])] if before.node[k] >= 0 else None,
+                names[int(after.node[k])],
+            )
+            for k in np.flatnonzero(self.comparison.joined)
+        )
+
+    @cached_property
+    def leader_changes(self) -> tuple[LeaderChange, ...]:
+        """Every partition that another node leads now."""
+        names = self.cluster.nodes.names
+        before, after = self.cluster.placement.leader_node, self.placement.leader_node
+        return tuple(
+            LeaderChange(
+                self.cluster.partitions.names[int(p)],
+                names[int(before[p])] if before[p] >= 0 else None,
+                names[int(after[p])] if after[p] >= 0 else None,
+            )
+            for p in np.flatnonzero(before != after)
+        )
+
+    @cached_property
+    def unplaced_replicas(self) -> NDArray[np.int64]:
+        """Indices of replicas that are wanted and stand nowhere, or on a node that is not alive."""
+        alive = np.append(self.cluster.nodes.alive, False)
+        nowhere = ~alive[self.placement.node]
+        live = np.bincount(
+            self.placement.owner[~nowhere], minlength=len(self.cluster.partitions)
+        )
+        short = live < self.cluster.partitions.replicas
+        return np.flatnonzero(nowhere & short[self.placement.owner])
+
+    @cached_property
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """Every unplaced replica with the rule that keeps it off each class of nodes."""
+        found = []
+        for k in self.unplaced_replicas:
+            verdict, reasons = blocked_nodes(
+                self.cluster, self.placement, self.levelness.loads, int(k)
+            )
+            count = Counter(reasons[v] if v >= 0 else "" for v in verdict)
+            p = int(self.placement.owner[k])
+            slot = int(k - self.placement.first[p])
+            found.append(Unplaced(self.cluster.partitions.names[p], slot, dict(count)))
+        return tuple(found)
+
+    @property
+    def violations(self) -> Any:
+        """Rules that the placement breaks, row by row."""
+        return self.audit.table()
+
+    @cached_property
+    def gap(self) -> Gap:
+        """How far from the proven bounds the result is."""
+        moves = self.comparison.moves
+        floor = self.bounds.moves_level
+        level = self.levelness.most / np.maximum(self.bounds.level, 1e-300)
+        most = int(self.levelness.leaders.max(initial=0))
+        return Gap(
+            moves=(moves - floor) / max(floor, 1),
+            level=max(0.0, float(np.nan_to_num(level, nan=1.0).max(initial=1.0)) - 1.0),
+            leaders=max(0.0, most / max(self.bounds.leaders, 1) - 1.0),
+        )
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Any]:
+        """The figures of the result by name, plain numbers and tuples only."""
+        per_dimension = zip(
+            self.cluster.dimensions, self.levelness.most, self.levelness.ratio, strict=True
+        )
+        return {
+            "moves": self.comparison.moves,
+            "forced_moves": self.comparison.forced,
+            "leader_changes": self.comparison.leader_changes,
+            "moves_at_least": self.bounds.moves_level,
+            "hard_violations": self.audit.hard,
+            "unplaced": len(self.unplaced_replicas),
+            "level": {name: float(ratio) for name, _, ratio in per_dimension},
+            "most_leaders": int(self.levelness.leaders.max(initial=0)),
+            "seconds": float(sum(self.timings.values())),
+            "work": self.work,
+        }
+
+    def explain(self, partition: str | int) -> Explanation:
+        """Explain one partition: node by node the rule that forbids it, or how full it would be.
+
+        Parameters
+        ----------
+        partition : str or int
+            Its name or index.
+
+        Returns
+        -------
+        Explanation
+            One entry per replica; ``str`` of it is meant to be read.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such partition.
+        """
+        names = self.cluster.partitions.names
+        if isinstance(partition, str):
+            if partition not in names:
+                raise InvalidInput([Fault("partition", partition, "is no partition")])
+            partition = names.index(partition)
+        if not 0 <= partition < len(names):
+            raise InvalidInput(
+                [Fault("partition", partition, f"must be 0 to {len(names) - 1}")]
+            )
+        return explain(self.cluster, self.placement, self.levelness.loads, partition)
+
+    def __repr__(self) -> str:
+        return f"<Result: {self.status}, {self.message}>"
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.status}. {self.message}"]
+        compared = self.comparison
+        lines.append(
+            f"  moves {compared.moves:,} (at least {self.bounds.moves_level:,}; "
+            f"{compared.forced:,} forced), leader changes {compared.leader_changes:,}"
+        )
+        for name, before, after, floor in zip(
+            self.cluster.dimensions,
+            self.levelness_before.ratio,
+            self.levelness.ratio,
+            self.bounds.ratio,
+            strict=True,
+        ):
+            lines.append(
+                f"  {name}: max/mean {before:.4f} -> {after:.4f} (at least {floor:.4f})"
+            )
+        lines.append(
+            f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
+            f"unplaced {len(self.unplaced_replicas):,}"
+        )
+        lines.extend(f"  warning: {text}" for text in self.warnings)
+        return "\n".join(lines)

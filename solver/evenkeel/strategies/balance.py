@@ -1,0 +1,205 @@
+"""The ``balance`` method: mend, re-home, level with the fewest moves, and stop there.
+
+1. Replicas too many are dropped; those that must leave, and those that are missing, wait to be placed.
+2. The descent places them, together with the fewest replicas that over-full nodes must give away, and
+   brings every node below its target (`evenkeel_kernels.descent`).
+3. Rules broken between replicas are mended, one move at a time; if that made a node too full again,
+   the descent goes on from there.
+4. Wished-for limits give way where a replica would otherwise have no node.
+5. Moves beyond the budgets are taken back, repairs last of all.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost
+from evenkeel.model.rules import Rule
+from evenkeel.strategies.budget import is_limited, keep_within
+from evenkeel.strategies.problem import compile_problem, compile_state
+from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.stopping import Progress, StopReason
+from evenkeel.strategies.wanted import slots_to_fill, surplus_replicas
+from evenkeel_kernels.best_fit import best_fit, largest_first
+from evenkeel_kernels.descent import descend, moves_made
+from evenkeel_kernels.pressure import highest, new_gauge
+from evenkeel_kernels.repair import homeless, mend
+from evenkeel_kernels.scan import new_scan
+from evenkeel_kernels.state import Problem, State, apply
+
+UNLIMITED = 2**62
+
+
+def balance(request: Request) -> Outcome:
+    """Mend, re-home and level with the fewest moves.
+
+    Parameters
+    ----------
+    request : Request
+        With ``Goals`` the tolerances are met; with a ``Cost`` the weighted sum is minimised.
+
+    Returns
+    -------
+    Outcome
+        Never worse than what came in: no partition has fewer live replicas than before, or than wanted.
+    """
+    if isinstance(request.goals, Cost):
+        from evenkeel.strategies.reassign import reassign
+
+        return reassign(request)
+    return _Balancing.begin(request).finish()
+
+
+@dataclass
+class _Balancing:
+    """One run: the problem, its state, and what was decided before the descent."""
+
+    request: Request
+    problem: Problem
+    state: State
+    forced: NDArray[np.bool_]
+    most_leaders: NDArray[np.float64]
+    timings: dict[str, float] = field(default_factory=dict)
+    work: int = 0
+    stop: StopReason | None = None
+
+    @classmethod
+    def begin(cls, request: Request) -> "_Balancing":
+        """Compile the cluster, drop what is too many, and mark what must move."""
+        started = time.perf_counter()
+        cluster = request.cluster
+        problem = compile_problem(
+            cluster,
+            np.ascontiguousarray(request.bounds.target.T),
+            np.ones(len(cluster.dimensions)),
+        )
+        state = compile_state(cluster, problem, request.start)
+        _drop_surplus(cluster, problem, state)
+        keeps = cluster.nodes.may_hold
+        forced = homeless(problem, state, keeps)
+        forced &= (state.node >= 0) | slots_to_fill(cluster, state.node)
+        run = cls(request, problem, state, forced, request.bounds.leader_target)
+        run.timings["compile"] = time.perf_counter() - started
+        return run
+
+    def finish(self) -> Outcome:
+        """Descend, mend and keep to the budgets, as far as clock, work and caller allow."""
+        try:
+            with self._timed("level"):
+                self._descend(self.request.seed)
+            with self._timed("mend"):
+                if self._mend() and self.stop is None:
+                    self._descend(self.request.seed)
+                self._place_past_wishes()
+        except KeyboardInterrupt:
+            self.stop = "interrupted"
+        message = ""
+        with self._timed("limits"):
+            if is_limited(self.request.limits) and self._keep_budgets():
+                self.stop = "limits"
+                message = "The budgets are used up; what they left undone is as it was."
+        return Outcome(
+            node=self._nodes(),
+            leader=self.state.leader,
+            stop_reason=self.stop or self._reached(),
+            message=message,
+            work=self.work,
+            timings=self.timings,
+        )
+
+    def _descend(self, seed: int) -> None:
+        """Take the pieces of the descent until it ends or has to stop; the most level one stands."""
+        best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
+        level = np.inf
+        before = self.work
+        for piece in descend(
+            self.problem, self.state, self.forced, self.most_leaders, self._moves_left(), seed
+        ):
+            level = piece.highest
+            self.work = before + piece.steps
+            if best is None or level < best[0]:
+                best = (level, self.state.node.copy(), self.state.leader.copy())
+            self.stop = self.request.watch.stop(
+                Progress(
+                    stage=piece.stage,
+                    work=self.work,
+                    seconds=self.request.watch.seconds,
+                    moves=moves_made(self.problem, self.state, self.forced),
+                    cost=max(0.0, level - 1.0),
+                )
+            )
+            if self.stop is not None:
+                break
+        if best is not None and best[0] < level and level > 1.0:
+            self._restart_from(best[1], best[2])
+
+    def _mend(self) -> bool:
+        """Mend broken rules; whether a node is too full because of it."""
+        scan = new_scan(self.problem, np.zeros(self.problem.nodes.watermark.shape[0]))
+        if mend(self.problem, self.state, scan, 0, len(self.state.leader)) == 0:
+            return False
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        return highest(self.state, gauge) > 1.0
+
+    def _place_past_wishes(self) -> None:
+        """Place what only wished-for limits keep from having a node."""
+        waiting = self.forced & (self.state.node < 0)
+        if not waiting.any() or not any(_wishes(rule) for rule in self.request.cluster.rules):
+            return
+        cluster = self.request.cluster
+        now = cluster.placement.replaced(self.state.node, self.state.leader)
+        nodes = self.problem.nodes
+        self.problem = compile_problem(cluster, nodes.watermark, nodes.weight, soft=False)
+        self.state = compile_state(cluster, self.problem, now)
+        scan = new_scan(self.problem, np.zeros(nodes.watermark.shape[0]))
+        order = largest_first(self.problem, waiting)
+        may_wait = self.state.leader >= 0
+        best_fit(self.problem, self.state, scan, order, waiting, may_wait, 1.0, 0, len(order))
+
+    def _keep_budgets(self) -> bool:
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        cluster = self.request.cluster
+        return keep_within(
+            self.problem, self.state, gauge, self.request.limits, self.forced,
+            cluster.bytes_dimension,
+        )  # fmt: skip
+
+    def _moves_left(self) -> int:
+        most = self.request.limits.moves
+        return UNLIMITED if most is None else max(0, most - int(self.forced.sum()))
+
+    def _reached(self) -> StopReason:
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        return "tolerance" if highest(self.state, gauge) <= 1.0 else "exhausted"
+
+    def _restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
+        placement = self.request.cluster.placement.replaced(node, leader)
+        self.state = compile_state(self.request.cluster, self.problem, placement)
+
+    def _nodes(self) -> NDArray[np.int32]:
+        """Nodes of the result: what found no node is still where it was, for what that is worth."""
+        home = self.request.cluster.placement.node
+        return np.where(self.forced & (self.state.node < 0), home, self.state.node)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[stage] = time.perf_counter() - started
+
+
+def _drop_surplus(cluster: Cluster, problem: Problem, state: State) -> None:
+    pressure = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
+    for k in surplus_replicas(cluster, state.node, pressure):
+        apply(problem, state, int(k), -1)
+
+
+def _wishes(rule: Rule) -> bool:
+    return any(not limit.hard for limit in rule.limits())

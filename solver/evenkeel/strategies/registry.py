@@ -1,0 +1,168 @@
+"""Which methods there are, and what every strategy takes and returns."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import Bounds
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.stopping import StopReason, Watch
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a strategy is asked to do.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot.
+    goals : Goals or Cost
+        What to reach, or what to minimise.
+    limits : Limits
+        Budgets.
+    options : object
+        The method's own frozen options, or None.
+    start : Placement
+        Where to start; the cluster's own placement unless the caller gave another.
+    bounds : Bounds
+        What the goals ask of every node, and what no placement can beat.
+    watch : Watch
+        Asked between slices of work.
+    seed : int
+        All randomness comes from it.
+    """
+
+    cluster: Cluster
+    goals: Goals | Cost
+    limits: Limits
+    options: Any
+    start: Placement
+    bounds: Bounds
+    watch: Watch
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a strategy returns; the solve audits it.
+
+    Parameters
+    ----------
+    node : ndarray of int32, shape (K,)
+        Node of each replica of the cluster's placement, in its slots; -1 for none.
+    leader : ndarray of int16, shape (P,)
+        Slot that leads each partition.
+    stop_reason : str
+        Why it stopped.
+    message : str
+        What a person should know beyond that.
+    work : int
+        Candidates looked at.
+    warnings : tuple of str
+        What a person should look into.
+    timings : mapping of str to float
+        Seconds per stage.
+    native : object
+        What only this method returns: an ordered decision log, pairs for another system.
+    """
+
+    node: NDArray[np.int32]
+    leader: NDArray[np.int16]
+    stop_reason: StopReason
+    message: str = ""
+    work: int = 0
+    warnings: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    native: Any = None
+
+
+Strategy = Callable[[Request], Outcome]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry of the table of methods.
+
+    Parameters
+    ----------
+    name : str
+        As given to ``solve``.
+    where : str
+        ``module:function`` of the strategy, imported when it is first used.
+    summary : str
+        One line for people.
+    """
+
+    name: str
+    where: str
+    summary: str
+
+    def load(self) -> Strategy:
+        """Import the strategy.
+
+        Returns
+        -------
+        callable
+            Takes a Request, returns an Outcome.
+        """
+        module, _, function = self.where.partition(":")
+        strategy: Strategy = getattr(import_module(module), function)
+        return strategy
+
+
+METHODS: dict[str, Method] = {}
+
+
+def register(name: str, where: str, summary: str) -> None:
+    """Add a method to the table, or replace one.
+
+    Parameters
+    ----------
+    name : str
+        As given to ``solve``.
+    where : str
+        ``module:function`` of the strategy.
+    summary : str
+        One line for people.
+    """
+    METHODS[name] = Method(name, where, summary)
+
+
+def find(name: str) -> Method:
+    """Return a method by name.
+
+    Parameters
+    ----------
+    name : str
+        As given to ``solve``.
+
+    Returns
+    -------
+    Method
+        Its entry.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such method, naming those there are.
+    """
+    if name not in METHODS:
+        known = ", ".join(sorted(METHODS))
+        raise InvalidInput([Fault("method", name, f"is no method; there are: {known}")])
+    return METHODS[name]
+
+
+register(
+    "balance",
+    "evenkeel.strategies.balance:balance",
+    "mends, re-homes and levels with the fewest moves, to the goals and no further",
+)

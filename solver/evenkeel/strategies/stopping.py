@@ -1,0 +1,117 @@
+"""When to stop: the clock, the work budget, the caller and Ctrl-C, asked between slices of work."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+StopReason = Literal["tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted"]
+"""Why a strategy stopped. *exhausted*: no move that it knows would help any more."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told between two slices of work.
+
+    Parameters
+    ----------
+    stage : str
+        What is being done: ``"repair"``, ``"level"``, ``"search"``.
+    work : int
+        Candidates looked at so far.
+    seconds : float
+        Time since the solve began.
+    moves : int
+        Moves so far.
+    cost : float
+        What the stage brings down, in its own unit; the closer to 0 the better.
+    """
+
+    stage: str
+    work: int
+    seconds: float
+    moves: int
+    cost: float
+
+
+Callback = Callable[[Progress], object]
+"""Called between slices; raising StopIteration stops and keeps the best so far."""
+
+
+@dataclass
+class Watch:
+    """Decides between slices of work whether to go on.
+
+    Parameters
+    ----------
+    time_limit : float or None
+        Seconds from the watch's making.
+    work_limit : int or None
+        Candidates to look at.
+    callback : callable or None
+        Told of the progress; may raise StopIteration.
+
+    Examples
+    --------
+    >>> watch = Watch(None, 100, None)
+    >>> watch.stop(Progress("level", 100, 0.0, 3, 0.5))
+    'work'
+    """
+
+    time_limit: float | None
+    work_limit: int | None
+    callback: Callback | None
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the watch was made."""
+        return time.perf_counter() - self.started
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.time_limit is not None and self.seconds >= self.time_limit
+
+    def work_left(self, done: int, slice_size: int) -> int:
+        """Return how much the next slice may do.
+
+        Parameters
+        ----------
+        done : int
+            Work done so far.
+        slice_size : int
+            Most work between two looks at the clock.
+
+        Returns
+        -------
+        int
+            At least 0.
+        """
+        if self.work_limit is None:
+            return slice_size
+        return max(0, min(slice_size, self.work_limit - done))
+
+    def stop(self, progress: Progress) -> StopReason | None:
+        """Tell the callback, and return why to stop, or None to go on.
+
+        Parameters
+        ----------
+        progress : Progress
+            Where the strategy is.
+
+        Returns
+        -------
+        str or None
+            ``"interrupted"``, ``"time"``, ``"work"`` or None.
+        """
+        if self.callback is not None:
+            try:
+                self.callback(progress)
+            except StopIteration:
+                return "interrupted"
+        if self.out_of_time:
+            return "time"
+        if self.work_limit is not None and progress.work >= self.work_limit:
+            return "work"
+        return None

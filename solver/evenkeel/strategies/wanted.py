@@ -1,0 +1,104 @@
+"""What is wanted against what is: which empty slots to fill, which replicas are too many."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+
+
+def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Choose the empty slots that must get a node so that each partition has what it wants.
+
+    Voters and other replicas are counted apart. Slots whose replica was lost come before slots that
+    never had one, then lower slots before higher ones.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose partitions want replicas.
+    node : ndarray of int32, shape (K,)
+        Node of each replica that counts; -1 for none.
+
+    Returns
+    -------
+    ndarray of bool, shape (K,)
+        True for the slots to fill.
+    """
+    empty = np.flatnonzero(node < 0)
+    chosen = np.zeros(len(node), bool)
+    if len(empty) == 0:
+        return chosen
+    kind = _kind(cluster, empty)
+    missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
+    never = cluster.placement.node[empty] < 0
+    order = np.lexsort((empty, never, kind))
+    rank = _rank_in_run(kind[order])
+    fill = order[rank < missing[order]]
+    chosen[empty[fill]] = True
+    return chosen
+
+
+def surplus_replicas(
+    cluster: Cluster, node: NDArray[np.int32], pressure: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Choose the replicas to drop where a partition has more than it wants.
+
+    Those on the most pressed nodes go first, a leader last, then higher slots before lower ones.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose partitions want replicas.
+    node : ndarray of int32, shape (K,)
+        Node of each replica that counts; -1 for none.
+    pressure : ndarray of float64, shape (N,)
+        How full each node is.
+
+    Returns
+    -------
+    ndarray of int64
+        Indices of the replicas to drop, pinned ones never.
+    """
+    present = _present(cluster, node)
+    partitions = len(cluster.partitions)
+    voters = cluster.partitions.voters.astype(np.int64)
+    wanted = np.column_stack([voters, cluster.partitions.replicas - voters]).ravel()
+    over = present - wanted
+    if partitions == 0 or (over <= 0).all():
+        return np.zeros(0, np.int64)
+    placement = cluster.placement
+    candidates = np.flatnonzero((node >= 0) & ((placement.flags & 1) == 0))
+    kind = _kind(cluster, candidates)
+    candidates, kind = candidates[over[kind] > 0], kind[over[kind] > 0]
+    leads = placement.leader_replica[placement.owner[candidates]] == candidates
+    order = np.lexsort((-candidates, -pressure[node[candidates]], leads, kind))
+    dropped = order[_rank_in_run(kind[order]) < over[kind[order]]]
+    return np.sort(candidates[dropped])
+
+
+def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Twice the partition, plus 1 for replicas that do not vote."""
+    placement = cluster.placement
+    votes = placement.role[replicas] == Role.VOTER
+    return 2 * placement.owner[replicas].astype(np.int64) + ~votes
+
+
+def _present(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
+    placed = np.flatnonzero(node >= 0)
+    return np.bincount(_kind(cluster, placed), minlength=2 * len(cluster.partitions))
+
+
+def _wanted(cluster: Cluster, kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    partition = kind // 2
+    voters = cluster.partitions.voters[partition].astype(np.int64)
+    return np.where(kind % 2 == 0, voters, cluster.partitions.replicas[partition] - voters)
+
+
+def _rank_in_run(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each entry within its run of equal keys."""
+    if len(keys) == 0:
+        return np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    lengths = np.diff(np.append(starts, len(keys)))
+    return np.arange(len(keys)) - np.repeat(starts, lengths)
