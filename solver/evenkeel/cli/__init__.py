@@ -1,0 +1,78 @@
+"""The command ``evenkeel``: what each command does stands in a module of its name."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from evenkeel import __version__
+from evenkeel.cli import check, demo, explain, generate, solve, versions, warmup
+from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED
+from evenkeel.model.errors import InvalidInput
+
+EPILOG = """\
+exit codes: 0 done; 1 something is left broken or unplaced; 2 bad input; 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 something is left broken or unplaced, 2 bad input, 130 interrupted.
+
+    Examples
+    --------
+    >>> main(["check"]) == BAD_INPUT
+    True
+    """
+    _keep_printable()
+    try:
+        arguments = _parser().parse_args(argv)
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse has told what is wrong, or helped
+        return stop.code if isinstance(stop.code, int) else BAD_INPUT
+    except InvalidInput as error:
+        for fault in error.faults:
+            print(f"evenkeel: {fault}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:
+        # who reads has had enough; what is still buffered must not be written as Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"evenkeel: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("evenkeel: interrupted, nothing was written", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="evenkeel",
+        description="Decides where replicas live.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (solve, check, explain, generate, demo, warmup, versions):
+        command.add(commands)
+    return parser
+
+
+def _keep_printable() -> None:
+    """Let output that cannot show a bar show a question mark, and not fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="replace")

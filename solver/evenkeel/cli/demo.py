@@ -1,0 +1,101 @@
+"""``evenkeel demo``: generate a large cluster, solve it, report it, and write the plan."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.interrupting import Interrupting
+from evenkeel.cli.output import figures_of, page, print_json, write_plan, write_table
+from evenkeel.cli.solve import solved
+from evenkeel.cli.waiting import Waiting
+from evenkeel.measure.loads import replica_counts
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+
+LEVEL = 0.04
+INTRODUCTION = """\
+A cluster was just expanded: {new} of its {nodes} nodes are new and empty, {dead} have died with all
+they held, and the others are filled unevenly, some above what they can take. Every partition wants
+{replicas} replicas in different zones. What follows mends what is broken and levels every dimension
+to within {level:.0%}, with as few moves as it can.
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    commands : object
+        Where it is added.
+    """
+    summary = "generate a large cluster, solve it, report what came of it, and write the plan"
+    parser = add_command(commands, "demo", summary, run)
+    parser.add_argument("--folder", default="demo", help="for the files (%(default)s)")
+    parser.add_argument("--partitions", type=int, default=25_000, metavar="N", help="(%(default)s)")
+    parser.add_argument("--nodes", type=int, default=300, metavar="N", help="(%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
+    add_output(parser)
+    parser.set_defaults(
+        method="balance", level=LEVEL, leaders=None, time_limit=None, work_limit=None,
+        moves=None, bytes=None, node_in=None, node_out=None,
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As ``add`` defines them.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from evenkeel.formats.registry import write
+    from evenkeel.installation import warmup
+    from evenkeel.simulate.scenarios import expansion
+    from evenkeel.view.report import report
+
+    with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
+        waiting.doing("generating")
+        cluster = expansion(arguments.partitions, arguments.nodes, seed=arguments.seed)
+        waiting.doing("loading kernels")
+        warmup(waiting.compiling)
+        result = solved(cluster, arguments, waiting, stopping)
+        waiting.doing("writing")
+        folder = Path(arguments.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [
+            *write(cluster, folder / "cluster.npz"),
+            *write_plan(result, str(folder / "placement.npz"), None),
+            write_table(result, str(folder / "moves.csv")),
+        ]
+    if arguments.json:
+        print_json(figures_of(result) | {"written": [str(path) for path in written]})
+    elif not arguments.quiet:
+        print(_introduction(cluster))
+        print(report(result, **page()))
+        for path in written:
+            print(f"wrote {path}")
+    if stopping.asked:
+        return INTERRUPTED
+    return DONE if result.success else LEFT_BROKEN
+
+
+def _introduction(cluster: "Cluster") -> str:
+    held = replica_counts(cluster, cluster.placement)
+    alive = cluster.nodes.alive
+    return INTRODUCTION.format(
+        nodes=len(alive),
+        new=int((held[alive] == 0).sum()),
+        dead=int((~alive).sum()),
+        replicas=int(cluster.partitions.replicas.max(initial=0)),
+        level=LEVEL,
+    )

@@ -1,0 +1,104 @@
+"""``evenkeel explain``: why the replicas of one partition are where they are."""
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
+from evenkeel.cli.exits import DONE, INTERRUPTED
+from evenkeel.cli.interrupting import Interrupting
+from evenkeel.cli.output import print_json
+from evenkeel.cli.solve import read_cluster, solved
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, InvalidInput
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+
+
+def add(commands: Commands) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    commands : object
+        Where it is added.
+    """
+    summary = "say why the replicas of one partition are, or would be, where they are"
+    parser = add_command(commands, "explain", summary, run)
+    add_files(parser)
+    parser.add_argument("partition", metavar="PARTITION", help="its name, or its number from 0 on")
+    parser.add_argument(
+        "--as-is", action="store_true", help="explain the placement as it stands, without solving"
+    )
+    add_solving(parser)
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As ``add`` defines them.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from evenkeel.measure.explain import explain
+    from evenkeel.measure.loads import node_loads
+
+    with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
+        cluster = read_cluster(arguments, waiting)
+        partition = index_of(cluster, arguments.partition)
+        if arguments.as_is:
+            placement = cluster.placement
+            explained = explain(cluster, placement, node_loads(cluster, placement), partition)
+        else:
+            explained = solved(cluster, arguments, waiting, stopping).explain(partition)
+    if arguments.json:
+        print_json(asdict(explained))
+    elif not arguments.quiet:
+        print(explained)
+    return INTERRUPTED if stopping.asked else DONE
+
+
+def index_of(cluster: "Cluster", text: str) -> int:
+    """Return the index of a partition that is named, or numbered where no name is that number.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose partitions are meant.
+    text : str
+        As a person wrote it.
+
+    Returns
+    -------
+    int
+        0 to P - 1.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such partition.
+
+    Examples
+    --------
+    >>> from evenkeel.model.cluster import Cluster
+    >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 3, placement=[[0]] * 3)
+    >>> index_of(cluster, "p2"), index_of(cluster, "1")
+    (2, 1)
+    """
+    names = cluster.partitions.names
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdigit() and int(text) < len(names):
+        return int(text)
+    message = f"is none of the {len(names)} partitions"
+    if len(names):
+        message += f", {names[0]} to {names[len(names) - 1]}"
+    raise InvalidInput([Fault("partition", text, message)])

@@ -1,0 +1,73 @@
+"""``evenkeel generate``: write a cluster that was just expanded, made from a seed."""
+
+import argparse
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import print_json
+from evenkeel.cli.waiting import Waiting
+
+COUNTS = {
+    "partitions": (25_000, "partitions"),
+    "nodes": (300, "nodes, some of them new and empty, some of them dead"),
+    "zones": (10, "zones, the nodes round robin in them"),
+    "replicas": (3, "replicas per partition, in different zones"),
+    "dimensions": (3, "dimensions of load"),
+    "seed": (1, "seed of all randomness"),
+}
+SHARES = {
+    "utilisation": (0.70, "total load as a share of the capacity that is alive"),
+    "new": (0.10, "share of the nodes that was just added"),
+    "dead": (0.03, "share of the nodes that just died"),
+    "skew": (0.15, "how unevenly the old nodes are filled"),
+    "unassigned": (0.001, "share of the partitions with a replica that is nowhere"),
+}
+
+
+def add(commands: Commands) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    commands : object
+        Where it is added.
+    """
+    summary = "write a cluster that was just expanded and lost some nodes, made from a seed"
+    parser = add_command(commands, "generate", summary, run)
+    parser.add_argument("output", metavar="OUT", help="file for the cluster")
+    parser.add_argument("--format", help="its format; found from the suffix by default")
+    for table, kind in ((COUNTS, int), (SHARES, float)):
+        for name, (default, meaning) in table.items():
+            parser.add_argument(
+                f"--{name}", type=kind, default=default, metavar="N" if kind is int else "X",
+                help=f"{meaning} (%(default)s)",
+            )  # fmt: skip
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As ``add`` defines them.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from evenkeel.formats.registry import write
+    from evenkeel.simulate.scenarios import expansion
+
+    with Waiting(arguments.quiet) as waiting:
+        waiting.doing("generating")
+        cluster = expansion(**{name: getattr(arguments, name) for name in (*COUNTS, *SHARES)})
+        waiting.doing("writing")
+        written = [str(path) for path in write(cluster, arguments.output, arguments.format)]
+    if arguments.json:
+        print_json({"cluster": str(cluster), "written": written})
+    elif not arguments.quiet:
+        print(f"{cluster}\nwrote {', '.join(written)}")
+    return DONE

@@ -1,0 +1,157 @@
+"""Where a command's outcome goes: figures or a report to the standard output, plans to files."""
+
+import json
+import math
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.view.report import WIDTH
+
+if TYPE_CHECKING:
+    from evenkeel.result import Result
+
+
+def page() -> dict[str, Any]:
+    """Return how wide a report should be, and whether with the styles of a terminal.
+
+    Returns
+    -------
+    dict
+        Arguments of the reports.
+    """
+    styled = (
+        sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    )
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    return {"width": min(width, 120), "styled": styled}
+
+
+def print_json(figures: Mapping[str, Any]) -> None:
+    """Print figures as one JSON object.
+
+    Parameters
+    ----------
+    figures : mapping of str to object
+        Numbers, strings and containers of them; what JSON cannot hold (infinite) becomes null.
+    """
+    print(json.dumps(_plain(figures), indent=2))
+
+
+def figures_of(result: "Result") -> dict[str, Any]:
+    """Return what ``--json`` says of a result.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solve.
+
+    Returns
+    -------
+    dict
+        Status, figures, gap, broken rules before and after, seconds per stage.
+    """
+    gap = result.gap
+    return {
+        "method": result.method,
+        "status": result.status,
+        "success": result.success,
+        "message": result.message,
+        "stop_reason": result.stop_reason,
+        "warnings": result.warnings,
+        **result.metrics,
+        "gap": {"moves": gap.moves, "level": gap.level, "leaders": gap.leaders},
+        "broken_before": _broken(result.audit_before.counts),
+        "broken": _broken(result.audit.counts),
+        "timings": result.timings,
+        "seed": result.seed,
+    }
+
+
+def write_plan(result: "Result", path: str, format: str | None) -> tuple[Path, ...]:
+    """Write where replicas should be, in the format that the cluster came in.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solve.
+    path : str
+        Where it goes.
+    format : str or None
+        Name of the format; if None, that of the system the cluster came from, else by the suffix.
+
+    Returns
+    -------
+    tuple of Path
+        The files written.
+    """
+    from evenkeel.formats.registry import known, write
+
+    own = result.cluster.native_format
+    chosen = own if format is None and own in known() else format
+    return write(result.cluster, path, format=chosen, placement=result)
+
+
+def write_table(result: "Result", path: str) -> Path:
+    """Write the moves as a table, CSV or JSON by the suffix.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solve.
+    path : str
+        A name that ends in ``.csv`` or ``.json``.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InvalidInput
+        If it ends in neither.
+    """
+    from evenkeel.formats.atomic import write_atomically
+    from evenkeel.view.tables import TABLES
+
+    check_table(path)
+    text = TABLES[Path(path).suffix](result)
+    return write_atomically(path, text.encode())
+
+
+def check_table(path: str | None) -> None:
+    """Raise what is wrong with the name of a table, before any work is done for it.
+
+    Parameters
+    ----------
+    path : str or None
+        The name; None for no table.
+
+    Raises
+    ------
+    InvalidInput
+        If it ends in nothing that a table is written as.
+    """
+    from evenkeel.view.tables import TABLES
+
+    if path is not None and Path(path).suffix not in TABLES:
+        raise InvalidInput([Fault("--table", path, f"must end in one of {[*TABLES]}")])
+
+
+def _broken(counts: Mapping[str, int]) -> dict[str, int]:
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

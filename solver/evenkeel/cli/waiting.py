@@ -1,0 +1,142 @@
+"""What a person is told while waiting: nothing for a second, then where things stand."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from evenkeel.strategies.stopping import Progress
+
+PATIENCE = 1.0
+"""Seconds for which nobody needs to be told anything."""
+
+LONGEST_SILENCE = 10.0
+"""Seconds between two lines at most, where lines are printed."""
+
+REFRESH = 0.1
+
+
+class Waiting:
+    """Shows on the standard error stream what is being done, once that takes more than a second.
+
+    A terminal is shown one line that changes, anything else a line now and then; that kernels are
+    being compiled is said at once.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing at all.
+    time_limit : float or None
+        Seconds that a solve may take, for a terminal to show how much of them is over.
+
+    Examples
+    --------
+    >>> with Waiting(quiet=False) as waiting:
+    ...     waiting.doing("reading")
+    """
+
+    def __init__(self, quiet: bool, time_limit: float | None = None) -> None:
+        self._quiet = quiet
+        self._limit = time_limit
+        self._text = ""
+        self._started = time.perf_counter()
+        self._over = threading.Event()
+        self._say: Callable[[str], object] = _print_line
+        self._compiled = 0
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet:
+            self._thread = threading.Thread(target=self._show, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the waiting began."""
+        return time.perf_counter() - self._started
+
+    def doing(self, text: str) -> None:
+        """Say what is being done now.
+
+        Parameters
+        ----------
+        text : str
+            A few words.
+        """
+        self._text = text
+
+    def progress(self, told: Progress) -> None:
+        """Take a solve's progress; meant as its callback.
+
+        Parameters
+        ----------
+        told : Progress
+            Where it is.
+        """
+        self._text = f"{told.stage}: {told.moves:,} moves, {told.work:,} candidates"
+
+    def compiling(self, kernel: str) -> None:
+        """Take word of a kernel that is about to be compiled; the first one is announced at once.
+
+        Parameters
+        ----------
+        kernel : str
+            Its name.
+        """
+        self._compiled += 1
+        if self._compiled == 1 and not self._quiet:
+            self._say("compiling kernels (first run only) ...")
+        self._text = f"compiling kernel {self._compiled}: {kernel}"
+
+    def _show(self) -> None:
+        if self._over.wait(PATIENCE):
+            return
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._show_line()
+        else:
+            self._print_lines()
+
+    def _show_line(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Display
+
+        console = Console(stderr=True)
+        bar = [] if self._limit is None else [BarColumn(bar_width=20)]
+        words = TextColumn("{task.description}", markup=False)
+        with Display(
+            SpinnerColumn(), words, *bar, TimeElapsedColumn(),
+            console=console, transient=True, auto_refresh=False,
+        ) as display:  # fmt: skip
+            self._say = partial(console.print, markup=False, highlight=False)
+            task = display.add_task(self._text, total=self._limit)
+            while not self._over.wait(REFRESH):
+                display.update(task, description=self._text, completed=self.seconds, refresh=True)
+            self._say = _print_line
+
+    def _print_lines(self) -> None:
+        pause = PATIENCE
+        while True:
+            _print_line(f"{self.seconds:.0f} s: {self._text}")
+            if self._over.wait(pause):
+                return
+            pause = min(2 * pause, LONGEST_SILENCE)
+
+
+def _print_line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Files in and out: one room per system, and no decisions."""

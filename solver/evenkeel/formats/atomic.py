@@ -1,0 +1,49 @@
+"""Writing a file so that a crash leaves either the old content or the new one, never half."""
+
+import os
+import shutil
+from pathlib import Path
+from threading import get_ident
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a file by way of a temporary one in the same folder.
+
+    Parameters
+    ----------
+    path : str or path
+        Where it goes; a symbolic link is followed, permissions of an existing file are kept.
+    data : bytes
+        Its whole content.
+
+    Returns
+    -------
+    Path
+        The path as given.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what stood there before is untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder, "a.txt"), b"x").read_bytes()
+    b'x'
+    """
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return Path(path)

@@ -1,0 +1,21 @@
+"""Kafka: what its tools print, put together to a cluster, and the files that its tools take.
+
+References
+----------
+Apache Kafka, tools ``kafka-reassign-partitions``, ``kafka-topics --describe``, ``kafka-log-dirs``
+and ``kafka-leader-election``; Cruise Control, capacity file.
+"""
+
+from evenkeel.formats.kafka.cluster import read
+from evenkeel.formats.kafka.documents import recognises
+from evenkeel.formats.kafka.reassignment import write
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="kafka",
+    summary="Kafka: reassignment, topic description, log dirs, racks and capacities",
+    suffixes=(),
+    recognises=recognises,
+    read=read,
+    write=write,
+)

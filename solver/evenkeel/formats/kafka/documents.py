@@ -1,0 +1,329 @@
+"""Which of Kafka's documents a file is, and what its JSON ones say."""
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from evenkeel.formats.documents import Document, decode_json
+from evenkeel.formats.kafka.description import read_description
+from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition
+
+Kind = Literal["assignment", "description", "log-dirs", "capacity", "racks", "rack-lines"]
+
+HEAD = 65536
+"""Bytes that are looked at to tell which document a file is."""
+
+DEFAULT_BROKER = -1
+"""Broker id under which a capacity file puts what holds for all the others."""
+
+RESOURCES = {
+    "DISK": ("disk", 1024.0 * 1024.0),
+    "CPU": ("cpu", 1.0),
+    "NW_IN": ("network_in", 1024.0),
+    "NW_OUT": ("network_out", 1024.0),
+}
+"""Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
+
+RACK_LINE = re.compile(r"(\d+)(?:\s+|\s*[:=,]\s*)(\S.*)")
+PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack)\s*[=:]\s*(.*)")
+LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)$")
+"""Folders that a broker has put aside; they are no partitions."""
+
+
+class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
+    """One entry of a reassignment."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    log_dirs: list[str] | None = None
+
+
+class Assignment(msgspec.Struct):
+    """The JSON of ``kafka-reassign-partitions``."""
+
+    partitions: list[AssignedPartition]
+    version: Literal[1] = 1
+
+
+class HeldReplica(msgspec.Struct, gc=False):
+    """One replica in a log directory; its size is in bytes."""
+
+    partition: str
+    size: int
+    isFuture: bool = False  # noqa: N815
+
+
+class LogDir(msgspec.Struct):
+    """One log directory; ``error`` says why it cannot be read."""
+
+    logDir: str  # noqa: N815
+    partitions: list[HeldReplica]
+    error: str | None = None
+
+
+class BrokerDirs(msgspec.Struct):
+    """The log directories of one broker."""
+
+    broker: int
+    logDirs: list[LogDir]  # noqa: N815
+
+
+class LogDirs(msgspec.Struct):
+    """The JSON line of ``kafka-log-dirs --describe``."""
+
+    brokers: list[BrokerDirs]
+    version: int = 1
+
+
+class BrokerCapacity(msgspec.Struct):
+    """One entry of a capacity file; the disk is a number of MB, or one per log directory."""
+
+    brokerId: str | int  # noqa: N815
+    capacity: dict[str, Any]
+
+
+class Capacities(msgspec.Struct):
+    """Cruise Control's capacity file."""
+
+    brokerCapacities: list[BrokerCapacity]  # noqa: N815
+
+
+def recognises(document: Document) -> bool:
+    """Tell whether a document is one of Kafka's.
+
+    Parameters
+    ----------
+    document : Document
+        Any document.
+
+    Returns
+    -------
+    bool
+        Whether ``read_document`` knows what to do with it.
+    """
+    kind = kind_of(document)
+    # lines of bare integers are somebody else's, unless we are told that they are racks
+    return kind is not None and (
+        kind != "rack-lines" or not re.fullmatch(rb"[\d\s]*", document.data)
+    )
+
+
+def kind_of(document: Document) -> Kind | None:
+    """Tell which of Kafka's documents this is by its beginning.
+
+    Parameters
+    ----------
+    document : Document
+        Any document.
+
+    Returns
+    -------
+    str or None
+        Its kind; None for anything else.
+
+    Examples
+    --------
+    >>> kind_of(Document("r.json", b'{"1": "rack-a"}'))
+    'racks'
+    """
+    head = document.data[:HEAD]
+    if b'"brokerCapacities"' in head:
+        return "capacity"
+    if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
+        return "log-dirs"
+    if b'"partitions"' in head and re.search(rb'"replicas"|"partitions"\s*:\s*\[\s*\]', head):
+        return "assignment"
+    if re.search(rb"(^|\n)[ \t]*Topic:[ \t]*\S+.*(PartitionCount|Partition):", head):
+        return "description"
+    if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
+        return "racks"
+    lines = [line for line in head.decode("utf-8", "replace").splitlines() if _says(line)]
+    if lines and (RACK_LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines))):
+        return "rack-lines"
+    return None
+
+
+def read_document(findings: Findings, document: Document) -> None:
+    """Take in one document, or note that it is none of Kafka's.
+
+    Parameters
+    ----------
+    findings : Findings
+        Where what it says, and what is wrong with it, goes.
+    document : Document
+        Any document.
+    """
+    kind = kind_of(document)
+    if kind == "assignment":
+        _read_assignment(findings, document)
+    elif kind == "description":
+        read_description(findings, document)
+    elif kind == "log-dirs":
+        _read_log_dirs(findings, document)
+    elif kind == "capacity":
+        _read_capacity(findings, document)
+    elif kind == "racks":
+        _read_racks(findings, document)
+    elif kind == "rack-lines":
+        _read_rack_lines(findings, document)
+    else:
+        findings.faults.add(
+            document.name,
+            document.data[:40],
+            "is no reassignment, topic description, log-dirs, capacity or rack file of Kafka",
+        )
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _json_part(document: Document) -> Document:
+    """Return the first JSON object among lines; tools print it on one line, files hold many."""
+    found = re.search(rb"^[ \t]*\{.*$", document.data, re.MULTILINE)
+    if found is None:
+        return document
+    whole = found[0].rstrip().endswith(b"}")
+    return document.part(found.start(), found.end() if whole else len(document.data))
+
+
+def _read_assignment(findings: Findings, document: Document) -> None:
+    """Read a reassignment; of what ``--generate`` prints, the part that says what is now."""
+    now = re.search(rb"Current partition replica assignment", document.data)
+    text = document.part(now.end(), len(document.data)) if now else document
+    decoded = decode_json(findings.faults, _json_part(text), Assignment)
+    findings.documents += 1
+    for i, row in enumerate(decoded.partitions if decoded else ()):
+        at = f"{document.name}: partitions[{i}]"
+        _check_whole(findings, f"{at}.partition", row.partition)
+        for slot, broker in enumerate(row.replicas):
+            _check_whole(findings, f"{at}.replicas[{slot}]", broker)
+        folders = row.log_dirs
+        if folders is not None and len(folders) != len(row.replicas):
+            wanted = f"needs {len(row.replicas)} entries, one per replica"
+            findings.faults.add(f"{at}.log_dirs", folders, wanted)
+        findings.add_partition(
+            TopicPartition(row.topic, row.partition),
+            Replicas(
+                tuple(row.replicas),
+                f"{at}.replicas",
+                findings.documents,
+                None if folders is None else tuple(folders),
+            ),
+        )
+
+
+def _read_log_dirs(findings: Findings, document: Document) -> None:
+    decoded = decode_json(findings.faults, _json_part(document), LogDirs)
+    for b, broker in enumerate(decoded.brokers if decoded else ()):
+        at = f"{document.name}: brokers[{b}]"
+        _check_whole(findings, f"{at}.broker", broker.broker)
+        if broker.broker in findings.reporting:
+            first = findings.reporting[broker.broker]
+            findings.faults.add(f"{at}.broker", broker.broker, f"stands at {first} already")
+        findings.reporting.setdefault(broker.broker, at)
+        if any(folder.error is not None for folder in broker.logDirs):
+            findings.unreadable.add(broker.broker)
+        for f, folder in enumerate(broker.logDirs):
+            for r, held in enumerate(folder.partitions):
+                where = f"{at}.logDirs[{f}].partitions[{r}]"
+                _read_held(findings, where, broker.broker, folder.logDir, held)
+
+
+def _read_held(findings: Findings, at: str, broker: int, folder: str, held: HeldReplica) -> None:
+    topic, _, number = held.partition.rpartition("-")
+    if held.isFuture or LEFTOVER.search(held.partition):
+        return
+    if not topic or not number.isdecimal():
+        findings.faults.add(f"{at}.partition", held.partition, "must be topic-number")
+        return
+    _check_whole(findings, f"{at}.size", held.size)
+    partition = TopicPartition(topic, int(number))
+    findings.size_paths.setdefault(partition, f"{at}.partition")
+    sizes = findings.sizes.setdefault(partition, {})
+    sizes[broker] = (float(held.size), folder)
+
+
+def _read_capacity(findings: Findings, document: Document) -> None:
+    decoded = decode_json(findings.faults, document, Capacities)
+    for i, row in enumerate(decoded.brokerCapacities if decoded else ()):
+        at = f"{document.name}: brokerCapacities[{i}]"
+        if not re.fullmatch(r"-1|\d+", str(row.brokerId)):
+            findings.faults.add(f"{at}.brokerId", row.brokerId, "must be a broker id, or -1")
+            continue
+        broker = int(row.brokerId)
+        if broker in findings.capacity:
+            first = findings.capacity[broker][1]
+            findings.faults.add(f"{at}.brokerId", row.brokerId, f"stands at {first} already")
+        amounts = {}
+        for name, given in row.capacity.items():
+            if name in RESOURCES:
+                dimension, unit = RESOURCES[name]
+                amounts[dimension] = unit * _amount(findings, f"{at}.capacity.{name}", given)
+        findings.capacity[broker] = (amounts, at)
+
+
+def _amount(findings: Findings, at: str, given: Any) -> float:
+    """Return a number that may be written as text, or the sum of one per log directory."""
+    if isinstance(given, dict) and at.endswith(".DISK"):
+        return sum(_amount(findings, f"{at}.{name}", part) for name, part in given.items())
+    try:
+        amount = float(given)
+    except (TypeError, ValueError):
+        amount = -1.0
+    if not 0.0 <= amount < float("inf"):
+        findings.faults.add(at, given, "must be a number, 0 or more")
+        return 0.0
+    return amount
+
+
+def _read_racks(findings: Findings, document: Document) -> None:
+    decoded = decode_json(findings.faults, document, dict[str, str | None])
+    for key, rack in (decoded or {}).items():
+        at = f"{document.name}: {key}"
+        if key.isdecimal():
+            _add_rack(findings, at, int(key), rack)
+        else:
+            findings.faults.add(at, key, "must be a broker id")
+
+
+def _read_rack_lines(findings: Findings, document: Document) -> None:
+    """Read ``1 rack-a`` line by line, or the properties of one broker after the other."""
+    broker: int | None = None
+    broker_at = f"{document.name}:1"
+    rack: tuple[str, str] | None = None
+    for number, line in enumerate(document.text(findings.faults).splitlines(), start=1):
+        at = f"{document.name}:{number}"
+        known = PROPERTY.fullmatch(line.strip())
+        if known and known[1] == "broker.rack":
+            rack = (known[2].strip(), at)
+        elif known and known[2].strip().isdecimal():
+            if broker is not None:
+                findings.faults.add(broker_at, broker, "has no broker.rack")
+            broker, broker_at = int(known[2]), at
+        elif known:
+            findings.faults.add(at, known[2], f"{known[1]} must be a broker id")
+        elif found := RACK_LINE.fullmatch(line.strip()):
+            _add_rack(findings, at, int(found[1]), found[2].strip())
+        elif _says(line) and "=" not in line:
+            findings.faults.add(at, line.strip(), "is neither `broker rack` nor a property")
+        if broker is not None and rack is not None:
+            _add_rack(findings, rack[1], broker, rack[0])
+            broker = rack = None
+    if broker is not None:
+        findings.faults.add(broker_at, broker, "has no broker.rack")
+    if rack is not None:
+        findings.faults.add(rack[1], rack[0], "has no broker.id or node.id")
+
+
+def _add_rack(findings: Findings, at: str, broker: int, rack: str | None) -> None:
+    before = findings.racks.setdefault(broker, (rack or None, at))
+    if before[0] != (rack or None):
+        findings.faults.add(at, rack, f"{before[1]} has broker {broker} on {before[0]}")
+
+
+def _check_whole(findings: Findings, at: str, number: int) -> None:
+    if number < 0:
+        findings.faults.add(at, number, "must be 0 or more")

@@ -1,0 +1,130 @@
+"""What the files of a Kafka cluster say together, gathered before it becomes a cluster."""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from evenkeel.model.errors import FaultList
+
+Resource = str
+"""``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition by the name of its topic and its number in it."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """What a file says of one partition.
+
+    Parameters
+    ----------
+    brokers : tuple of int
+        In Kafka's order: the first is the preferred leader.
+    path : str
+        Where it is said.
+    document : int
+        Number of the document that says it.
+    log_dirs : tuple of str or None
+        Folder of each replica, or ``any``; None if nothing is said.
+    leader : int or None
+        Broker that leads; -1 for none; None if nothing is said.
+    in_sync : tuple of int or None
+        Brokers whose replicas are in sync; None if nothing is said.
+    adding, removing : tuple of int
+        Brokers of a reassignment under way.
+    """
+
+    brokers: tuple[int, ...]
+    path: str
+    document: int
+    log_dirs: tuple[str, ...] | None = None
+    leader: int | None = None
+    in_sync: tuple[int, ...] | None = None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+@dataclass
+class Findings:
+    """Everything read so far, and everything found wrong with it.
+
+    Parameters
+    ----------
+    faults : FaultList
+        What is wrong.
+    documents : int
+        Documents that say where replicas are, so far.
+    partitions : dict of TopicPartition to Replicas
+        From reassignments and descriptions.
+    min_in_sync : dict of str to int
+        ``min.insync.replicas`` by topic.
+    sizes : dict of TopicPartition to dict of int to (float, str)
+        Bytes of each broker's replica, and the log directory that holds it.
+    size_paths : dict of TopicPartition to str
+        Where the first size of a partition stands.
+    reporting : dict of int to str
+        Brokers whose log directories were read, and where.
+    unreadable : set of int
+        Those of them with a log directory that cannot be read.
+    racks : dict of int to (str or None, str)
+        Rack of each broker, and where it is said.
+    capacity : dict of int to (dict of Resource to float, str)
+        Capacities of each broker, and where they are said; -1 for the others.
+    """
+
+    faults: FaultList = field(default_factory=FaultList)
+    documents: int = 0
+    partitions: dict[TopicPartition, Replicas] = field(default_factory=dict)
+    min_in_sync: dict[str, int] = field(default_factory=dict)
+    sizes: dict[TopicPartition, dict[int, tuple[float, str]]] = field(default_factory=dict)
+    size_paths: dict[TopicPartition, str] = field(default_factory=dict)
+    reporting: dict[int, str] = field(default_factory=dict)
+    unreadable: set[int] = field(default_factory=set)
+    racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
+    capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
+
+    def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
+        """Take in what a file says of a partition; two files may agree on it, not differ.
+
+        Parameters
+        ----------
+        partition : TopicPartition
+            The partition.
+        said : Replicas
+            What is said of it.
+        """
+        own = set(said.brokers)
+        if len(own) != len(said.brokers):
+            self.faults.add(said.path, list(said.brokers), "names a broker twice")
+        for name in ("in_sync", "adding", "removing"):
+            strangers = sorted(set(getattr(said, name) or ()) - own)
+            if strangers:
+                label = name.replace("_", "-")
+                self.faults.add(said.path, strangers, f"{label} brokers that hold no replica")
+        if said.leader is not None and said.leader >= 0 and said.leader not in own:
+            self.faults.add(said.path, said.leader, "leads but holds no replica")
+        before = self.partitions.get(partition)
+        if before is None:
+            self.partitions[partition] = said
+        elif before.brokers != said.brokers:
+            value = list(said.brokers)
+            there = f"{before.path} has {list(before.brokers)}"
+            self.faults.add(said.path, value, f"says otherwise of {partition}: {there}")
+        elif before.document == said.document:
+            self.faults.add(said.path, str(partition), f"stands at {before.path} already")
+        else:
+            self.partitions[partition] = replace(
+                before,
+                log_dirs=before.log_dirs or said.log_dirs,
+                leader=said.leader if before.leader is None else before.leader,
+                in_sync=said.in_sync if before.in_sync is None else before.in_sync,
+                adding=before.adding or said.adding,
+                removing=before.removing or said.removing,
+            )

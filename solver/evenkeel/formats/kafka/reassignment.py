@@ -1,0 +1,154 @@
+"""The files that Kafka's tools take: a reassignment, the way back, and an election of leaders."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.atomic import write_atomically
+from evenkeel.formats.kafka.cluster import ANY
+from evenkeel.formats.kafka.documents import AssignedPartition
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+
+VERSION = ',"version":1'
+"""What stands behind the partitions of a reassignment."""
+
+
+def write(
+    cluster: Cluster,
+    placement: Placement | None,
+    path: Path,
+    *,
+    partitions: Literal["changed", "all"] | None = None,
+) -> tuple[Path, ...]:
+    """Write a reassignment, and beside it the way back and the election of the new leaders.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Nodes are named by broker id, partitions ``topic-number``.
+    placement : Placement or None
+        Where replicas should be; None writes where they are, in one file.
+    path : Path
+        The reassignment. ``plan.json`` goes with ``plan.rollback.json`` (the assignment of the same
+        partitions now) and ``plan.election.json`` (those whose leader changes, to be elected when
+        their data has moved).
+    partitions : {"changed", "all"}, optional
+        Which partitions the reassignment names; those that change by default, all of them where
+        there is no new placement.
+
+    Returns
+    -------
+    tuple of Path
+        The files written.
+
+    Raises
+    ------
+    InvalidInput
+        If a node or partition is not named as Kafka names them, or a partition would be left
+        without replicas.
+    """
+    faults = FaultList()
+    target = cluster.placement if placement is None else placement
+    topics = _topics(faults, cluster)
+    brokers = _broker_ids(faults, cluster)
+    faults.raise_if_any()
+    changed = _changed(cluster.placement, target)
+    everything = partitions == "all" or (partitions is None and placement is None)
+    asked = np.arange(len(changed)) if everything else np.flatnonzero(changed)
+    now = {p: _slots(cluster.placement, p) for p in asked.tolist()}
+    then = {p: _leader_first(target, p) if changed[p] else nodes for p, nodes in now.items()}
+    chosen = [p for p in now if everything or now[p] != then[p]]
+    for p in chosen:
+        if now[p] and not then[p]:
+            faults.add(cluster.partitions.names[p], [], "would be left without replicas")
+    faults.raise_if_any()
+    rows = partial(_rows, topics, brokers, cluster)
+    files = {path: _document(rows({p: then[p] for p in chosen}), VERSION)}
+    if placement is not None:
+        leads, led = target.leader_node, cluster.placement.leader_node
+        elected = [topics[p] for p in np.flatnonzero((leads != led) & (leads >= 0)).tolist()]
+        election = [msgspec.json.encode({"topic": t, "partition": n}) for t, n in elected]
+        back = rows({p: now[p] for p in chosen})
+        files[path.with_suffix(".rollback.json")] = _document(back, VERSION)
+        files[path.with_suffix(".election.json")] = _document(election, "")
+    # the way back is on disk before the way there
+    for file, data in reversed(files.items()):
+        write_atomically(file, data)
+    return tuple(files)
+
+
+def _topics(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
+    """Divide the names of partitions into topic and number."""
+    found = []
+    for p, name in enumerate(cluster.partitions.names):
+        topic, _, number = name.rpartition("-")
+        if not topic or not number.isdecimal():
+            faults.add(f"partition_names[{p}]", name, "must be topic-number")
+            continue
+        found.append((topic, int(number)))
+    return found
+
+
+def _broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
+    for n, name in enumerate(cluster.nodes.names):
+        if not name.isdecimal():
+            faults.add(f"node_names[{n}]", name, "must be a broker id")
+    return [int(name) for name in cluster.nodes.names if name.isdecimal()]
+
+
+def _changed(now: Placement, then: Placement) -> NDArray[np.bool_]:
+    """Return which partitions stand or are led otherwise than now, (P,) bool."""
+    changed = np.not_equal(now.leader, then.leader)
+    if np.array_equal(now.first, then.first):
+        changed[now.owner[now.node != then.node]] = True
+        return changed
+    for p in range(len(changed)):
+        old, new = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
+        changed[p] |= not np.array_equal(old, new)
+    return changed
+
+
+def _slots(placement: Placement, p: int) -> list[int]:
+    """Return the nodes of a partition in the order of its slots, which says who is preferred."""
+    nodes = placement.node[placement.first[p] : placement.first[p + 1]]
+    return [n for n in nodes.tolist() if n >= 0]
+
+
+def _leader_first(placement: Placement, p: int) -> list[int]:
+    """Return the nodes of a partition, the one that leads in front: so Kafka prefers it."""
+    nodes = _slots(placement, p)
+    leader = int(placement.leader_node[p])
+    if leader in nodes:
+        nodes.remove(leader)
+        nodes.insert(0, leader)
+    return nodes
+
+
+def _rows(
+    topics: Sequence[tuple[str, int]],
+    brokers: Sequence[int],
+    cluster: Cluster,
+    nodes: Mapping[int, list[int]],
+) -> list[bytes]:
+    """Return one entry per partition; a replica that stays keeps the log directory it is told."""
+    native = cluster.native if isinstance(cluster.native, dict) else {}
+    told = native.get("log_dirs", {})
+    rows = []
+    for p, own in nodes.items():
+        ids = [brokers[n] for n in own]
+        folders = told.get(cluster.partitions.names[p])
+        dirs = None if folders is None else [folders.get(str(broker), ANY) for broker in ids]
+        rows.append(msgspec.json.encode(AssignedPartition(*topics[p], ids, dirs)))
+    return rows
+
+
+def _document(rows: Sequence[bytes], rest: str) -> bytes:
+    """Return a document with one partition per line, for people to read and compare."""
+    return b'{"partitions":[\n' + b",\n".join(rows) + f"\n]{rest}}}\n".encode()

@@ -1,0 +1,282 @@
+"""A cluster as the arguments of ``Cluster.from_arrays``, and rules as plain documents.
+
+What stands at its default is left out, so that a file says no more than the cluster does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.partitions import Partitions
+from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Amount, Rule
+
+Arguments = dict[str, Any]
+"""Arguments of ``Cluster.from_arrays`` by name."""
+
+
+class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A ``Rule`` as all native formats write it; an amount is a number or ``[number, "soft"]``."""
+
+    require: list[str] = []
+    voters_require: list[str] = []
+    place: dict[str, int] = {}
+    voters_place: dict[str, int] = {}
+    lead: list[str] = []
+    spread: dict[str, Amount] = {}
+    min_domains: dict[str, Amount] = {}
+    max_domains: dict[str, Amount] = {}
+    skew: dict[str, Amount] = {}
+
+    @classmethod
+    def of(cls, rule: Rule) -> "RuleDocument":
+        """Write a rule down.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+
+        Returns
+        -------
+        RuleDocument
+            With plain lists, dicts and numbers.
+        """
+        return cls(
+            list(rule.require), list(rule.voters_require),
+            dict(rule.place), dict(rule.voters_place), list(rule.lead),
+            *(
+                {level: _plain_amount(amount) for level, amount in amounts.items()}
+                for amounts in (rule.spread, rule.min_domains, rule.max_domains, rule.skew)
+            ),
+        )  # fmt: skip
+
+    def rule(self) -> Rule:
+        """Return the rule that was written down."""
+        return Rule(**{name: getattr(self, name) for name in self.__struct_fields__})
+
+
+def _plain_amount(amount: Amount) -> Amount:
+    if isinstance(amount, tuple):
+        return int(amount[0]), amount[1]
+    return None if amount is None else int(amount)
+
+
+def arguments_of(cluster: Cluster) -> Arguments:
+    """Return the arguments from which ``Cluster.from_arrays`` builds an equal cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Any cluster without a payload that only its own system can write.
+
+    Returns
+    -------
+    dict
+        Arguments that differ from their defaults, and ``capacity`` and ``load``.
+
+    Raises
+    ------
+    InvalidInput
+        If ``cluster.native`` does not survive being written as JSON.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
+    >>> sorted(arguments_of(c))
+    ['capacity', 'dimensions', 'load', 'placement']
+    """
+    topology = cluster.topology
+    given: Arguments = {"dimensions": cluster.dimensions}
+    given |= _node_arguments(cluster.nodes)
+    given |= _partition_arguments(cluster.partitions, len(cluster.rules))
+    given |= _placement_arguments(cluster.placement, cluster.partitions)
+    if cluster.transient.any():
+        given["transient"] = [cluster.dimensions[i] for i in np.flatnonzero(cluster.transient)]
+    if cluster.bytes_dimension >= 0:
+        given["bytes"] = cluster.dimensions[cluster.bytes_dimension]
+    if topology.levels:
+        given["domains"] = {
+            level: labels_of(topology.label[i], topology.label_names[i])
+            for i, level in enumerate(topology.levels)
+        }
+    if topology.crossing:
+        given["crossing"] = sorted(topology.crossing, key=topology.levels.index)
+    if topology.level_capacity:
+        given["level_capacity"] = dict(topology.level_capacity)
+    plain = np.ones(len(topology) + 1)
+    plain[-1] = 0.0
+    if not np.array_equal(topology.level_distance, plain):
+        given["level_distance"] = topology.level_distance
+    if cluster.rules:
+        given["rules"] = cluster.rules
+    if len(cluster.forbidden):
+        given["forbidden"] = cluster.forbidden
+    if len(cluster.depends):
+        levels = (*topology.levels, "node")
+        given["depends"] = [(a, b, levels[row]) for a, b, row in cluster.depends.tolist()]
+    if cluster.native is not None:
+        _check_payload(cluster)
+        given["native"] = cluster.native
+    if cluster.native_format:
+        given["native_format"] = cluster.native_format
+    return given
+
+
+def build(faults: FaultList, given: Arguments, locate: Callable[[str], str]) -> Cluster:
+    """Build the cluster, and report what is wrong with it as places in the file.
+
+    Parameters
+    ----------
+    faults : FaultList
+        What was found before; raised together with the rest.
+    given : dict
+        Arguments of ``Cluster.from_arrays``.
+    locate : callable
+        Turns the path of an argument (``load[17, 2]``) into a place in the file.
+
+    Returns
+    -------
+    Cluster
+        Validated.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem.
+    """
+    cluster = None
+    try:
+        cluster = Cluster.from_arrays(**given)
+    except InvalidInput as error:
+        for fault in error.faults:
+            faults.add(locate(fault.path), fault.value, fault.message)
+    faults.raise_if_any()
+    assert cluster is not None, "a cluster that could not be built left no fault"
+    return cluster
+
+
+def labels_of(codes: NDArray[np.int32], meaning: Sequence[str]) -> NDArray[Any]:
+    """Return one label per node such that reading them gives the same codes again.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (N,)
+        A code per node, -1 for none.
+    meaning : sequence of str
+        The label of each code, in the order in which the model sorts them.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        Integers (-1 for none) where the labels are integers in numeric order, else strings ("" for
+        none).
+    """
+    table: NDArray[Any] = np.array([*meaning, ""], np.str_)
+    for text, kept in zip(meaning, table.tolist(), strict=False):
+        if text != kept:
+            raise InvalidInput([Fault("domains", text, "cannot be written: it ends in a NUL")])
+    if meaning and all(text.isdecimal() and text.isascii() for text in meaning):
+        numbers = [int(text) for text in meaning]
+        if sorted(numbers) == numbers and [str(n) for n in numbers] == list(meaning):
+            table = np.array([*numbers, -1], np.int64)
+    return table[codes]
+
+
+def _node_arguments(nodes: Nodes) -> Arguments:
+    given: Arguments = {"capacity": nodes.capacity} | _names("node_names", nodes.names, "n")
+    defaults = {
+        "watermark": np.inf, "alive": True, "accepts": nodes.alive, "keeps": nodes.alive,
+        "leads": nodes.alive, "gone": False, "since": np.nan, "weight": 1.0, "lead_weight": 1.0,
+        "max_replicas": -1, "stands_for": -1,
+    }  # fmt: skip
+    given |= _unlike(nodes, defaults)
+    if nodes.tags:
+        given["tags"] = dict(nodes.tags)
+    if nodes.attributes:
+        given["attributes"] = {key: labels_of(*at) for key, at in nodes.attributes.items()}
+    return given
+
+
+def _partition_arguments(partitions: Partitions, rules: int) -> Arguments:
+    load = partitions.load
+    given: Arguments = {"load": load.voter} | _names("partition_names", partitions.names, "p")
+    if not np.array_equal(load.leader, load.voter):
+        given["leader_load"] = load.leader
+    if not np.array_equal(load.non_voter, load.voter):
+        given["non_voter_load"] = load.non_voter
+    defaults = {
+        "min_active": 0, "group": 0, "attached": -1, "move_cost": 1.0, "group_rule": -1,
+        "rule": 0 if rules == 1 else -1,
+    }  # fmt: skip
+    given |= _unlike(partitions, defaults)
+    given |= _names("group_names", partitions.group_names, "g")
+    groups = int(partitions.group.max(initial=-1 if len(partitions) == 0 else 0)) + 1
+    if len(partitions.group_names) != groups:
+        given["group_names"] = list(partitions.group_names)
+    return given
+
+
+def _placement_arguments(placement: Placement, partitions: Partitions) -> Arguments:
+    given: Arguments = {}
+    width = np.diff(placement.first)
+    if len(placement.node):
+        if placement.slots is None:
+            given |= {"placement": placement.node, "first": placement.first}
+        else:
+            given["placement"] = placement.by_slot
+    if not np.array_equal(placement.leader, np.where(width > 0, 0, -1)):
+        given["leader"] = placement.leader
+    if placement.flags.any():
+        given["flags"] = placement.flags
+    if not np.array_equal(partitions.replicas, width):
+        given["replicas"] = partitions.replicas
+    # roles are drawn from the number of voters, and the other way round, when only one is given
+    all_vote = not (placement.role != Role.VOTER).any()
+    if not all_vote or not np.array_equal(partitions.voters, partitions.replicas):
+        given |= {"role": placement.role, "voters": partitions.voters}
+    return given
+
+
+def _unlike(owner: Nodes | Partitions, defaults: Arguments) -> Arguments:
+    """Return the arrays of an owner that differ from their defaults."""
+    kept = {}
+    for name, default in defaults.items():
+        array = getattr(owner, name)
+        same = np.isnan(array) if name == "since" else array == default
+        if not np.all(same):
+            kept[name] = array
+    return kept
+
+
+def _names(argument: str, names: Names, prefix: str) -> Arguments:
+    """Return names as an argument, unless they are counted up the way the model does it."""
+    if names.counted and (len(names) == 0 or names[0] == f"{prefix}0"):
+        return {}
+    return {argument: list(names)}
+
+
+def _check_payload(cluster: Cluster) -> None:
+    """Refuse a payload that would not come back as it is."""
+    try:
+        same = msgspec.json.decode(msgspec.json.encode(cluster.native)) == cluster.native
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        same = False
+    if same is not True:
+        raise InvalidInput(
+            [
+                Fault(
+                    "cluster.native",
+                    type(cluster.native).__name__,
+                    f"cannot be written here: use the format {cluster.native_format!r}, "
+                    "or dataclasses.replace(cluster, native=None)",
+                )
+            ]
+        )

@@ -1,0 +1,280 @@
+"""Native columnar ``.npz``: arrays by the names that ``Cluster.from_arrays`` gives them.
+
+Mappings are spread over members such as ``domains/zone`` and ``tags/ssd``; names are unicode
+arrays; what is no array (rules, order of the levels, dependencies) is JSON in the member ``meta``.
+A file without ``meta``, written by ``numpy.savez(path, capacity=..., load=...)``, is read as well.
+"""
+
+import io
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.atomic import write_atomically
+from evenkeel.formats.documents import Document, decode_json, the_only
+from evenkeel.formats.native_arrays import Arguments, RuleDocument, arguments_of, build
+from evenkeel.formats.registry import Format
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placement
+
+VERSION = 1
+ZIP_MAGIC = b"PK\x03\x04"
+BROKEN = (
+    ValueError, TypeError, OSError, EOFError, LookupError, SyntaxError, RuntimeError, OverflowError,
+    MemoryError, struct.error, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What reading a damaged archive may raise; the standard library does not say."""
+
+MAPPINGS = ("domains", "tags", "attributes", "level_capacity")
+NAMES = ("node_names", "partition_names", "group_names")
+ARRAYS = frozenset(
+    {
+        "capacity", "load", "leader_load", "non_voter_load", "level_distance", "watermark", "alive",
+        "accepts", "keeps", "leads", "gone", "since", "weight", "lead_weight", "max_replicas",
+        "stands_for", "replicas", "voters", "min_active", "group", "move_cost", "attached",
+        "forbidden", "placement", "first", "leader", "role", "flags", "rule", "group_rule",
+    }
+)  # fmt: skip
+
+
+class Meta(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is no array: the member ``meta``."""
+
+    format: str
+    version: int
+    dimensions: list[str] | None = None
+    levels: list[str] = []
+    crossing: list[str] = []
+    transient: list[str] = []
+    bytes: str | None = None
+    rules: list[RuleDocument] = []
+    depends: list[tuple[int, int, str]] = []
+    native: Any = None
+    native_format: str = ""
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from one ``.npz`` file.
+
+    Parameters
+    ----------
+    documents : sequence of Document
+        The one file.
+
+    Returns
+    -------
+    Cluster
+        Validated.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with its member and value: a truncated archive, unknown or missing
+        members, and everything that ``Cluster.from_arrays`` finds.
+    """
+    document = the_only(documents, FORMAT.name)
+    faults = FaultList()
+    members = read_members(faults, document)
+    meta = _read_meta(faults, document, members.pop("meta", None))
+    given = _arguments(faults, document.name, members, meta)
+    for name in ("capacity", "load"):
+        if name not in given and not faults:
+            faults.add(f"{document.name}: {name}", None, "is missing")
+    faults.raise_if_any()
+    return build(faults, given, lambda path: f"{document.name}: {path}")
+
+
+def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Path, ...]:
+    """Write a cluster to one ``.npz`` file, uncompressed so that it reads fast.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        What to write.
+    placement : Placement or None
+        Where replicas are, if not where the cluster has them.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    tuple of Path
+        The file written.
+
+    Raises
+    ------
+    InvalidInput
+        If a payload or a name cannot be written; nothing is written then.
+    """
+    given = arguments_of(cluster if placement is None else cluster.with_placement(placement))
+    members: dict[str, NDArray[Any]] = {}
+    for key in MAPPINGS:
+        mapping = given.pop(key, {})
+        if key == "domains":
+            given["levels"] = list(mapping)
+        for name, array in mapping.items():
+            members[f"{key}/{_quoted(name)}"] = array
+    for key in NAMES:
+        if key in given:
+            members[key] = _names_array(key, given.pop(key))
+    for key in sorted(ARRAYS & given.keys()):
+        members[key] = np.asarray(given.pop(key))
+    given["rules"] = [RuleDocument.of(rule) for rule in given.pop("rules", ())]
+    given["dimensions"] = list(given["dimensions"])
+    meta = Meta("evenkeel", VERSION, **given)
+    # the description comes first, where it is also recognised
+    ordered = {"meta": np.array(_encoded(meta))} | members
+    file = io.BytesIO()
+    np.savez(file, **ordered)  # type: ignore[arg-type]
+    return (write_atomically(path, file.getvalue()),)
+
+
+def read_members(faults: FaultList, document: Document) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an ``.npz`` file, noting those that cannot be read.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted.
+    document : Document
+        The file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Arrays by member name; pickled objects are never loaded.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(document.data))
+    except BROKEN as error:
+        message = "is no .npz archive"
+        if document.data.startswith(ZIP_MAGIC):
+            message = "is a truncated .npz archive"
+        faults.add(document.name, len(document.data), f"{message}: {error}")
+        return {}
+    members = {}
+    with archive:
+        for entry in archive.infolist():
+            name = entry.filename.removesuffix(".npy")
+            try:
+                members[name] = _read_array(archive.read(entry))
+            except BROKEN as error:
+                faults.add(f"{document.name}: {name}", type(error).__name__, f"is broken: {error}")
+    return members
+
+
+def _read_array(data: bytes) -> NDArray[Any]:
+    """Read one member; plain arrays in C order are copied in one go, others left to numpy."""
+    file = io.BytesIO(data)
+    header = np.lib.format
+    if header.read_magic(file) == (1, 0):
+        shape, by_column, dtype = header.read_array_header_1_0(file)
+        if not (by_column or dtype.hasobject):
+            flat = np.frombuffer(data, dtype, math.prod(shape), file.tell())
+            return flat.reshape(shape).copy()
+    file.seek(0)
+    array: NDArray[Any] = header.read_array(file, allow_pickle=False)
+    return array
+
+
+def _read_meta(faults: FaultList, document: Document, array: NDArray[Any] | None) -> Meta:
+    nothing = Meta("evenkeel", VERSION)
+    if array is None:
+        return nothing
+    at = f"{document.name}: meta"
+    if array.shape != () or array.dtype.kind != "U":
+        faults.add(at, f"{array.dtype} of shape {array.shape}", "must be one string of JSON")
+        return nothing
+    meta = decode_json(faults, Document(at, str(array).encode()), Meta)
+    if meta is None:
+        return nothing
+    if (meta.format, meta.version) != ("evenkeel", VERSION):
+        faults.add(at, f"{meta.format} {meta.version}", f"must be evenkeel, version {VERSION}")
+    return meta
+
+
+def _arguments(
+    faults: FaultList, name: str, members: dict[str, NDArray[Any]], meta: Meta
+) -> Arguments:
+    given: Arguments = {}
+    mappings: dict[str, dict[str, NDArray[Any]]] = {}
+    for member, array in members.items():
+        kind, _, inner = member.partition("/")
+        if inner and kind in MAPPINGS:
+            mappings.setdefault(kind, {})[unquote(inner)] = array
+        elif member in NAMES:
+            if array.ndim != 1 or (array.dtype.kind != "U" and array.size):
+                faults.add(f"{name}: {member}", str(array.dtype), "must be one row of strings")
+            given[member] = [str(text) for text in array.ravel().tolist()]
+        elif member in ARRAYS:
+            given[member] = array
+        else:
+            known = sorted(ARRAYS | {*NAMES, "meta"} | {f"{kind}/..." for kind in MAPPINGS})
+            faults.add(f"{name}: {member}", member, f"is unknown; known: {known}")
+    levels = mappings.get("domains", {})
+    order = meta.levels or list(levels)
+    for level in {*order} ^ {*levels}:
+        faults.add(f"{name}: domains/{level}", level, "must stand both in meta and as an array")
+    if levels and not faults:
+        mappings["domains"] = {level: levels[level] for level in order}
+    given |= mappings
+    for key in ("dimensions", "bytes"):
+        if getattr(meta, key) is not None:
+            given[key] = getattr(meta, key)
+    given["rules"] = [document.rule() for document in meta.rules]
+    for key in ("crossing", "transient", "depends", "native", "native_format"):
+        given[key] = getattr(meta, key)
+    return given
+
+
+def _quoted(name: str) -> str:
+    try:
+        return quote(name, safe=" +,;=@()[]:!$&")
+    except UnicodeEncodeError:
+        raise InvalidInput([Fault("name", name, "cannot be written as UTF-8")]) from None
+
+
+def _names_array(argument: str, names: list[str]) -> NDArray[Any]:
+    """Return names as a unicode array, which drops trailing NULs and takes no lone surrogates."""
+    array = np.array(names, np.str_)
+    faults = FaultList()
+    for i, (name, kept) in enumerate(zip(names, array.tolist(), strict=True)):
+        if name != kept:
+            faults.add(f"{argument}[{i}]", name, "cannot be written: it ends in a NUL")
+    faults.raise_if_any()
+    return array
+
+
+def _encoded(meta: Meta) -> str:
+    try:
+        return msgspec.json.encode(meta).decode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
+
+
+def _recognises(document: Document) -> bool:
+    return (
+        document.data.startswith(ZIP_MAGIC)
+        and b"capacity.npy" in document.data
+        and b"placement_before.npy" not in document.data
+    )
+
+
+FORMAT = Format(
+    name="native-npz",
+    summary="columnar .npz, the fastest",
+    suffixes=(".npz",),
+    recognises=_recognises,
+    read=read,
+    write=write,
+)

@@ -1,0 +1,1 @@
+"""Clusters that never were: scenarios to try strategies on."""

@@ -1,0 +1,1 @@
+"""Views: what a result looks like to a person, and no decisions."""

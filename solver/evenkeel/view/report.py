@@ -1,0 +1,374 @@
+"""The report of a result, for a person to read: in colour, in grey, or as plain text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.violations import KINDS, Violation, Violations
+from evenkeel.model.cluster import Cluster
+from evenkeel.view.bars import axis, bar, histogram
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+WIDTH = 100
+"""Characters of a line where nobody says otherwise."""
+
+NARROWEST = 78
+BESIDE_CHART = 61
+"""Characters of the table of dimensions beside its histogram and its names."""
+
+LONGEST_NAME = 24
+
+BESIDE_BARS = 76
+"""Characters of the other tables beside their bars."""
+
+WIDEST_BAR = 44
+
+SHOWN_ROWS = 8
+"""Rows of a list that are spelled out; the rest is counted."""
+
+STATUS_STYLE = {"optimal": "green", "feasible": "green", "partial": "yellow", "infeasible": "red"}
+
+
+def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
+    """Report what a solve came to.
+
+    Parameters
+    ----------
+    result : Result
+        What ``solve`` returned.
+    width : int, optional
+        Characters per line, 78 or more.
+    styled : bool, optional
+        Whether to write the escape sequences of a terminal; nothing is said by colour alone.
+
+    Returns
+    -------
+    str
+        Some thirty lines, each ending in a newline.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6
+    ... )
+    >>> print(report(ek.solve(cluster, goals=ek.Goals(level=0.0))))
+    Evenkeel · balance · ✓ optimal...
+    """
+    width = max(width, NARROWEST)
+    return _rendered(_result_parts(result, width), width, styled)
+
+
+def report_state(
+    cluster: Cluster,
+    audited: Audit,
+    level: Levelness,
+    *,
+    width: int = WIDTH,
+    styled: bool = False,
+) -> str:
+    """Report how a placement is as it stands: what it breaks, and how level it is.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    audited : Audit
+        Of the placement.
+    level : Levelness
+        Of the placement.
+    width : int, optional
+        Characters per line, 78 or more.
+    styled : bool, optional
+        Whether to write the escape sequences of a terminal.
+
+    Returns
+    -------
+    str
+        Lines, each ending in a newline.
+
+    Examples
+    --------
+    >>> from evenkeel.measure.audit import audit
+    >>> from evenkeel.measure.levelness import levelness
+    >>> c = Cluster.from_arrays(capacity=[[1.0], [9.0]], load=[[2.0]] * 2, placement=[[0], [1]])
+    >>> text = report_state(c, audit(c, c.placement), levelness(c, c.placement))
+    >>> "nodes over capacity" in text
+    True
+    """
+    width = max(width, NARROWEST)
+    verdict = "no hard rule is broken" if audited.ok else f"{audited.hard:,} hard violations"
+    sign = "[green]✓[/]" if audited.ok else "[red]✗[/]"
+    parts = [
+        _line(f"{sign} [bold]{verdict}[/]"),
+        _line(f"[dim]{_size(cluster, level)}[/]"),
+        _dimensions(cluster, [("", level)], None, width),
+        *_broken_rules([audited]),
+        *_worst_rows(audited),
+    ]
+    return _rendered(parts, width, styled)
+
+
+def _result_parts(result: Any, width: int) -> list["RenderableType"]:
+    """Put the sections of a result's report together."""
+    cluster = result.cluster
+    style = STATUS_STYLE[result.status]
+    sign = "✓" if result.success else "✗"
+    states = [("before", result.levelness_before), ("after", result.levelness)]
+    return [
+        _line(f"[bold]Evenkeel[/] · {result.method} · [{style} bold]{sign} {result.status}[/]"),
+        _line(f"{_safe(result.message)} [dim]Stopped by: {result.stop_reason}.[/]"),
+        _line(f"[dim]{_size(cluster, result.levelness)}[/]"),
+        *(_line(f"[yellow]! {_safe(warning)}[/]") for warning in result.warnings),
+        _dimensions(cluster, states, result.bounds.ratio, width),
+        *_movement(result, width),
+        *_broken_rules([result.audit_before, result.audit]),
+        *_unplaced(result),
+        *_times(result.timings, width),
+    ]
+
+
+def _size(cluster: Cluster, level: Levelness) -> str:
+    wanted = int(cluster.partitions.replicas.sum(dtype=np.int64))
+    alive = int(level.alive.sum())
+    return (
+        f"{len(cluster.nodes):,} nodes, {alive:,} alive · {len(cluster.partitions):,} partitions · "
+        f"{wanted:,} replicas wanted"
+    )
+
+
+def _dimensions(
+    cluster: Cluster,
+    states: Sequence[tuple[str, Levelness]],
+    floor: Any,
+    width: int,
+) -> "Table":
+    """Lay out how full the nodes are: a row per dimension and state, and one for the leaders."""
+    names = [_short(name) for name in cluster.dimensions]
+    longest = max(map(len, [*names, "leaders"]))
+    chart = max(10, min(width - BESIDE_CHART - longest, WIDEST_BAR))
+    seen = [level.table[level.alive] for _, level in states]
+    finite = np.concatenate([table[np.isfinite(table)] for table in seen])
+    top = max(1.05, float(finite.max(initial=0.0)) * 1.02)
+    table = _table()
+    bound = () if floor is None else ("at least",)
+    for name in ("", "", "max/mean", *bound, "max", "min", "std", "over"):
+        table.add_column(name, justify="right" if name else "left")
+    table.add_column(axis(top, chart), no_wrap=True)
+    for d, dimension in enumerate(names):
+        for i, (label, level) in enumerate(states):
+            full = level.table[level.alive, d]
+            over = int((full > 1.0 + 1e-9).sum())
+            least = () if floor is None else (f"{floor[d]:.4f}" if label == "after" else "",)
+            figures = (
+                _number(level.ratio[d]), *least, _percent(level.most[d]),
+                _percent(level.least[d]), _percent(level.deviation[d]), f"{over:,}" if over else "-",
+            )  # fmt: skip
+            drawn = histogram(np.minimum(full, top), top, chart, mark=1.0)
+            name = _safe(dimension) if i == 0 else ""
+            _state_row(table, name, label, figures, drawn, last=i == len(states) - 1)
+    if any(level.leaders.any() for _, level in states):
+        for i, (label, level) in enumerate(states):
+            led = level.leaders[level.leader_share > 0.0]
+            most, least_led = led.max(initial=0), led.min(initial=int(led.max(initial=0)))
+            spread = led.std() if len(led) else 0.0
+            figures = (
+                _number(level.leader_ratio), *("",) * len(bound), f"{most:,}", f"{least_led:,}",
+                f"{spread:,.1f}", "",
+            )  # fmt: skip
+            name = "leaders" if i == 0 else ""
+            _state_row(table, name, label, figures, "", last=i == len(states) - 1)
+    return table
+
+
+def _state_row(
+    table: "Table", name: str, label: str, figures: Sequence[str], drawn: str, *, last: bool
+) -> None:
+    """Add one state; what is now stands out from what was."""
+    style = "bold" if last else "dim"
+    shown = (f"[{style}]{figure}[/]" for figure in figures)
+    table.add_row(f"[bold]{name}[/]", f"[{style}]{label}[/]", *shown, f"[cyan]{drawn}[/]")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if np.isfinite(value) else "∞"
+
+
+def _percent(value: float) -> str:
+    return f"{100.0 * value:.1f}%" if np.isfinite(value) else "∞" if value > 0 else "-"
+
+
+def _movement(result: Any, width: int) -> list["RenderableType"]:
+    """Lay out the moves against the fewest that are proven to be needed."""
+    compared, proven = result.comparison, result.metrics["moves_at_least"]
+    mending = result.bounds.moves_feasible
+    wanted = max(1, int(result.cluster.partitions.replicas.sum(dtype=np.int64)))
+    full = max(compared.moves, proven, mending, compared.forced, 1)
+    chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
+    gap = "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
+    rows = [
+        ("moves", compared.moves, f"{compared.moves / wanted:.1%} of the replicas, {gap}"),
+        ("at least", proven, "proven: the goals cannot be met with fewer"),
+        ("to mend", mending, "proven: rules cannot be kept with fewer"),
+        ("forced", compared.forced, "had no node, or one that may not keep them"),
+    ]
+    table = _table()
+    table.add_column("movement")
+    table.add_column("", justify="right")
+    table.add_column("")
+    table.add_column("")
+    for i, (name, count, meaning) in enumerate(rows):
+        style = "bold" if i == 0 else "dim"
+        drawn = f"[cyan]{bar(count, full, chart)}[/]"
+        table.add_row(f"[{style}]{name}[/]", f"[{style}]{count:,}[/]", drawn, f"[dim]{meaning}[/]")
+    table.add_row(
+        "[bold]leader changes[/]", f"[bold]{compared.leader_changes:,}[/]", "",
+        "[dim]they move no data[/]",
+    )  # fmt: skip
+    if result.cluster.bytes_dimension >= 0:
+        name = result.cluster.dimensions[result.cluster.bytes_dimension]
+        share = float(compared.load_moved[result.cluster.bytes_dimension])
+        table.add_row(
+            "data moved", f"{compared.bytes_moved:,.0f}", "",
+            f"[dim]{_safe(name)}, {share:.1%} of all of it[/]",
+        )  # fmt: skip
+    return [table]
+
+
+def _broken_rules(audits: Sequence[Audit]) -> list["RenderableType"]:
+    """Lay out how often each rule is broken; a line says so where none is."""
+    broken = [kind for kind in KINDS if any(audit.counts[kind] for audit in audits)]
+    if not broken:
+        return [_line("[bold]rules[/]  none broken")]
+    table = _table()
+    table.add_column("rules")
+    for name in ("before", "after")[: len(audits)] if len(audits) > 1 else ("broken",):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for kind in broken:
+        counts = [audit.counts[kind] for audit in audits]
+        mark = "[red]✗[/]" if KINDS[kind].hard else "[yellow]~[/]"
+        sign = mark if counts[-1] else "[green]✓[/]"
+        shown = [f"{n:,}" if n else "-" for n in counts]
+        table.add_row(f"{sign} {kind}", *shown, f"[dim]{KINDS[kind].meaning}[/]")
+    return [table]
+
+
+def _worst_rows(audited: Audit) -> list["RenderableType"]:
+    """List what is broken most, the kinds in turn."""
+    count = sum(len(found.amount) for found in audited.found)
+    if not count:
+        return []
+    by_kind = [_worst(audited.cluster, found) for found in audited.found]
+    table = _table()
+    for name in ("worst", "where", "amount"):
+        table.add_column(name, justify="right" if name == "amount" else "left")
+    turns = (rows[turn] for turn in range(SHOWN_ROWS) for rows in by_kind if turn < len(rows))
+    for row, _ in zip(turns, range(SHOWN_ROWS), strict=False):
+        where = {
+            "partition": row.partition, "group": row.group, "node": row.node,
+            row.level: row.domain, "dimension": row.dimension,
+        }  # fmt: skip
+        said = " · ".join(f"{name} {_safe(at)}" for name, at in where.items() if at)
+        table.add_row(row.kind, said, f"{row.amount:,.6g}")
+    if count > SHOWN_ROWS:
+        table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "", "")
+    return [table]
+
+
+def _worst(cluster: Cluster, found: Violations) -> list[Violation]:
+    """Name the few violations with the largest amounts."""
+    top = np.argsort(-found.amount, kind="stable")[:SHOWN_ROWS]
+    columns = ("amount", "partition", "group", "node", "level", "domain", "dimension")
+    return replace(found, **{name: getattr(found, name)[top] for name in columns}).rows(cluster)
+
+
+def _unplaced(result: Any) -> list["RenderableType"]:
+    """List replicas that found no node, with the rules that keep them off, the commonest first."""
+    count = len(result.unplaced_replicas)
+    if not count:
+        return []
+    table = _table()
+    table.add_column(f"unplaced ({count:,})")
+    table.add_column("kept off its nodes by")
+    for one in result.unplaced[:SHOWN_ROWS]:
+        blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
+        said = ", ".join(f"{n:,} {_safe(reason or 'open by themselves')}" for reason, n in blocked)
+        table.add_row(f"{_safe(one.partition)} [dim]slot {one.slot}[/]", said)
+    if count > SHOWN_ROWS:
+        table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "")
+    return [table]
+
+
+def _times(timings: Mapping[str, float], width: int) -> list["RenderableType"]:
+    """Lay out the seconds per stage; stages within a stage stand below it, indented."""
+    whole = sum(seconds for name, seconds in timings.items() if "." not in name)
+    if not timings:
+        return []
+    table = _table()
+    table.add_column("time")
+    table.add_column(_duration(whole), justify="right")
+    table.add_column("")
+    chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
+    for name in (name for name in timings if "." not in name):
+        inner = [one for one in timings if one.startswith(f"{name}.")]
+        for stage in (name, *inner):
+            label = f"  [dim]{_safe(stage.removeprefix(f'{name}.'))}[/]" if stage != name else name
+            drawn = bar(timings[stage], whole, chart)
+            table.add_row(label, _duration(timings[stage]), f"[cyan]{drawn}[/]")
+    return [table]
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f} ms" if seconds < 1.0 else f"{seconds:,.2f} s"
+
+
+def _table() -> "Table":
+    from rich.table import Table
+
+    return Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False
+    )
+
+
+def _line(markup: str) -> "RenderableType":
+    from rich.text import Text
+
+    return Text.from_markup(markup)
+
+
+def _safe(text: str) -> str:
+    """Return a name such that no bracket in it is taken for a style."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _rendered(parts: Sequence["RenderableType"], width: int, styled: bool) -> str:
+    """Write the sections one below the other, a blank line before each table."""
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=styled, color_system="standard" if styled else None,
+        highlight=False, emoji=False, legacy_windows=False,
+    )  # fmt: skip
+    for part in parts:
+        if isinstance(part, Table):
+            console.print()
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

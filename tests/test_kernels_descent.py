@@ -1,0 +1,250 @@
+"""Levelling: few moves, no rule broken, the books in step, the same bits every time."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel_kernels.cover import by_node, cover
+from evenkeel_kernels.descent import descend, redistribute, relieve, send_home
+from evenkeel_kernels.leaders import spread_leaders
+from evenkeel_kernels.pressure import highest, new_gauge
+from evenkeel_kernels.rearrange import mean_leader_square, moved_replicas, rearrange
+from evenkeel_kernels.repair import homeless
+from evenkeel_kernels.scan import new_scan
+from evenkeel_kernels.state import State, settle
+from tests.naive import descent as naive
+from tests.naive.best_fit import Books
+from tests.naive.repair import breaches
+from tests.small_problems import Small, level_case, random_small
+
+seeds = st.integers(0, 2**32 - 1)
+NO_LIMIT = 1 << 40
+walks = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="walks a quarter of a million steps and more"
+)
+
+
+def no_leader_limit(small: Small) -> np.ndarray:
+    return np.full(len(small.zone), np.inf)
+
+
+def check_books(problem, state) -> None:
+    """What was kept in step agrees with a fresh count."""
+    fresh = State(
+        state.node.copy(),
+        state.role.copy(),
+        state.leader.copy(),
+        *[np.zeros_like(array) for array in state[3:]],
+    )
+    settle(problem, fresh)
+    for kept, counted in zip(state, fresh, strict=True):
+        np.testing.assert_allclose(kept, counted, rtol=1e-9, atol=1e-9)
+
+
+def check_rules(small: Small, state) -> None:
+    """No rule is broken further than it came in; whoever moved stands where it may."""
+    replicas = len(small.placement[0])
+    for p, row in enumerate(state.node.reshape(-1, replicas).tolist()):
+        placed_now = sum(n >= 0 for n in row)
+        assert placed_now >= sum(n >= 0 for n in small.placement[p])
+        for slot, n in enumerate(row):
+            if n != small.placement[p][slot]:
+                assert small.accepts[n]
+                assert small.allowed is None or small.allowed[p, n]
+        if placed_now == sum(n >= 0 for n in small.placement[p]):
+            assert breaches(small, row) <= breaches(small, small.placement[p])
+
+
+@given(seeds)
+def test_a_cover_covers_and_in_one_dimension_nothing_smaller_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dimensions, items = int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    value = np.ascontiguousarray(np.round(rng.lognormal(0, 1, (dimensions, items)), 1))
+    need = value.sum(axis=1) * rng.random(dimensions)
+    weight = 1.0 / np.maximum(need, 1e-9)
+    gain = np.empty(items)
+    chosen = np.empty(items, np.int64)
+    count = cover(
+        value,
+        items,
+        value.max(axis=1),
+        need,
+        need.copy(),
+        weight,
+        gain,
+        gain.view(np.int64),
+        np.empty(dimensions),
+        chosen,
+        items,
+    )
+    least = naive.fewest(value, need - 1e-12)
+    if count <= items:
+        some = chosen[:count]
+        assert len(set(some.tolist())) == count
+        assert (value[:, some].sum(axis=1) >= need - 1e-9).all()
+        assert count >= least
+    if dimensions == 1:
+        assert count == max(1, least)
+
+
+@given(seeds)
+def test_leaders_go_where_the_whole_penalty_is_least(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    books = Books(small)
+    expected = naive.spread_leaders(books, gauge.scale, 0.9, 0.95)
+    got = spread_leaders(problem, state, gauge, 0.95, 1)
+    check_books(problem, state)
+    if state.leader.tolist() != books.leader:  # near ties may fall either way
+        kept = Books(small)
+        kept.leader = state.leader.tolist()
+        assert naive.penalty(kept, gauge.scale, 0.9) == pytest.approx(
+            naive.penalty(books, gauge.scale, 0.9), rel=1e-6
+        )
+    else:
+        assert got == expected
+
+
+@given(seeds)
+def test_relief_lowers_the_penalty_and_keeps_the_rules(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    scan = new_scan(problem, np.zeros(state.load.shape[0]))
+    before = naive.penalty(Books(small), gauge.scale, 0.9)
+    members = by_node(state.node, len(small.zone))
+    made = relieve(problem, state, gauge, scan, *members, NO_LIMIT)
+    check_books(problem, state)
+    check_rules(small, state)
+    after = Books(small)
+    after.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
+    if made:
+        assert naive.penalty(after, gauge.scale, 0.9) < before
+    assert made >= (state.node != problem.partitions.home).sum()
+
+
+@given(seeds, st.integers(0, 2000))
+def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut: int) -> None:
+    small = random_small(seed)
+    forced = homeless(*small.arrays(), np.array(small.accepts))
+    ends = []
+    for cuts in ((2000,), (cut, 2000)):
+        problem, state = small.arrays()
+        redistribute(problem, state, forced, no_leader_limit(small), NO_LIMIT)
+        gauge = new_gauge(problem, no_leader_limit(small), 0.95)
+        moved = moved_replicas(problem, state)
+        count = moved.shape[0]
+        random = np.array([seed + 1], np.uint64)
+        members = by_node(problem.partitions.home, len(small.zone))
+        threshold = mean_leader_square(problem, gauge)
+        step = 0
+        for end in cuts:
+            step = rearrange(
+                problem, state, gauge, moved, *members, threshold, step, end, 2000, random
+            )
+        check_books(problem, state)
+        check_rules(small, state)
+        assert moved_replicas(problem, state).shape[0] == count
+        assert sorted(moved) == moved_replicas(problem, state).tolist()
+        ends.append((state.node.tolist(), state.leader.tolist()))
+    assert ends[0] == ends[1]
+
+
+@walks
+@given(seeds)
+def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    for pieces, _ in enumerate(
+        descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, seed)
+    ):
+        check_rules(small, state)
+        if pieces == 3:
+            break
+    check_books(problem, state)
+
+
+@walks
+@pytest.mark.parametrize("seed", range(6))
+def test_an_expanded_cluster_gets_level_with_few_moves(seed: int) -> None:
+    small = level_case(seed, partitions=400, nodes=24, tolerance=0.05)
+    problem, state = small.arrays()
+    alive = np.array(small.accepts)
+    forced = homeless(problem, state, alive)
+    stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
+    assert stages[-1].stage == "level"
+    assert (state.load[:, alive] <= problem.nodes.watermark[:, alive] * (1 + 1e-9)).all()
+    check_books(problem, state)
+    check_rules(small, state)
+    moves = int((state.node != problem.partitions.home).sum())
+    bound = int(forced.sum())
+    for n in np.flatnonzero(alive):
+        held = np.sort(small.load[problem.partitions.owner[problem.partitions.home == n], 1])[::-1]
+        excess = held.sum() - problem.nodes.watermark[1, n]
+        bound += int(np.searchsorted(np.cumsum(held), excess) + 1) if excess > 0 else 0
+    assert bound <= moves <= 1.1 * bound
+
+
+@walks
+def test_the_same_seed_gives_the_same_bits_and_no_leader_limit_is_passed() -> None:
+    small = level_case(5, partitions=300, nodes=20, tolerance=0.04)
+    most = np.full(20, np.ceil(1.1 * 300 / 19))
+    ends = []
+    for _ in range(2):
+        problem, state = small.arrays()
+        forced = homeless(problem, state, np.array(small.accepts))
+        stages = list(descend(problem, state, forced, most, NO_LIMIT, 7))
+        ends.append((state.node.tolist(), state.leader.tolist(), stages))
+    assert ends[0] == ends[1]
+    assert ends[0][2][-1].stage == "level"
+    assert (state.leaders <= most).all()
+
+
+@walks
+def test_a_budget_of_moves_is_kept_and_repairs_do_not_count_against_it() -> None:
+    small = level_case(4, partitions=300, nodes=20, tolerance=0.02)
+    for budget in (0, 5):
+        problem, state = small.arrays()
+        forced = homeless(problem, state, np.array(small.accepts))
+        for pieces, _ in enumerate(
+            descend(problem, state, forced, no_leader_limit(small), budget, 0)
+        ):
+            if pieces == 6:
+                break
+        moved = state.node != problem.partitions.home
+        assert moved[forced].all()
+        assert (moved & ~forced).sum() <= budget
+
+
+def test_a_level_cluster_is_left_alone() -> None:
+    small = level_case(6, tolerance=10.0)
+    small.capacity[:] = np.inf
+    small.accepts = small.leads = [True] * 12
+    small.watermark[:] = 1e9
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
+    assert [s.stage for s in stages] == ["redistribute", "level"]
+    assert (state.node == problem.partitions.home).all()
+    assert state.leader.tolist() == small.leader
+
+
+def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
+    small = level_case(8, tolerance=10.0)
+    small.capacity[:] = np.inf
+    small.accepts = small.leads = [True] * 12
+    small.watermark[:] = 1e9
+    problem, state = small.arrays()
+    state.node[:] = [(n + 4) % 12 for n in state.node]
+    for array in state[3:]:
+        array[...] = 0
+    settle(problem, state)
+    gauge = new_gauge(problem, no_leader_limit(small), 1.0)
+    assert send_home(problem, state, gauge, np.zeros(180, bool)) == 180
+    assert highest(state, gauge) <= 1.0
+    check_books(problem, state)
