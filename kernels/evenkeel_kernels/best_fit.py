@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.leaders import appoint
+from evenkeel_kernels.problem import VOTER, Problem, State, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
-from evenkeel_kernels.state import VOTER, Problem, State, admits, apply, leads_now
+from evenkeel_kernels.state import move_if_admitted
 
 
 @lean
@@ -38,7 +39,7 @@ def best_fit(
     role = np.uint8(VOTER)
     for at in range(begin, end):
         k = order[at]
-        p = partitions.owner[k]
+        p = np.int64(partitions.owner[k])
         alike = state.node[k] < 0 and not leads_now(partitions.first, state.leader, p, k)
         if scanned != p or role != state.role[k] or not alike:
             role = state.role[k]
@@ -55,11 +56,10 @@ def best_fit(
             if scan.score[n] > limit:
                 scanned = -1
                 break
-            if not admits(problem, state, k, n):
+            if not move_if_admitted(problem, state, k, n):
                 scan.score[n] = FAR
                 scanned = -1
                 continue
-            apply(problem, state, k, n)
             moved += 1
             score = scan.closed[partitions.mask[p], n]
             for d in range(scan.size.shape[0]):

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.pressure import Gauge, passing_replica
-from evenkeel_kernels.state import Problem, State, admits, apply, load_of
+from evenkeel_kernels.problem import Problem, State, load_of
+from evenkeel_kernels.state import apply, move_if_admitted
 
 
 @lean
@@ -54,21 +55,23 @@ def take_back(
         if taken >= at_once:
             break
         k = order[i]
-        here, home = state.node[k], problem.partitions.home[k]
+        here, home = np.int64(state.node[k]), np.int64(problem.partitions.home[k])
         over = spent[0] > most[0] or spent[1] > most[1] or node_in[here] > most_in
         if home >= 0 and node_out[home] > most_out and not forced[k]:
             over = True
         if not over:
             continue
-        target = -1 if forced[k] else home
-        if target >= 0 and not admits(problem, state, k, target):
+        load = 0.0
+        if bytes_dimension >= 0:
+            load = load_of(problem.partitions, state, k, bytes_dimension)
+        if forced[k]:
+            apply(problem, state, k, -1)
+        elif not move_if_admitted(problem, state, k, home):
             continue
         spent[0] -= 1.0
-        if bytes_dimension >= 0:
-            spent[1] -= load_of(problem.partitions, state, k, bytes_dimension)
+        spent[1] -= load
         node_in[here] -= 1
         if home >= 0 and not forced[k]:
             node_out[home] -= 1
-        apply(problem, state, k, target)
         taken += 1
     return taken

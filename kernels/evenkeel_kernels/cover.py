@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import jit, lean
+from evenkeel_kernels.problem import Problem, State, load_of
 from evenkeel_kernels.scan import FAR
-from evenkeel_kernels.state import Problem, State, load_of
 
 ROUNDS = 6
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.cover import by_node, shed
-from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.leaders import spread_leaders, stand_down, stand_up
 from evenkeel_kernels.pressure import (
     Gauge,
@@ -26,10 +26,11 @@ from evenkeel_kernels.pressure import (
     new_gauge,
     passing_replica,
 )
+from evenkeel_kernels.problem import Problem, State, leads_now, load_of
 from evenkeel_kernels.rearrange import mean_leader_square, moved_replicas, rearrange
 from evenkeel_kernels.repair import mend
 from evenkeel_kernels.scan import Scan, find, new_scan
-from evenkeel_kernels.state import Problem, State, admits, apply, leads_now, load_of
+from evenkeel_kernels.state import apply, move_if_admitted
 
 SWEEPS = 12
 QUICK_ROUNDS = 4
@@ -254,7 +255,7 @@ def relieve(
     return made
 
 
-@inlined
+@piece
 def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> float:
     """Change of the penalty of node ``here`` alone if ``k`` left it."""
     change = 0.0
@@ -262,7 +263,7 @@ def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> f
         pressure = state.load[d, here] * gauge.scale[d, here]
         less = load_of(problem.partitions, state, k, d) * gauge.scale[d, here]
         change += above(pressure - less, gauge.knee) - above(pressure, gauge.knee)
-    p = problem.partitions.owner[k]
+    p = np.int64(problem.partitions.owner[k])
     if leads_now(problem.partitions.first, state.leader, p, k):
         pressure = state.leaders[here] * gauge.leader_scale[here]
         change += above(pressure - gauge.leader_scale[here], 1.0) - above(pressure, 1.0)
@@ -278,7 +279,7 @@ def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.b
     partitions = problem.partitions
     returned = 0
     for k in range(state.node.shape[0]):
-        home = partitions.home[k]
+        home = np.int64(partitions.home[k])
         if home < 0 or home == state.node[k] or state.node[k] < 0 or forced[k]:
             continue
         room = True
@@ -286,10 +287,9 @@ def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.b
             load = state.load[d, home] + load_of(partitions, state, k, d)
             if load * gauge.scale[d, home] > 1.0:
                 room = False
-        p = partitions.owner[k]
+        p = np.int64(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
             room = room and (state.leaders[home] + 1) * gauge.leader_scale[home] <= 1.0
-        if room and admits(problem, state, k, home):
-            apply(problem, state, k, home)
+        if room and move_if_admitted(problem, state, k, home):
             returned += 1
     return returned

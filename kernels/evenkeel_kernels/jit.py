@@ -87,7 +87,7 @@ def lean(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a small function like `jit`, and always inline it into the kernels that call it.
+    """Compile a small function like `lean`, and always inline it into the kernels that call it.
 
     The compiler vectorises no loop with a call in it, and leaves by itself some small functions as
     calls.
@@ -114,6 +114,59 @@ def inlined(function: F) -> F:
         function,
         _njit(nogil=True, forceinline=True, _nrt=False, error_model="numpy")(function),
     )
+
+
+def piece(function: F) -> F:
+    """Compile like `inlined` a part of kernels that Python itself never calls.
+
+    What lets Python call it would take longer to compile than the part itself, where it takes
+    tuples of many arrays. Call a piece at as few places as can be: each is another copy to compile.
+
+    Parameters
+    ----------
+    function : callable
+        Part of a kernel; it may create no array.
+
+    Returns
+    -------
+    callable
+        The piece, with the signature of ``function``; calling it from Python is a TypeError.
+
+    Examples
+    --------
+    >>> @piece
+    ... def half(x):
+    ...     return x / 2
+    >>> @lean
+    ... def quarter(x):
+    ...     return half(half(x))
+    >>> quarter(2.0)
+    0.5
+    """
+    compiled = _njit(
+        nogil=True,
+        forceinline=True,
+        _nrt=False,
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
+    if compiled is not function:
+        _keep_from_python(compiled)
+    return _kept(function, compiled)
+
+
+def _keep_from_python(compiled: Any) -> None:
+    """Let no compiled form of a piece be found by a call from Python, which has no way into it."""
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise TypeError(f"{compiled.py_func.__name__} is a piece of kernels: call it from a kernel")
+
+    def add_overload(result: Any) -> None:
+        compiled.overloads[tuple(result.signature.args)] = result
+
+    compiled.add_overload = add_overload
+    compiled._compile_for_args = refuse
 
 
 def _kept(function: F, compiled: Any) -> F:

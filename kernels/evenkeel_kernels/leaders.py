@@ -9,16 +9,18 @@ its watermark.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.admission import admits_leader
+from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.pressure import Gauge, passing_lead
+from evenkeel_kernels.problem import VOTER, Problem, State
 from evenkeel_kernels.scan import FAR, Scan
-from evenkeel_kernels.state import VOTER, Problem, State, admits_leader, lead
+from evenkeel_kernels.state import lead
 
 
-@inlined
+@piece
 def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` stands where a leader may, room apart."""
-    n = state.node[k]
+    n = np.int64(state.node[k])
     return (
         n >= 0
         and state.role[k] == VOTER
@@ -27,14 +29,14 @@ def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     )
 
 
-@inlined
+@piece
 def leads_well(problem: Problem, state: State, p: int) -> bool:
     """Whether ``p`` has a leader that may lead where it is."""
     slot = state.leader[p]
     return slot >= 0 and may_lead(problem, state, p, problem.partitions.first[p] + slot)
 
 
-@inlined
+@piece
 def can_pass_on(problem: Problem, state: State, p: int) -> bool:
     """Whether another replica of ``p`` could lead it."""
     partitions = problem.partitions
@@ -64,7 +66,7 @@ def stand_down(
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
 
-@inlined
+@piece
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
@@ -80,7 +82,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
             continue
-        n = state.node[k]
+        n = np.int64(state.node[k])
         score = 0.0
         if slot != favoured:
             for d in range(state.load.shape[0]):
@@ -103,7 +105,7 @@ def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16])
     changed = 0
     for p in range(was.shape[0]):
         if state.leader[p] < 0:
-            appoint(problem, state, scan, p, was[p])
+            appoint(problem, state, scan, p, np.int64(was[p]))
             changed += int(state.leader[p] != was[p])
     return changed
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.jit import lean, piece
+from evenkeel_kernels.problem import PartitionArrays, Problem, State, load_of
 from evenkeel_kernels.scan import inverse
-from evenkeel_kernels.state import PartitionArrays, Problem, State, load_of
 
 ROUNDING = 1e-9
 
@@ -34,14 +34,14 @@ def new_gauge(problem: Problem, most_leaders: NDArray[np.float64], knee: float) 
     return Gauge(inverse(problem.nodes.watermark * (1.0 - ROUNDING)), inverse(most_leaders), knee)
 
 
-@inlined
+@piece
 def above(pressure: float, knee: float) -> float:
     """Square of what ``pressure`` is above ``knee``."""
     over = pressure - knee
     return over * over if over > 0.0 else 0.0
 
 
-@inlined
+@piece
 def passing(state: State, gauge: Gauge, d: int, here: int, there: int, load: float) -> float:
     """Change of the penalty in dimension ``d`` if ``load`` went from node ``here`` to ``there``."""
     before_here = state.load[d, here] * gauge.scale[d, here]
@@ -56,7 +56,7 @@ def passing(state: State, gauge: Gauge, d: int, here: int, there: int, load: flo
     )
 
 
-@inlined
+@piece
 def passing_leader(state: State, gauge: Gauge, here: int, there: int) -> float:
     """Change of the penalty if one leader fewer stood on ``here`` and one more on ``there``."""
     scale_here, scale_there = gauge.leader_scale[here], gauge.leader_scale[there]
@@ -68,7 +68,7 @@ def passing_leader(state: State, gauge: Gauge, here: int, there: int) -> float:
     )
 
 
-@inlined
+@piece
 def passing_lead(
     partitions: PartitionArrays, state: State, gauge: Gauge, p: int, here: int, there: int
 ) -> float:
@@ -81,7 +81,7 @@ def passing_lead(
     return change
 
 
-@inlined
+@piece
 def passing_replica(
     partitions: PartitionArrays, state: State, gauge: Gauge, k: int, here: int, there: int
 ) -> float:
@@ -95,7 +95,7 @@ def passing_replica(
     return change
 
 
-@inlined
+@piece
 def passing_pair(
     partitions: PartitionArrays, state: State, gauge: Gauge, k: int, i: int, here: int, there: int
 ) -> float:
@@ -107,7 +107,7 @@ def passing_pair(
     return change
 
 
-@inlined
+@piece
 def is_hot(state: State, gauge: Gauge, n: int) -> bool:
     """Whether node ``n`` is above a watermark, or leads more than it should."""
     for d in range(state.load.shape[0]):

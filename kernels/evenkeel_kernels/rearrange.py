@@ -17,7 +17,8 @@ generator, triple (13, 7, 17).
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.admission import admits_leader
+from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.pressure import (
     Gauge,
     highest,
@@ -25,13 +26,14 @@ from evenkeel_kernels.pressure import (
     passing_pair,
     passing_replica,
 )
-from evenkeel_kernels.state import Problem, State, admits, admits_leader, apply, lead
+from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.state import apply, lead, move_if_admitted
 
 CHECK_EVERY = 4096
 LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in
 
 
-@inlined
+@piece
 def draw(random: NDArray[np.uint64], below: int) -> int:
     """Draw an integer from 0 to ``below`` - 1 and advance the generator ``random (1,)``."""
     x = random[0]
@@ -43,18 +45,9 @@ def draw(random: NDArray[np.uint64], below: int) -> int:
 
 
 @lean
-def move_if_admitted(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Move replica ``k`` to node ``n`` if every rule admits it; whether it moved."""
-    if not admits(problem, state, k, n):
-        return False
-    apply(problem, state, k, n)
-    return True
-
-
-@lean
 def trade_if_admitted(problem: Problem, state: State, k: int, i: int) -> bool:
     """Let ``k`` go where ``i`` is, and ``i`` where ``k`` was, if the rules admit both."""
-    here, there = state.node[k], state.node[i]
+    here, there = np.int64(state.node[k]), np.int64(state.node[i])
     if not move_if_admitted(problem, state, k, there):
         return False
     if move_if_admitted(problem, state, i, here):
@@ -145,7 +138,7 @@ def rearrange(
         elif kind < TRADE:
             k = moved[draw(random, count)]
             i = moved[draw(random, count)]
-            here, there = state.node[k], state.node[i]
+            here, there = np.int64(state.node[k]), np.int64(state.node[i])
             if (
                 here == there
                 or partitions.owner[k] == partitions.owner[i]
@@ -159,7 +152,7 @@ def rearrange(
         else:
             at = draw(random, count)
             k = moved[at]
-            home = partitions.home[k]
+            home = np.int64(partitions.home[k])
             if home < 0 or home_first[home] == home_first[home + 1]:
                 continue
             i = home_member[

@@ -8,18 +8,11 @@ broken in between replicas, two in one zone for instance, are mended one move at
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import inlined, lean
+from evenkeel_kernels.admission import admits, distinct_domains, skew_of
+from evenkeel_kernels.jit import lean, piece
+from evenkeel_kernels.problem import NON_VOTER, Problem, State, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
-from evenkeel_kernels.state import (
-    NON_VOTER,
-    Problem,
-    State,
-    admits,
-    apply,
-    distinct_domains,
-    leads_now,
-    skew_of,
-)
+from evenkeel_kernels.state import apply
 
 
 def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -39,15 +32,15 @@ def mark_homeless(
     """Fill ``forced (K,)`` for `homeless`, with the same ``keeps (N,)``."""
     partitions = problem.partitions
     for k in range(state.node.shape[0]):
-        n = state.node[k]
-        p = partitions.owner[k]
+        n = np.int64(state.node[k])
+        p = np.int64(partitions.owner[k])
         forced[k] = n < 0 or not keeps[n] or not problem.rules.allowed[partitions.mask[p], n]
         for i in range(partitions.forbidden_first[p], partitions.forbidden_first[p + 1]):
             if partitions.forbidden[i] == n:
                 forced[k] = True
 
 
-@inlined
+@piece
 def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) -> int:
     """Count by how much ``p`` breaks its limits and terms if ``moved_k`` sat on ``target``.
 
@@ -58,7 +51,7 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
     q = partitions.rule[p]
     count = 0
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = rules.limit[i, 0], rules.limit[i, 1]
+        level, most = np.int64(rules.limit[i, 0]), np.int64(rules.limit[i, 1])
         if most >= 0:
             seen = 0  # each replica beyond the first ``most`` of its domain is one too many
             for j in range(first, last):
@@ -101,18 +94,18 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
     return count
 
 
-@inlined
+@piece
 def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     """Count the limits and terms of the group of ``k`` that are broken because it sits on ``n``."""
     rules, domains = problem.rules, problem.domains
     if n < 0:
         return 0
     g = problem.partitions.group[problem.partitions.owner[k]]
-    here = state.node[k]
+    here = np.int64(state.node[k])
     count = 0
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level, most = rules.group_limit[i, 0], rules.group_limit[i, 1]
-        where = domains.domain[level, n]
+        level, most = np.int64(rules.group_limit[i, 0]), np.int64(rules.group_limit[i, 1])
+        where = np.int64(domains.domain[level, n])
         if most < 0 or where < 0:
             continue
         inside = state.group_count[rules.group_base[i] - domains.domain_offset[level] + where]
@@ -127,10 +120,10 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     return count
 
 
-@inlined
+@piece
 def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
     """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
-    p = problem.partitions.owner[k]
+    p = np.int64(problem.partitions.owner[k])
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[p])
     close_full(problem, state, scan, k)
@@ -165,7 +158,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
                 for k in range(first, last):
                     if going or int(leads_now(partitions.first, state.leader, p, k)) != turn:
                         continue
-                    here = state.node[k]
+                    here = np.int64(state.node[k])
                     if here < 0 or not partitions.movable[k]:
                         continue
                     broken = own + group_breaches(problem, state, k, here)

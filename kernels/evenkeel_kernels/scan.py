@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import inlined, lean
-from evenkeel_kernels.state import Problem, State, admits, count_in_domain, load_of
+from evenkeel_kernels.admission import admits, count_in_domain
+from evenkeel_kernels.jit import lean, piece
+from evenkeel_kernels.problem import Problem, State, load_of
 
 FAR = 1e300
 
@@ -50,7 +51,7 @@ def inverse(limit: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1.0 / np.maximum(limit, 1e-30)
 
 
-@inlined
+@piece
 def lowest(scan: Scan) -> int:
     """Node with the least score; among those that agree in all bits that count, the first.
 
@@ -62,7 +63,7 @@ def lowest(scan: Scan) -> int:
     return least & ~scan.keep
 
 
-@inlined
+@piece
 def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
     """Score every node, with its ``load (D, N)``, for the replica in hand.
 
@@ -78,15 +79,15 @@ def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
             scan.score[n] = max(scan.score[n], (load[d, n] + more) * scan.scale[d, n])
 
 
-@inlined
+@piece
 def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Close the domains that hold as many other replicas of the partition as its limits allow."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
-    p = partitions.owner[k]
+    p = np.int64(partitions.owner[k])
     q = partitions.rule[p]
-    here = state.node[k]
+    here = np.int64(state.node[k])
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = rules.limit[i, 0], rules.limit[i, 1]
+        level, most = np.int64(rules.limit[i, 0]), np.int64(rules.limit[i, 1])
         if most < 0:
             continue
         for j in range(partitions.first[p], partitions.first[p + 1]):
@@ -105,7 +106,7 @@ def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
                 scan.score[domains.member[m]] = FAR
 
 
-@inlined
+@piece
 def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Take replica ``k`` in hand."""
     for d in range(scan.size.shape[0]):

@@ -17,7 +17,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.result import Result, Status
-from evenkeel.strategies.registry import Outcome, Request, find
+from evenkeel.strategies.registry import Method, Outcome, Request, find
 from evenkeel.strategies.stopping import Callback, Watch
 
 logger = logging.getLogger("evenkeel")
@@ -93,6 +93,22 @@ def solve(
     limits = Limits() if limits is None else limits
     _check(cluster, goals, limits, start, time_limit, work_limit, seed, callback)
     watch = Watch(time_limit, work_limit, callback)
+    # a load on a node with next to no capacity may overflow to inf, which is what it should be
+    with np.errstate(over="ignore"):
+        return _solve(chosen, cluster, goals, limits, options, start, watch, seed)
+
+
+def _solve(
+    chosen: Method,
+    cluster: Cluster,
+    goals: Goals | Cost,
+    limits: Limits,
+    options: Any,
+    start: Placement | None,
+    watch: Watch,
+    seed: int,
+) -> Result:
+    """Bound, solve, audit."""
     timings: dict[str, float] = {}
     clock = _Stopwatch(timings)
     proven = bounds(cluster, goals if isinstance(goals, Goals) else Goals(level=None))
@@ -109,8 +125,8 @@ def solve(
             seed=operator.index(seed),
         )
     )
-    clock.lap(method)
-    timings |= {f"{method}.{stage}": seconds for stage, seconds in outcome.timings.items()}
+    clock.lap(chosen.name)
+    timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
     audited = audit(cluster, placement)
     level = levelness(cluster, placement)
@@ -119,12 +135,12 @@ def solve(
     status, message = _verdict(goals, audited, level, compared, proven, outcome)
     logger.info(
         "solved",
-        extra={"method": method, "status": status, "moves": compared.moves, "timings": timings},
+        extra={"method": chosen.name, "status": status, "moves": compared.moves, "timings": timings},
     )
     return Result(
         cluster=cluster,
         placement=placement,
-        method=method,
+        method=chosen.name,
         goals=goals,
         status=status,
         message=message,

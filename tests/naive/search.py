@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from evenkeel_kernels.search_walk import Walk
 from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.search_walk import Walk
 from tests.naive import state as naive
 
 

@@ -119,7 +119,9 @@ def total_cost(problem: Problem, state: State) -> float:
             free_i, free_j = nodes.capacity[i, n] - used[i, n], nodes.capacity[j, n] - used[j, n]
             cost += weight * max(0.0, ratio * free_i - free_j)
     moved: Counter[int] = Counter()
-    for k, (n, home) in enumerate(zip(state.node.tolist(), problem.partitions.home.tolist(), strict=True)):
+    for k, (n, home) in enumerate(
+        zip(state.node.tolist(), problem.partitions.home.tolist(), strict=True)
+    ):
         p = problem.partitions.owner[k]
         if n != home:
             moved[problem.partitions.group[p]] += 1
@@ -135,7 +137,7 @@ def moved_to(state: State, k: int, n: int) -> State:
 
 
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether a move breaks nothing: what holds before holds after, what is broken grows no worse."""
+    """Whether a move breaks nothing: what holds still holds, what is broken grows no worse."""
     here = int(state.node[k])
     p = int(problem.partitions.owner[k])
     if n == here or not problem.partitions.movable[k] or not problem.nodes.accepts[n]:
@@ -203,7 +205,11 @@ def limits_hold(problem: Problem, state: State, after: State, p: int, k: int, n:
 def spread_of(problem: Problem, p: int, level: int, count: Counter[int]) -> int:
     """Most minus fewest replicas over the domains that hold an allowed node."""
     allowed = problem.rules.allowed[problem.partitions.mask[p]]
-    eligible = {int(d) for d, ok in zip(problem.domains.domain[level], allowed, strict=True) if ok and d >= 0}
+    eligible = {
+        int(d)
+        for d, ok in zip(problem.domains.domain[level], allowed, strict=True)
+        if ok and d >= 0
+    }
     if not eligible:
         return 0
     return max(0, max(count.values(), default=0) - min(count[d] for d in eligible))
@@ -257,7 +263,7 @@ def group_holds(problem: Problem, state: State, after: State, k: int, n: int) ->
 
 
 def near_holds(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
-    """What the group of ``k`` needs stands where it goes; what needs it has it where it came from."""
+    """What the group of ``k`` needs is where it goes; what needs it has it where it came from."""
     g = int(problem.partitions.group[problem.partitions.owner[k]])
     for one, other, level in needs(problem):
         domain = problem.domains.domain[level]

@@ -76,10 +76,7 @@ class Audit:
         if kind is not None and kind not in KINDS:
             raise ValueError(f"no such kind of violation: {kind!r}; known: {list(KINDS)}")
         return [
-            row
-            for one in self.found
-            if kind in (None, one.kind)
-            for row in one.rows(self.cluster)
+            row for one in self.found if kind in (None, one.kind) for row in one.rows(self.cluster)
         ]
 
     def worse_than(self, other: "Audit") -> bool:

@@ -20,26 +20,30 @@ def missing_neighbours(standing: Standing) -> list[Violations]:
     list of Violations
         Of the kind depends, a row per needing group, needed group and domain.
     """
-    found = []
+    found: list[Violations] = []
     cluster, placement = standing.cluster, standing.placement
     group = cluster.partitions.group.take(placement.owner)
     for row in np.unique(cluster.depends[:, 2]).tolist():
-        pairs = cluster.depends[cluster.depends[:, 2] == row, :2]
-        tied, place = np.unique(pairs, return_inverse=True)
-        place = place.reshape(pairs.shape)
+        pairs = np.unique(cluster.depends[cluster.depends[:, 2] == row, :2], axis=0)
+        tied = np.unique(pairs)
         number = np.full(len(cluster.partitions.group_names), -1)
         number[tied] = np.arange(len(tied))
         where = domain_of(cluster.topology.domain_with_nodes[row], placement.node)
         counted = (number[group] >= 0) & (where >= 0)
         domains = int(cluster.topology.domain_count[row])
         who, at, _ = tally(number[group[counted]], where[counted], len(tied), domains)
-        first = np.searchsorted(who, np.arange(len(tied) + 1))
-        present = who * domains + at
-        for (one, other), (a, b) in zip(pairs.tolist(), place.tolist(), strict=True):
-            own = present[first[a] : first[a + 1]] - a * domains
-            lacking = np.setdiff1d(own, present[first[b] : first[b + 1]] - b * domains)
-            if one != other:
-                found += violations(
-                    "depends", np.ones(len(lacking)), group=one, level=row, domain=lacking
-                )
+        # for every pair, the domains that its first group is in
+        one, other = number[pairs].T
+        start, end = np.searchsorted(who, one), np.searchsorted(who, one, side="right")
+        which = np.repeat(np.arange(len(pairs)), end - start)
+        laid = np.cumsum(end - start) - (end - start)
+        domain = at[np.arange(len(which)) + (start - laid)[which]]
+        lacks = ~np.isin(other[which] * domains + domain, who * domains + at)
+        found += violations(
+            "depends",
+            np.ones(int(lacks.sum())),
+            group=pairs[which[lacks], 0],
+            level=row,
+            domain=domain[lacks],
+        )
     return found

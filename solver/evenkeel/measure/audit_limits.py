@@ -183,15 +183,11 @@ def broken_limits(standing: Standing) -> list[Violations]:
             replicas = np.flatnonzero(place[group] >= 0)
             domain = cluster.topology.domain_with_nodes[row]
             where = domain_of(domain, placement.node[replicas])
-            found += _broken(
-                cluster, scope, binding, row, members, place[group[replicas]], where
-            )
+            found += _broken(cluster, scope, binding, row, members, place[group[replicas]], where)
     return found
 
 
-def suspects(
-    standing: Standing, binding: Binding, domain: NDArray[np.int32]
-) -> NDArray[np.intp]:
+def suspects(standing: Standing, binding: Binding, domain: NDArray[np.int32]) -> NDArray[np.intp]:
     """Return the partitions that may break a limit: those a cheap look does not clear.
 
     Parameters
@@ -266,7 +262,7 @@ def _broken(
     which: NDArray[np.intp],
     where: NDArray[np.int32],
 ) -> list[Violations]:
-    """Judge some members of a scope: replica i of them is of ``members[which[i]]``, in ``where[i]``."""
+    """Judge some members: their replica i is of ``members[which[i]]``, in domain ``where[i]``."""
     inside = where >= 0
     domains = int(cluster.topology.domain_count[row])
     who, at, count = tally(which[inside], where[inside], len(members), domains)
@@ -286,9 +282,7 @@ def _broken(
         if binding.kind == "min_domains":
             unfit = np.where(scope.wanted[members], unfit, 0)
     bad = np.flatnonzero(unfit > 0)
-    return violations(
-        binding.violation, unfit[bad], level=row, **{scope.column: members[bad]}
-    )
+    return violations(binding.violation, unfit[bad], level=row, **{scope.column: members[bad]})
 
 
 def tally(
@@ -349,4 +343,5 @@ def _skew(
     np.minimum.at(least, who[counts], count[counts])
     empty = touched < eligible.sum(1)[rule]
     least[empty] = 0
-    return np.where(eligible.any(1)[rule], most - least, 0)
+    somewhere = np.flatnonzero(eligible.sum(1) > 0)
+    return np.where(np.isin(rule, somewhere), most - least, 0)

@@ -46,7 +46,9 @@ def overloads(standing: Standing, before: Placement) -> list[Violations]:
         np.add.at(shared, domain[counted], loads[counted])
         every = np.ones(len(capacity), bool)
         found += _over("level_capacity", "domain", shared, capacity, every, level=row)
-    crowded = np.where(serving & (nodes.max_replicas >= 0), standing.replicas - nodes.max_replicas, 0)
+    crowded = np.where(
+        serving & (nodes.max_replicas >= 0), standing.replicas - nodes.max_replicas, 0
+    )
     bad = np.flatnonzero(crowded > 0)
     return found + violations("max_replicas", crowded[bad], node=bad)
 
@@ -80,9 +82,7 @@ def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray
     return held
 
 
-def _exceeds(
-    loads: NDArray[np.float64], capacity: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def _exceeds(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.bool_]:
     return loads > capacity * (1.0 + TOLERANCE)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.compare import has_leaders, joined
 from evenkeel.measure.rows import at_node, stands
 from evenkeel.measure.standing import Standing
 from evenkeel.measure.violations import Violations, violations
@@ -17,12 +17,13 @@ def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations
     standing : Standing
         Where the replicas are, what is wanted, and the state of the nodes.
     before : Placement
-        Where pinned replicas were.
+        Where they come from.
 
     Returns
     -------
     list of Violations
-        Of the kinds unassigned, on_dead, not_kept, surplus, min_active, forbidden and pinned.
+        Of the kinds unassigned, on_dead, not_kept, not_accepted, surplus, min_active, forbidden
+        and pinned.
     """
     cluster, placement = standing.cluster, standing.placement
     nodes = cluster.nodes
@@ -38,6 +39,13 @@ def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations
                 kind, np.ones(len(bad)), partition=standing.partition(bad),
                 node=standing.seat[bad] - 1,
             )  # fmt: skip
+    closed = nodes.may_hold & ~nodes.accepts
+    if standing.replicas[closed].any():
+        bad = np.flatnonzero(joined(before, placement) & at_node(closed, placement.node))
+        found += violations(
+            "not_accepted", np.ones(len(bad)), partition=placement.owner[bad],
+            node=placement.node[bad],
+        )  # fmt: skip
     found += _wrong_number(standing)
     if cluster.partitions.min_active.any():
         short = cluster.partitions.min_active - standing.per_partition(serves)

@@ -34,8 +34,8 @@ class Bounds:
     level_term : tuple of str
         Which term of the bound is the binding one, per dimension.
     target : ndarray of float64, shape (N, D)
-        Load that a node may carry for the goals to be met: (1 + tolerance) x max(fair, level) of its
-        capacity, rounded up where loads only count replicas, and never above its capacity.
+        Load that a node may carry for the goals to be met: (1 + tolerance) x max(fair, level) of
+        its capacity, rounded up where loads only count replicas, and never above its capacity.
     leaders : int
         The node with most leaders leads at least so many.
     leader_ratio : float
@@ -72,8 +72,9 @@ class Bounds:
     def ratio(self) -> NDArray[np.float64]:
         """The least ratio of the fullest node to the fair share, (D,) float64."""
         ratio = np.ones(len(self.fair))
-        with np.errstate(invalid="ignore"):
-            return np.divide(self.level, self.fair, out=ratio, where=self.fair > 0.0)
+        apart = (self.fair > 0.0) & (self.level != self.fair)
+        with np.errstate(over="ignore"):
+            return np.divide(self.level, self.fair, out=ratio, where=apart)
 
 
 def bounds(cluster: Cluster, goals: Goals) -> Bounds:
@@ -109,9 +110,11 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
     nodes = cluster.nodes
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     target = level_target(cluster, goals, np.maximum(fair, level))
+    capacity = level_target(cluster, Goals(level=None), level)
     kept = keepable(standing, scope)
-    held = np.where(usable(cluster)[:, None], nodes.capacity, np.inf)
-    to_fit, to_level = shedding(standing, kept, np.stack([held, target]))
+    to_fit, to_level = shedding(standing, kept, np.stack([capacity, target]))
+    if to_level.moves < to_fit.moves:
+        to_level = to_fit  # what is level fits
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return Bounds(
         fair=frozen(fair),
@@ -130,9 +133,7 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
     )
 
 
-def level_target(
-    cluster: Cluster, goals: Goals, level: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the load that each node may carry for its dimensions to be level.
 
     Parameters
@@ -147,11 +148,12 @@ def level_target(
     Returns
     -------
     ndarray of float64, shape (N, D)
-        At most the capacity, which is the target of dimensions that need not be level; ``inf`` on
-        nodes that are not alive.
+        At most the capacity, which is the target of dimensions that need not be level and of nodes
+        that keep replicas without being alive; ``inf`` on nodes that may hold none.
     """
     capacity = cluster.nodes.capacity
-    target = capacity.copy()
+    level_on = (cluster.nodes.alive & ~cluster.nodes.gone)[:, None]
+    target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)
     for d, unit in enumerate(whole_units(cluster)):
         tolerance = goals.tolerance(cluster.dimensions[d])
         if tolerance is None or not 0.0 < level[d] < np.inf:
@@ -159,14 +161,11 @@ def level_target(
         share = (1.0 + tolerance) * level[d] * capacity[:, d]
         if unit > 0.0:
             share = np.ceil(share / unit - WHOLE) * unit
-        target[:, d] = np.minimum(share, capacity[:, d])
-    target[~cluster.nodes.alive | cluster.nodes.gone] = np.inf
+        np.minimum(target[:, d], share, out=target[:, d], where=level_on[:, 0])
     return target
 
 
-def _leaders(
-    cluster: Cluster, goals: Goals
-) -> tuple[int, float, NDArray[np.float64]]:
+def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.float64]]:
     """Return the least greatest number of leaders, its least ratio to the share, and the target."""
     nodes = cluster.nodes
     count = int((cluster.partitions.replicas > 0).sum()) if has_leaders(cluster) else 0

@@ -141,7 +141,9 @@ def whole_units(cluster: Cluster) -> NDArray[np.float64]:
         return unit
     for d, first in enumerate(load.voter[0]):
         ends = first == load.voter[-1, d]
-        if ends and all((by[:, d] == first).all() for by in (load.voter, load.leader, load.non_voter)):
+        if ends and all(
+            (by[:, d] == first).all() for by in (load.voter, load.leader, load.non_voter)
+        ):
             unit[d] = first
     return unit
 

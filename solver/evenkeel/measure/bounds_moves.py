@@ -26,14 +26,15 @@ EAGERNESS = 2.0
 """How far one round changes them."""
 
 WIDENING = (2.0, 0.0)
-"""How far above its node's average a replica has to be, to be looked at; less where that is not enough."""
+"""How many times its node's average a replica has to be, to be looked at; then less, if need be."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shedding:
     """Proof of how many replicas overfull nodes must lose: anybody can check it node by node.
 
-    Node ``node[i]`` exceeds its target by e (D,). Replicas weigh w (D,) each in their lightest role.
+    Node ``node[i]`` exceeds its target by e (D,). Its replicas weigh w (D,) each, in their lightest
+    role.
     The ``count[i]`` - 1 largest of its replicas by ``price[i] @ w`` sum up to less than
     ``price[i] @ e``, so it must lose ``count[i]``.
 
@@ -44,7 +45,7 @@ class Shedding:
     count : ndarray of int64, shape (m,)
         Replicas that each must lose at least.
     price : ndarray of float64, shape (m, D)
-        Weight of each dimension in the proof; all 0 where the number of replicas is what is exceeded.
+        Weight of each dimension in the proof; all 0 where the number of replicas is too high.
     """
 
     node: NDArray[np.int64]
@@ -120,9 +121,7 @@ def keepable(standing: Standing, scope: Scope) -> Keepable:
     return Keepable(missing, seat, replicas, least, standing.weighed(least, seat))
 
 
-def shedding(
-    standing: Standing, kept: Keepable, targets: NDArray[np.float64]
-) -> list[Shedding]:
+def shedding(standing: Standing, kept: Keepable, targets: NDArray[np.float64]) -> list[Shedding]:
     """Prove, for each of several targets, how many replicas the nodes above it must lose.
 
     Parameters
@@ -149,12 +148,14 @@ def shedding(
     crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
     count = np.tile(crowd, (len(targets), 1))
     price = np.zeros(excess.shape)
-    which, node = np.nonzero(excess.any(2))
+    over = excess > 0.0
+    which, node = np.nonzero(over.any(2))
     for above in WIDENING:
         if len(node) == 0:
             break
         nodes, row = np.unique(node, return_inverse=True)
-        table, limit = _largest(standing, kept, nodes, excess[:, nodes].any(0), above)
+        somewhere = np.logical_or.reduce(over[:, nodes])
+        table, limit = _largest(standing, kept, nodes, somewhere, above)
         short = excess[which, node]
         scale = np.divide(1.0, short, out=np.zeros_like(short), where=short > 0.0).T
         # a replica that takes away more than all the excess counts for all of it
@@ -199,7 +200,7 @@ def _largest(
         partitions.append(at if isinstance(owner, slice) else owner[at])
     partition = np.concatenate(partitions)
     row_of = np.zeros(len(limit), np.int16 if len(node) < 2**15 else np.int32)
-    row_of[node + 1] = np.arange(len(node))
+    row_of[node + 1] = np.arange(len(node), dtype=row_of.dtype)
     row = row_of[np.concatenate(seats)]
     # 16-bit keys are sorted in one pass per byte
     order = np.argsort(row, kind="stable")
@@ -207,8 +208,7 @@ def _largest(
     length = np.bincount(row, minlength=len(node))
     column = np.arange(len(row)) - (np.cumsum(length) - length)[row]
     table = np.zeros((over.shape[1], len(node), int(length.max(initial=1))))
-    for d, one in enumerate(table):
-        one[row, column] = kept.least[d, partition]
+    table[:, row, column] = kept.least[:, partition]
     return table, least.T
 
 
@@ -261,8 +261,8 @@ def _reweighed(
     cover = np.stack([(one * taken).sum(1) for one in table], axis=1)
     cover[~over] = np.inf
     worst = np.maximum(cover.min(1, keepdims=True), ROUNDING)
-    mix = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
-    return mix / mix.sum(1, keepdims=True)
+    weight: NDArray[np.float64] = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
+    return weight / np.add.reduce(weight, axis=1, keepdims=True)
 
 
 def largest_needed(
@@ -293,7 +293,7 @@ def largest_needed(
 
 
 def _drop_excluded(standing: Standing, scope: Scope, stays: NDArray[np.bool_]) -> None:
-    """Clear the replicas on nodes that their rule excludes, or where their partition is disabled."""
+    """Clear replicas on nodes that their rule excludes, or where their partition is disabled."""
     if not scope.open.all():
         is_open = np.insert(scope.open, 0, False, axis=1)
         rule = scope.rule[standing.partition(np.arange(len(stays)))]
@@ -309,7 +309,7 @@ def _drop_excluded(standing: Standing, scope: Scope, stays: NDArray[np.bool_]) -
 def _most_kept(
     standing: Standing, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return how many replicas each partition can keep under each hard spread limit at once; (P,)."""
+    """Return how many replicas each partition can keep under every hard spread limit; (P,)."""
     placement, topology = standing.placement, standing.cluster.topology
     most = having.copy()
     limits = [one for one in scope.bindings if one.kind == "spread" and one.hard]
@@ -338,6 +338,10 @@ def _piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
     piling = np.ones(len(standing.placement), bool)
     for binding in scope.bindings:
         row = topology.level_index(binding.level)
-        if binding.kind == "spread" and binding.hard and topology.domain_with_nodes[row].min() >= 0:
+        if (
+            binding.kind == "spread"
+            and binding.hard
+            and topology.domain_with_nodes[row].min(initial=0) >= 0
+        ):
             piling &= (binding.amount == NONE) | (binding.amount > 1)
     return piling

@@ -90,7 +90,8 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     total = wanted_load(cluster)
     led = before.leader_node
     was_led = (led >= 0) & cluster.nodes.alive[np.maximum(led, 0)] if nodes else led >= 0
-    fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
+    with np.errstate(over="ignore"):
+        fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
     bytes_at = cluster.bytes_dimension
     return Comparison(
         moves=len(arrivals),
@@ -217,4 +218,5 @@ def _moved_load(
     weight[other] = load.non_voter[owner[other]]
     leads = after.leader_replica[owner] == arrivals
     weight[leads] = load.leader[owner[leads]]
-    return weight.sum(0)
+    total: NDArray[np.float64] = weight.sum(0)
+    return total

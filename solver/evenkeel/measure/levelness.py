@@ -28,7 +28,7 @@ class Levelness:
         Nodes that the statistics are over.
     fair : ndarray of float64, shape (D,)
         Load placed on nodes that are alive, over the capacity of those that accept.
-    most, least, spread : ndarray of float64, shape (D,)
+    most, least, deviation : ndarray of float64, shape (D,)
         Highest and lowest utilisation of a node, and their standard deviation.
     leaders : ndarray of int64, shape (N,)
         Leaders per node.
@@ -42,7 +42,7 @@ class Levelness:
     fair: NDArray[np.float64]
     most: NDArray[np.float64]
     least: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    deviation: NDArray[np.float64]
     leaders: NDArray[np.int64]
     leader_share: NDArray[np.float64]
 
@@ -92,8 +92,9 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     weight = np.where(nodes.may_lead, nodes.lead_weight, 0.0)
     share = weight * (leaders.sum() / weight.sum()) if weight.any() else weight
     finite = np.isfinite(seen).all(0)
-    spread = np.full(loads.shape[1], np.nan)
-    spread[finite] = seen[:, finite].std(0)
+    deviation = np.full(loads.shape[1], np.nan)
+    with np.errstate(over="ignore"):
+        deviation[finite] = seen[:, finite].std(0)
     return Levelness(
         loads=frozen(loads),
         table=frozen(table),
@@ -101,15 +102,15 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
         fair=frozen(utilisation(loads[alive].sum(0), room)),
         most=frozen(seen.max(0)),
         least=frozen(seen.min(0)),
-        spread=frozen(spread),
+        deviation=frozen(deviation),
         leaders=frozen(leaders),
         leader_share=frozen(share),
     )
 
 
 def _ratio(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide what is by what would be fair; nothing of nothing is fair, 1."""
+    """Divide what is by what would be fair: 0 of 0 is 1, anything else of 0 infinite."""
     ratio = np.where(most > 0.0, np.inf, 1.0)
-    with np.errstate(invalid="ignore"):
-        np.divide(most, fair, out=ratio, where=fair > 0.0)
+    with np.errstate(over="ignore"):
+        np.divide(most, fair, out=ratio, where=(fair > 0.0) & np.isfinite(fair))
     return ratio

@@ -11,8 +11,8 @@ from evenkeel.model.placement import Placement
 def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     """Return the load that each node carries, by the roles of its replicas.
 
-    The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any other
-    ``load.voter``; an empty slot weighs nothing.
+    The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any
+    other ``load.voter``; an empty slot weighs nothing.
 
     Parameters
     ----------
@@ -87,9 +87,7 @@ def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     return Standing(cluster, placement).leaders
 
 
-def utilisation(
-    loads: NDArray[np.float64], capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide loads by capacities: nothing on nothing is 0, something on nothing is infinite.
 
     Parameters
@@ -109,4 +107,5 @@ def utilisation(
     [0.0, inf, 0.0]
     """
     empty = np.where(loads > 0.0, np.inf, 0.0)
-    return np.divide(loads, capacity, out=empty, where=capacity > 0.0)
+    with np.errstate(over="ignore"):
+        return np.divide(loads, capacity, out=empty, where=capacity > 0.0)

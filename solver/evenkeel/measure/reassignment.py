@@ -1,4 +1,4 @@
-"""The public machine-reassignment problem: its data as published, and an exact judge of assignments.
+"""The public machine-reassignment problem: its data as published, and an exact judge of answers.
 
 Everything is an integer and stays one: loads are summed in 64 bits, and what a weight multiplies is
 a Python integer. P processes, M machines, R resources, S services, E dependencies, B balance costs.
@@ -172,9 +172,7 @@ class Verdict:
     @property
     def cost(self) -> int:
         """Sum of the five parts."""
-        return (
-            self.load + self.balance + self.process_move + self.service_move + self.machine_move
-        )
+        return self.load + self.balance + self.process_move + self.service_move + self.machine_move
 
     @property
     def feasible(self) -> bool:
@@ -250,9 +248,7 @@ def check(model: RoadefModel, assignment: NDArray[Any]) -> Verdict:
     )
 
 
-def _use(
-    at: NDArray[np.int64], requirement: NDArray[np.int64], machines: int
-) -> NDArray[np.int64]:
+def _use(at: NDArray[np.int64], requirement: NDArray[np.int64], machines: int) -> NDArray[np.int64]:
     use = np.zeros((machines, requirement.shape[1]), np.int64)
     np.add.at(use, at, requirement)
     return use

@@ -15,8 +15,8 @@ from evenkeel.model.placement import Placement, Role
 class Standing:
     """Where the K replicas of a placement stand, in one order that suits counting.
 
-    That order is slot by slot where rows are uniform (all first slots, then all second ones), so that
-    a slot of all partitions is one stretch of memory; else it is row by row.
+    That order is slot by slot where rows are uniform (all first slots, then all second ones), so
+    that a slot of all partitions is one stretch of memory; else it is row by row.
 
     Parameters
     ----------
@@ -94,9 +94,7 @@ class Standing:
         load = self.cluster.partitions.load
         return np.maximum(np.maximum(load.voter, load.leader), load.non_voter)
 
-    def weighed(
-        self, load: NDArray[np.float64], seat: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
+    def weighed(self, load: NDArray[np.float64], seat: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the load of each node if every replica of a partition weighed the same.
 
         Parameters
@@ -131,7 +129,7 @@ class Standing:
         Yields
         ------
         tuple of (ndarray of intp, slice or ndarray of int32)
-            One slot of all partitions at a time; or everything at once, with each replica's partition.
+            One slot of all partitions at a time; or all at once, with each replica's partition.
         """
         if self.uniform:
             for slot in range(self.placement.slots or 0):
@@ -169,7 +167,7 @@ class Standing:
             Their partitions.
         """
         if not self.uniform:
-            return self.placement.owner.take(at)
+            return self.placement.owner.take(at).astype(np.intp)
         # division by a scalar is quicker than its remainder
         return at - at // len(self.placement) * len(self.placement)
 
@@ -223,7 +221,8 @@ class Standing:
         """
         partitions = len(self.placement)
         if self.uniform:
-            return flag.reshape(-1, partitions).sum(0)
+            count: NDArray[np.int64] = flag.reshape(-1, partitions).sum(0)
+            return count
         return np.bincount(self.placement.owner[flag], minlength=partitions)
 
     def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -32,6 +32,7 @@ KINDS: dict[str, Kind] = {
     "unassigned": Kind(True, True, "replicas wanted that have no node"),
     "on_dead": Kind(True, True, "replicas on nodes that are dead or gone"),
     "not_kept": Kind(True, True, "replicas on live nodes that may keep none"),
+    "not_accepted": Kind(True, True, "replicas that joined nodes which accept none"),
     "surplus": Kind(True, True, "replicas beyond those wanted"),
     "min_active": Kind(True, True, "live replicas short of the least a partition needs"),
     "leaderless": Kind(True, True, "partitions without a leader on any node"),
@@ -183,9 +184,7 @@ def violations(kind: str, amount: ArrayLike, **where: ArrayLike) -> list[Violati
     if len(amounts) == 0:
         return []
     columns = {
-        name: frozen(
-            np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape)
-        )
+        name: frozen(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
         for name in ("partition", "group", "node", "level", "domain", "dimension")
     }
     return [Violations(kind, frozen(amounts), **columns)]

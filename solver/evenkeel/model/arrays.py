@@ -5,6 +5,7 @@ written to. Kernels want writable arrays (numba compiles a read-only array a sec
 views handed out can be thawed again inside the house.
 """
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,30 @@ def list_entries(
         faults.add(path, f"{len(where) - LISTED_FAULTS} more entries", message)
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of what may become an array.
+
+    Parameters
+    ----------
+    value : Any
+        Anything.
+
+    Returns
+    -------
+    tuple of int
+        For rows of unequal length, their number alone.
+
+    Examples
+    --------
+    >>> shape_of([[1, 2], [3, 4]]), shape_of([[1, 2], [3]]), shape_of(7)
+    ((2, 2), (2,), ())
+    """
+    try:
+        return np.shape(value)
+    except (ValueError, TypeError, OverflowError):
+        return (len(value),) if isinstance(value, Sized) else ()
+
+
 def as_array(
     faults: FaultList,
     path: str,
@@ -116,7 +141,7 @@ def as_array(
     dtype : type
         Numpy scalar type wanted; a value that does not survive the conversion is a fault.
     shape : tuple of int or None
-        Length of each axis, None where any will do.
+        Length of each axis, None where any will do. A plain empty list stands for any empty array.
 
     Returns
     -------
@@ -132,8 +157,10 @@ def as_array(
     fallback = np.zeros(tuple(0 if n is None else n for n in shape), dtype)
     try:
         given = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         faults.add(path, type(value).__name__, f"is not an array: {error}")
+        return fallback
+    if given.shape == (0,) and fallback.size == 0 and shape[:1] in ((0,), (None,)):
         return fallback
     if given.dtype == object or given.dtype.kind in "USMmVc":
         faults.add(path, str(given.dtype), f"needs numbers that fit {np.dtype(dtype)}")
@@ -146,23 +173,32 @@ def as_array(
         return fallback
     if given.dtype == dtype and given.flags.c_contiguous:
         return given
-    if given.size and given.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-        whole = np.isfinite(given) & (given == np.floor(given))
-        if not whole.all():
-            list_entries(faults, path, given, ~whole, "needs a whole number")
+    # a long double beyond float64 becomes infinite, which is for the caller to judge
+    with np.errstate(over="ignore"):
+        if _unfit(faults, path, given, np.dtype(dtype)):
             return fallback
-    if given.size and given.dtype.kind in "iu" and np.dtype(dtype).kind in "iu":
-        limits = np.iinfo(np.dtype(dtype))
-        bad = (given < limits.min) | (given > limits.max)
-        if bad.any():
-            list_entries(faults, path, given, bad, f"does not fit {np.dtype(dtype)}")
-            return fallback
-    if np.dtype(dtype).kind == "b" and given.dtype.kind != "b":
-        bad = (given != 0) & (given != 1)
-        if bad.any():
-            list_entries(faults, path, given, bad, "needs true or false")
-            return fallback
-    return np.ascontiguousarray(given, dtype=dtype)
+        return np.ascontiguousarray(given, dtype=dtype)
+
+
+def _unfit(faults: FaultList, path: str, given: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Note the numbers that would become others in an array of another dtype."""
+    if dtype.kind == "b" and given.dtype.kind != "b":
+        bad, message = (given != 0) & (given != 1), "needs true or false"
+    elif dtype.kind in "iu" and given.dtype.kind == "f":
+        number = given.astype(np.float64, copy=False)
+        bad, message = ~np.isfinite(number) | (number != np.floor(number)), "needs a whole number"
+        if not bad.any():
+            # the greatest integer may be no float, but the number after it always is
+            limits = np.iinfo(dtype)
+            bad = (number < limits.min) | (number >= float(limits.max) + 1.0)
+            message = f"does not fit {dtype}"
+    elif dtype.kind in "iu" and given.dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        bad, message = (given < limits.min) | (given > limits.max), f"does not fit {dtype}"
+    else:
+        return False
+    list_entries(faults, path, given, bad, message)
+    return bool(bad.any())
 
 
 def check_amounts(

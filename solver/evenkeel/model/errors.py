@@ -62,6 +62,11 @@ class InvalidInput(ValueError):
 class FaultList:
     """Collects faults while the input is read, and raises them together.
 
+    Parameters
+    ----------
+    faults : list of Fault, optional
+        Those noted so far.
+
     Examples
     --------
     >>> found = FaultList()
@@ -85,6 +90,30 @@ class FaultList:
             What is wrong with it.
         """
         self.faults.append(Fault(path, value, message))
+
+    def about(self, *names: str) -> bool:
+        """Return whether anything was noted of an argument, or of an entry of it.
+
+        What depends on an argument that is wrong cannot be judged.
+
+        Parameters
+        ----------
+        *names : str
+            Names of arguments.
+
+        Returns
+        -------
+        bool
+            True if one of them has a fault.
+
+        Examples
+        --------
+        >>> found = FaultList([Fault("load[3, 0]", -1.0, "must not be negative")])
+        >>> found.about("load"), found.about("lo", "capacity")
+        (True, False)
+        """
+        entries = tuple(f"{name}{mark}" for name in names for mark in "[.")
+        return any(one.path in names or one.path.startswith(entries) for one in self.faults)
 
     def __bool__(self) -> bool:
         return bool(self.faults)

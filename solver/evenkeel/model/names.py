@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.arrays import frozen
+from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 
 
@@ -61,14 +62,17 @@ class Names(Sequence[str]):
         """
         if given is None:
             return cls(None, count, prefix)
-        names = [str(name) for name in given]
-        if len(names) != count:
-            faults.add(path, len(names), f"needs {count} names")
+        listed = items_of(faults, path, given)
+        if faults.about(path):
             return cls(None, count, prefix)
+        if len(listed) != count:
+            faults.add(path, len(listed), f"needs {count} names")
+            return cls(None, count, prefix)
+        names = [str(name) for name in listed]
         seen: dict[str, int] = {}
         for i, name in enumerate(names):
-            if not isinstance(given[i], str):
-                faults.add(f"{path}[{i}]", given[i], "must be a string")
+            if not isinstance(listed[i], str):
+                faults.add(f"{path}[{i}]", listed[i], "must be a string")
             if name in seen:
                 faults.add(f"{path}[{i}]", name, f"is the name of number {seen[name]} already")
             seen.setdefault(name, i)

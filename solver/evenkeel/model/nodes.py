@@ -70,8 +70,8 @@ class Nodes:
 
     @property
     def may_receive(self) -> NDArray[np.bool_]:
-        """Nodes a replica may be moved to: alive, accepting, not gone. (N,) bool."""
-        return self.alive & self.accepts & ~self.gone
+        """Nodes a replica may be moved to: alive, accepting, keeping, not gone. (N,) bool."""
+        return self.alive & self.accepts & self.keeps & ~self.gone
 
     @property
     def may_hold(self) -> NDArray[np.bool_]:

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit_limits import broken_limits
+from evenkeel.measure.audit_terms import broken_terms
+from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.model.rules import Rule
@@ -28,11 +31,13 @@ from evenkeel.strategies.wanted import slots_to_fill, surplus_replicas
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.descent import descend, moves_made
 from evenkeel_kernels.pressure import highest, new_gauge
+from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.repair import homeless, mend
 from evenkeel_kernels.scan import new_scan
-from evenkeel_kernels.state import Problem, State, apply
+from evenkeel_kernels.state import relocate
 
 UNLIMITED = 2**62
+
 
 
 def balance(request: Request) -> Outcome:
@@ -139,7 +144,13 @@ class _Balancing:
             self._restart_from(best[1], best[2])
 
     def _mend(self) -> bool:
-        """Mend broken rules; whether a node is too full because of it."""
+        """Mend broken rules, if any are; whether a node is too full because of it.
+
+        No move breaks a rule, so only the placement that came in can have broken one.
+        """
+        standing = Standing(self.request.cluster, self.request.start)
+        if not any(one.count for one in broken_limits(standing) + broken_terms(standing)):
+            return False
         scan = new_scan(self.problem, np.zeros(self.problem.nodes.watermark.shape[0]))
         if mend(self.problem, self.state, scan, 0, len(self.state.leader)) == 0:
             return False
@@ -196,9 +207,11 @@ class _Balancing:
 
 
 def _drop_surplus(cluster: Cluster, problem: Problem, state: State) -> None:
-    pressure = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
-    for k in surplus_replicas(cluster, state.node, pressure):
-        apply(problem, state, int(k), -1)
+    with np.errstate(over="ignore"):  # load on a node without capacity
+        pressure = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
+    surplus = surplus_replicas(cluster, state.node, pressure)
+    if len(surplus):
+        relocate(problem, state, surplus, np.full(len(surplus), -1, np.int32))
 
 
 def _wishes(rule: Rule) -> bool:

@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from evenkeel.model.limits import Limits
 from evenkeel_kernels.budget import price_returns, take_back
 from evenkeel_kernels.pressure import Gauge
-from evenkeel_kernels.state import Problem, State, apply
+from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.state import relocate
 
 ROUNDS = 16
 """Prices are asked anew after each sixteenth of what has to go back."""
@@ -136,6 +137,5 @@ def _excess(
 
 def _all_home(problem: Problem, state: State, moved: NDArray[np.int64]) -> bool:
     """Undo every move that was not forced: where everything was is where everything may be."""
-    for k in moved:
-        apply(problem, state, int(k), int(problem.partitions.home[k]))
+    relocate(problem, state, moved, problem.partitions.home[moved])
     return len(moved) > 0

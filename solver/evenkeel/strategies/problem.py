@@ -9,7 +9,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Limit, Rule
-from evenkeel_kernels import state as kernel
+from evenkeel_kernels import problem as kernel
+from evenkeel_kernels.state import settle
 
 NO_LIMIT = np.int32(2**31 - 1)
 LIMIT_COLUMN = {"spread": 1, "min_domains": 2, "max_domains": 3, "skew": 4}
@@ -98,7 +99,7 @@ def compile_state(
         moved_histogram=np.zeros(replicas + 2, np.int32),
         moved_most=np.zeros(1, np.int32),
     )
-    kernel.settle(problem, state)
+    settle(problem, state)
     return state
 
 

@@ -1,7 +1,9 @@
 """Minimising a weighted sum: an annealing search, planned over the budget and cut into slices.
 
 The search cools down several times, each time more slowly. The first coolings are short: they give
-an answer early and show at which temperatures the cost falls; the last one spends its time there.
+an answer early, the very first without heating up at all, and show at which temperatures the cost
+falls; the last one spends its time there. While it is hot only large replicas take part: what costs
+less than the temperature would only make noise.
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,8 @@ from evenkeel.strategies.problem import compile_problem, compile_state
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import Progress, StopReason, Watch
 from evenkeel_kernels import search, search_walk
-from evenkeel_kernels.state import Problem, State, total_cost
+from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.state import total_cost
 
 SLICE = 1 << 15
 """Candidates between two looks at the clock."""
@@ -24,23 +27,32 @@ SLICE = 1 << 15
 DEFAULT_WORK = 20_000_000
 """Candidates where neither a work nor a time limit is given."""
 
-CYCLES = (0.05, 0.2, 0.75)
-"""Share of the budget that each cooling gets."""
+COOLINGS = ((0.03, 0.4), (0.17, 0.0), (0.8, 0.0))
+"""Share of the budget that each cooling gets, and the part of the way down at which it starts."""
 
 STEPS = 48
 """Temperatures of one cooling, in geometric progression."""
 
-EVEN_SHARE = 0.35
+EVEN_SHARE = 0.2
 """Part of a cooling that is spread evenly over all temperatures, whatever was learnt."""
 
-HOTTEST = 0.1
+HOTTEST = 0.3
 """First temperature, as a part of what an average replica costs above all watermarks."""
 
 COLDEST = 1e-7
 """Last temperature at the latest, as a part of the first one."""
 
+SMALLEST = 5.0
+"""Replicas that cost less than so many temperatures, above all watermarks, wait for the cold."""
+
+FEWEST = 0.05
+"""Part of the replicas, the largest, that takes part at any temperature."""
+
 FINE = (3.0, 100.0)
 """Fine per unit above capacity, in units of the dimension's weight, when hot and when cold."""
+
+FINED_BY = 0.5
+"""Part of a cooling, in steps, after which the fines have reached their height."""
 
 FINE_UP, FINE_DOWN = 1.05, 0.99
 """Factors per slice for the fines of nodes that are above capacity, and of the others."""
@@ -129,7 +141,7 @@ def minimise(
     Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
-    watermark = np.ascontiguousarray(cluster.nodes.watermark.T)
+    watermark = np.array(cluster.nodes.watermark.T, order="C")
     problem = compile_problem(cluster, watermark, weight, cost=cost)
     state = compile_state(cluster, problem, start)
     run = _Run(problem, state, begin_walk(problem, state, seed), watch)
@@ -159,8 +171,9 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     farthest = max(moves.level_distance.max(initial=0.0), moves.distance.max(initial=0.0))
     each = moves.move_cost.max(initial=0.0) + moves.distance_weight * farthest + moves.group_weight
     now = total_cost(problem, state)
+    item = np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32)
     walk = search_walk.Walk(
-        item=np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32),
+        item=item,
         need=np.zeros((replicas, channels)),
         weight=np.zeros(channels),
         excess=np.zeros((nodes, channels)),
@@ -176,12 +189,31 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         is_astray=np.zeros(replicas, bool),
         astray_count=np.zeros(1, np.int64),
         random=np.random.SeedSequence(seed % 2**64).generate_state(1, np.uint64) | np.uint64(1),
-        count=np.zeros(3, np.int64),
+        tally=np.zeros(3, np.int64),
     )
     search_walk.begin(problem, state, walk)
+    walk.item[:] = item[np.argsort(-sizes(walk), kind="stable")]
     if (walk.room < 0.0).any():
         walk.total[1] = np.inf
     return walk
+
+
+def sizes(walk: search_walk.Walk) -> NDArray[np.float64]:
+    """Return what each replica of ``walk.item`` would cost above all watermarks.
+
+    Parameters
+    ----------
+    walk : Walk
+        The books of a search.
+
+    Returns
+    -------
+    ndarray of float64, shape (I,)
+        In the order of ``walk.item``.
+    """
+    dimensions = walk.room.shape[1]
+    size: NDArray[np.float64] = walk.need[walk.item, :dimensions] @ walk.weight[:dimensions]
+    return size
 
 
 class _Run:
@@ -194,14 +226,10 @@ class _Run:
         self.work_limit = watch.work_limit
         if watch.work_limit is None and watch.time_limit is None:
             self.work_limit = DEFAULT_WORK
-        need = walk.need[walk.item, : len(problem.nodes.weight)]
-        price = problem.nodes.weight * need.mean(axis=0) if len(need) else np.zeros(1)
-        total = float(price.sum())
-        self.hottest = HOTTEST * total if total > 0.0 else 1.0
-        # a dimension that costs nothing is fined as if it shared the price of the others
-        share = total / len(price) / np.maximum(need.mean(axis=0), 1e-300) if len(need) else price
-        self.fine = np.where(problem.nodes.weight > 0.0, problem.nodes.weight, share)
-        self.fine[self.fine <= 0.0] = 1.0
+        self.size = sizes(walk)
+        mean = float(self.size.mean()) if len(self.size) else 0.0
+        self.hottest = HOTTEST * mean if mean > 0.0 else 1.0
+        self.fine = _fines(problem, walk, mean)
         self.falls = np.zeros(STEPS)
 
     def search(self) -> Minimum:
@@ -211,19 +239,20 @@ class _Run:
         if len(walk.item) == 0 or len(walk.cost) < 2:
             stop = "optimum"
         try:
-            for cycle, share in enumerate(CYCLES):
-                begins = sum(CYCLES[:cycle])
-                ends = np.cumsum(self._pace())
+            begins = 0.0
+            for share, height in COOLINGS:
+                ends = np.cumsum(self._pace(height))
                 while stop is None and (done := self._done()) < begins + share:
                     self._slice(ends, (done - begins) / share)
                     stop = self._look_up()
+                begins += share
         except KeyboardInterrupt:
             stop = "interrupted"
         return Minimum(
             node=walk.best,
             cost=float(walk.total[1]),
-            work=int(walk.count[search_walk.EVALUATED]),
-            applied=int(walk.count[search_walk.APPLIED]),
+            work=int(walk.tally[search_walk.EVALUATED]),
+            applied=int(walk.tally[search_walk.APPLIED]),
             stop_reason=stop or ("time" if self.watch.out_of_time else "work"),
         )
 
@@ -231,18 +260,19 @@ class _Run:
         """Part of the budget that is used up; the clock counts only where a time limit is set."""
         done = 0.0
         if self.work_limit is not None:
-            work = int(self.walk.count[search_walk.EVALUATED])
+            work = int(self.walk.tally[search_walk.EVALUATED])
             done = work / self.work_limit if self.work_limit else 1.0
         if self.watch.time_limit is not None:
             limit = self.watch.time_limit
             done = max(done, self.watch.seconds / limit if limit > 0.0 else 1.0)
         return done
 
-    def _pace(self) -> NDArray[np.float64]:
+    def _pace(self, height: float) -> NDArray[np.float64]:
         """Part of the next cooling for each temperature: more where the cost fell before."""
-        even = np.full(STEPS, 1.0 / STEPS)
-        learnt = np.sqrt(self.falls)
+        steps = np.arange(STEPS) >= height * STEPS
+        learnt = np.sqrt(np.maximum(self.falls, 0.0)) * steps
         self.falls = np.zeros(STEPS)
+        even = steps / steps.sum()
         if learnt.sum() == 0.0:
             return even
         return EVEN_SHARE * even + (1.0 - EVEN_SHARE) * learnt / learnt.sum()
@@ -251,28 +281,41 @@ class _Run:
         """Do one slice of work at the temperature planned for this part of the cooling."""
         step = min(int(np.searchsorted(ends, part, side="right")), STEPS - 1)
         start = ends[step - 1] if step else 0.0
-        height = (step + (part - start) / (ends[step] - start)) / STEPS
+        height = (step + max(0.0, part - start) / (ends[step] - start)) / STEPS
         temperature = self.hottest * COLDEST**height
         low, high = FINE
-        floor = self.fine * low * (high / low) ** min(1.0, height * 2.0)
+        floor = self.fine * low * (high / low) ** min(1.0, height / FINED_BY)
         search_walk.tighten(self.problem, self.state, self.walk, floor, FINE_UP, FINE_DOWN)
-        before = self.walk.total[0]
-        done = int(self.walk.count[search_walk.EVALUATED])
+        large = int(np.searchsorted(-self.size, -SMALLEST * temperature, side="right"))
+        items = max(1, large, int(FEWEST * len(self.size)))
+        before = float(self.walk.total[0])
+        done = int(self.walk.tally[search_walk.EVALUATED])
         work = SLICE if self.work_limit is None else min(SLICE, self.work_limit - done)
-        search.anneal(self.problem, self.state, self.walk, work, temperature, temperature)
-        self.falls[step] += before - self.walk.total[0]
-        self.falls[step] = max(0.0, self.falls[step])
+        search.anneal(self.problem, self.state, self.walk, items, work, temperature, temperature)
+        self.falls[step] += before - float(self.walk.total[0])
 
     def _look_up(self) -> StopReason | None:
+        """Tell the callback where the search is; why to stop, or None."""
         walk = self.walk
         if self.watch.callback is None:
             return "time" if self.watch.out_of_time else None
         return self.watch.stop(
             Progress(
                 stage="search",
-                work=int(walk.count[search_walk.EVALUATED]),
+                work=int(walk.tally[search_walk.EVALUATED]),
                 seconds=self.watch.seconds,
                 moves=int(np.count_nonzero(walk.best != self.problem.partitions.home)),
                 cost=float(walk.total[1]),
             )
         )
+
+
+def _fines(problem: Problem, walk: search_walk.Walk, mean: float) -> NDArray[np.float64]:
+    """Fine per unit above capacity: the dimension's weight, or a like share where that is 0."""
+    weight = problem.nodes.weight
+    fine = np.ones(len(weight))
+    if len(walk.item):
+        need = walk.need[walk.item, : len(weight)].mean(axis=0)
+        share = max(mean, 1.0) / len(weight) / np.where(need > 0.0, need, 1.0)
+        fine[:] = np.where(weight > 0.0, weight, share)
+    return fine

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Flag, Role
 
 
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -44,7 +44,8 @@ def surplus_replicas(
 ) -> NDArray[np.int64]:
     """Choose the replicas to drop where a partition has more than it wants.
 
-    Those on the most pressed nodes go first, a leader last, then higher slots before lower ones.
+    Of a role that has too many before others, from the most pressed nodes first, a leader last, then
+    higher slots before lower ones.
 
     Parameters
     ----------
@@ -60,20 +61,19 @@ def surplus_replicas(
     ndarray of int64
         Indices of the replicas to drop, pinned ones never.
     """
-    present = _present(cluster, node)
-    partitions = len(cluster.partitions)
-    voters = cluster.partitions.voters.astype(np.int64)
-    wanted = np.column_stack([voters, cluster.partitions.replicas - voters]).ravel()
-    over = present - wanted
-    if partitions == 0 or (over <= 0).all():
+    placement, partitions = cluster.placement, cluster.partitions
+    placed = node >= 0
+    over = np.bincount(placement.owner[placed], minlength=len(partitions)) - partitions.replicas
+    if len(over) == 0 or over.max() <= 0:
         return np.zeros(0, np.int64)
-    placement = cluster.placement
-    candidates = np.flatnonzero((node >= 0) & ((placement.flags & 1) == 0))
+    free = placed & ((placement.flags & Flag.PINNED) == 0)
+    candidates = np.flatnonzero(free & (over > 0)[placement.owner])
+    owner = placement.owner[candidates]
     kind = _kind(cluster, candidates)
-    candidates, kind = candidates[over[kind] > 0], kind[over[kind] > 0]
-    leads = placement.leader_replica[placement.owner[candidates]] == candidates
-    order = np.lexsort((-candidates, -pressure[node[candidates]], leads, kind))
-    dropped = order[_rank_in_run(kind[order]) < over[kind[order]]]
+    role_over = _present(cluster, node)[kind] > _wanted(cluster, kind)
+    leads = placement.leader_replica[owner] == candidates
+    order = np.lexsort((-candidates, -pressure[node[candidates]], leads, ~role_over, owner))
+    dropped = order[_rank_in_run(owner[order]) < over[owner[order]]]
     return np.sort(candidates[dropped])
 
 

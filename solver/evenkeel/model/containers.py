@@ -1,0 +1,68 @@
+"""Lists and mappings in: whatever else stands where one is due is a single fault."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from evenkeel.model.errors import FaultList
+
+
+def items_of(faults: FaultList, path: str, given: Any) -> list[Any]:
+    """Return the items of a list.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where anything that is no list is noted, a lone string and a mapping among them.
+    path : str
+        Name of the argument.
+    given : Any
+        What the caller gave.
+
+    Returns
+    -------
+    list
+        Empty after a fault.
+
+    Examples
+    --------
+    >>> items_of(FaultList(), "lead", ("zone=a", "zone=b"))
+    ['zone=a', 'zone=b']
+    """
+    lone = isinstance(given, np.ndarray) and given.ndim == 0
+    if lone or not isinstance(given, Collection) or isinstance(given, str | bytes | Mapping):
+        faults.add(path, given, "must be a list")
+        return []
+    return list(given)
+
+
+def entries_of(faults: FaultList, path: str, given: Any) -> dict[str, Any]:
+    """Return the entries of a mapping by name.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where anything that is no mapping is noted, and every key that is no string.
+    path : str
+        Name of the argument.
+    given : Any
+        What the caller gave.
+
+    Returns
+    -------
+    dict of str to Any
+        Those with a name; empty where there is no mapping.
+
+    Examples
+    --------
+    >>> entries_of(FaultList(), "spread", {"zone": 1})
+    {'zone': 1}
+    """
+    if not isinstance(given, Mapping):
+        faults.add(path, given, "must be a mapping")
+        return {}
+    for key in given:
+        if not isinstance(key, str):
+            faults.add(f"{path}[{key!r}]", key, "must be a string")
+    return {key: value for key, value in given.items() if isinstance(key, str)}

@@ -1,0 +1,1 @@
+"""Ceph: CRUSH maps, placement groups, and the upmap and read balancers."""

@@ -1,0 +1,237 @@
+"""What a rule keeps apart and what it keeps together, read off its steps.
+
+A rule of one choosing step keeps the replicas of a group apart by one type of bucket. A rule of
+several, such as three racks and then two hosts in each, also keeps replicas together: the two in a
+rack must stay in one rack. A single replica can then only move within its rack, its *enclosure*,
+to a host that the other one does not use.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.strategies.ceph.crush_map import NO_OSD, CrushMap
+
+OUTSIDE = -1
+"""Stands for the domain of a device that a rule does not reach."""
+
+
+class Choice(NamedTuple):
+    """One choosing step of a rule.
+
+    Attributes
+    ----------
+    number : int
+        Items chosen below each item of the step before.
+    kind : int
+        Their type.
+    """
+
+    number: int
+    kind: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a rule does between a take and an emit.
+
+    Parameters
+    ----------
+    root : int
+        What it takes.
+    choices : tuple of Choice
+        Its choosing steps.
+    """
+
+    root: int
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class FailureDomains:
+    """How a rule divides the devices.
+
+    Parameters
+    ----------
+    weight : ndarray of float64, shape (devices,)
+        CRUSH weight under the rule, 1.0 for 65536; 0 for a device that it does not reach.
+    enclosure : ndarray of int32, shape (devices,)
+        Replicas stay within it; ``OUTSIDE`` where the rule does not reach.
+    domain : ndarray of int32, shape (devices,)
+        At most one replica of a group each; ``OUTSIDE`` where the rule does not reach.
+    levels : tuple of tuple of (ndarray of int32, int)
+        For each block and each of its choosing steps the domain of every device, and how many
+        of them each domain of the step before may hold.
+    """
+
+    weight: NDArray[np.float64]
+    enclosure: NDArray[np.int32]
+    domain: NDArray[np.int32]
+    levels: tuple[tuple[tuple[NDArray[np.int32], int], ...], ...]
+
+
+def blocks(crush: CrushMap, rule: int, size: int) -> list[Block]:
+    """Split a rule into what it does between each take and emit.
+
+    Parameters
+    ----------
+    crush : CrushMap
+        The map.
+    rule : int
+        Number of the rule.
+    size : int
+        Replicas wanted.
+
+    Returns
+    -------
+    list of Block
+        In the order they are run.
+    """
+    found: list[Block] = []
+    root = 0
+    choices: list[Choice] = []
+    for step in crush.rule(rule).steps:
+        if step.operation == "take":
+            root, choices = step.number, []
+        elif step.operation == "emit":
+            found.append(Block(root, tuple(choices)))
+            choices = []
+        elif step.operation.endswith(("firstn", "indep")):
+            number = step.number if step.number > 0 else step.number + size
+            choices.append(Choice(number, crush.types[step.type]))
+    return found
+
+
+def failure_domains(crush: CrushMap, rule: int, size: int) -> FailureDomains:
+    """Work out enclosures, failure domains and weights under a rule.
+
+    Parameters
+    ----------
+    crush : CrushMap
+        The map.
+    rule : int
+        Number of the rule.
+    size : int
+        Replicas wanted.
+
+    Returns
+    -------
+    FailureDomains
+        What it keeps apart and together.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.ceph.crush_map import Bucket, CrushRule, Step
+    >>> hosts = [Bucket(-2 - h, f"h{h}", "host", [(h, 65536)]) for h in range(2)]
+    >>> root = Bucket(-1, "root", "root", [(-2, 65536), (-3, 65536)])
+    >>> steps = [Step("take", -1), Step("chooseleaf_firstn", 0, "host"), Step("emit")]
+    >>> types = {"osd": 0, "host": 1, "root": 2}
+    >>> crush = CrushMap(2, types, [root, *hosts], [CrushRule(0, "r", steps)])
+    >>> failure_domains(crush, 0, 2).domain.tolist()
+    [0, 1]
+    """
+    weight = np.zeros(crush.devices)
+    enclosure = np.full(crush.devices, OUTSIDE, np.int32)
+    domain = np.full(crush.devices, OUTSIDE, np.int32)
+    levels: list[tuple[tuple[NDArray[np.int32], int], ...]] = []
+    numbers: dict[tuple[int, ...], int] = {}
+    for b, block in enumerate(blocks(crush, rule, size)):
+        several = [k for k, choice in enumerate(block.choices) if choice.number != 1]
+        decisive = several[-1] if several else 0
+        steps = [np.full(crush.devices, OUTSIDE, np.int32) for _ in block.choices]
+        for osd, above, share in _devices_below(crush, block.root):
+            path = [b]
+            for k, choice in enumerate(block.choices):
+                at = osd if choice.kind == 0 else above.get(choice.kind)
+                if at is None:
+                    break
+                path.append(at)
+                steps[k][osd] = numbers.setdefault(tuple(path), len(numbers))
+            else:
+                if domain[osd] == OUTSIDE:
+                    weight[osd] = share / 0x10000
+                    enclosure[osd] = numbers.setdefault(tuple(path[: decisive + 1]), len(numbers))
+                    domain[osd] = steps[decisive][osd] if block.choices else osd
+        levels.append(
+            tuple((step, choice.number) for step, choice in zip(steps, block.choices, strict=True))
+        )
+    return FailureDomains(weight, _renumbered(enclosure), _renumbered(domain), tuple(levels))
+
+
+def _devices_below(crush: CrushMap, root: int) -> list[tuple[int, dict[int, int], int]]:
+    """Each device below ``root`` with its ancestors by type, and the weight it has there."""
+    if root >= 0:
+        return [(root, {}, 0x10000)]
+    found: list[tuple[int, dict[int, int], int]] = []
+    waiting: list[tuple[int, dict[int, int]]] = [(root, {})]
+    while waiting:
+        at, above = waiting.pop()
+        bucket = crush.by_id[at]
+        within = above | {crush.types[bucket.type]: at}
+        for item, share in bucket.items:
+            if item >= 0:
+                found.append((item, within, share))
+            else:
+                waiting.append((item, within))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _renumbered(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Number labels from 0 in the order of the devices that have them first."""
+    known, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(np.where(known == OUTSIDE, -1, first), kind="stable")
+    rank = np.empty(known.size, np.int32)
+    rank[order] = np.arange(known.size, dtype=np.int32)
+    answer: NDArray[np.int32] = rank[which] - np.int32(OUTSIDE in known)
+    return answer.astype(np.int32)
+
+
+def broken(domains: FailureDomains, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Find the placement groups that break their rule.
+
+    Parameters
+    ----------
+    domains : FailureDomains
+        The rule.
+    rows : ndarray of int32, shape (pg_num, size)
+        Devices by slot.
+
+    Returns
+    -------
+    ndarray of int64, shape (broken,)
+        Groups with a device twice, with one that the rule does not reach, with two replicas in one
+        failure domain, or with more domains below one domain of the step before than the rule
+        chooses.
+    """
+    held = rows != NO_OSD
+    osd = np.where(held, rows, 0)
+    bad = (held & (domains.domain[osd] == OUTSIDE)).any(axis=1)
+    bad |= _most_alike(np.where(held, rows, -1)) > 1
+    for block in domains.levels:
+        above = np.zeros(rows.shape, np.int64)
+        for level, number in block:
+            here = np.where(held, level[osd], OUTSIDE)
+            bad |= _most_below(above, here) > number
+            above = np.where(here == OUTSIDE, OUTSIDE, here)
+        if block:
+            bad |= _most_alike(above) > 1
+    return np.flatnonzero(bad)
+
+
+def _most_alike(labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    """How often the commonest label of each row occurs, ``OUTSIDE`` apart."""
+    same = (labels[:, :, None] == labels[:, None, :]) & (labels != OUTSIDE)[:, :, None]
+    return np.asarray(same.sum(axis=2).max(axis=1, initial=0), np.int64)
+
+
+def _most_below(above: NDArray[np.integer], here: NDArray[np.integer]) -> NDArray[np.int64]:
+    """How many different labels stand below one label of the level above, at most, in each row."""
+    ranked = np.sort(here, axis=1)
+    order = np.argsort(here, axis=1, kind="stable")
+    first = np.ones(here.shape, bool)
+    first[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    parents = np.take_along_axis(above, order, axis=1)
+    counted = np.where(first & (ranked != OUTSIDE), parents, OUTSIDE)
+    return _most_alike(counted)

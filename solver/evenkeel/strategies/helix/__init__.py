@@ -1,0 +1,1 @@
+"""Apache Helix's placement strategies, placing exactly as the originals do."""

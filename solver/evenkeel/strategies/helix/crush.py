@@ -1,0 +1,57 @@
+"""CRUSH as Helix does it."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.strategies.helix.errors import NoNodes
+from evenkeel.strategies.helix.hashed import HashedNames
+from evenkeel.strategies.helix.tree import Tree
+from evenkeel_kernels.crush_helix import place_in_zones, place_on_nodes
+
+Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]]
+"""A strategy that places the partitions of one group, with so many replicas in each state."""
+
+
+def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
+    """Place the partitions of a group by CRUSH.
+
+    Parameters
+    ----------
+    partitions : HashedNames
+        P partitions.
+    tree : Tree
+        Nodes and zones.
+    states : sequence of int
+        Replicas in each state, the top state first; R in all.
+
+    Returns
+    -------
+    (P, R) int32
+        Nodes of each partition, the first in the top state; -1 at the end of a list that is
+        short because no more zones, or nodes, could be found.
+
+    Raises
+    ------
+    NoNodes
+        If the tree is empty.
+
+    References
+    ----------
+    Apache Helix, ``CrushRebalanceStrategy``.
+
+    Examples
+    --------
+    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
+    >>> crush(HashedNames.of(["p0", "p1"]), tree, [1, 1]).tolist()
+    [[2, 1], [1, 3]]
+    """
+    if len(tree) == 0:
+        raise NoNodes("the tree has no nodes")
+    replicas = sum(states)
+    if tree.zone_names is None:
+        return place_on_nodes(tree.node_level, partitions.word, replicas)
+    first, nodes = tree.zone_nodes
+    return place_in_zones(tree.zone_level, first, nodes, partitions.word, replicas)

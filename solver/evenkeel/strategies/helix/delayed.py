@@ -1,0 +1,94 @@
+"""Delayed rebalance: nodes that may soon be back keep their places.
+
+Two placements are computed, one on the active nodes (the live ones and those still in their delay
+window) and one on the live nodes alone; this module makes one of them.
+
+References
+----------
+Apache Helix, ``DelayedAutoRebalancer``.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def inactive_from(
+    offline_since: NDArray[np.float64],
+    disabled_since: NDArray[np.float64],
+    delay: float,
+    on_demand: float = -np.inf,
+) -> NDArray[np.float64]:
+    """Tell from when on each node no longer keeps its places.
+
+    Parameters
+    ----------
+    offline_since, disabled_since : (N,) float64
+        When the node went offline and was disabled; ``inf`` for a node that is not.
+    delay : float
+        Length of the window, in the unit of the times.
+    on_demand : float
+        When a rebalance was last asked for; it ends every window that was open at the time.
+
+    Returns
+    -------
+    (N,) float64
+        End of the window; ``inf`` for a node that is live and enabled.
+
+    Examples
+    --------
+    >>> off, disabled = np.array([10.0, np.inf, 30.0]), np.array([np.inf, np.inf, 20.0])
+    >>> inactive_from(off, disabled, 60.0).tolist()
+    [70.0, inf, 80.0]
+    >>> inactive_from(off, disabled, 60.0, on_demand=15.0).tolist()
+    [10.0, inf, 80.0]
+    """
+    since = np.minimum(offline_since, disabled_since)
+    return np.where(since < on_demand, since, since + delay)
+
+
+def with_places_kept(
+    active: NDArray[np.int32],
+    on_live: NDArray[np.int32],
+    live: NDArray[np.bool_],
+    min_active: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Keep the lists on active nodes where enough of each list is live, and top up the others.
+
+    Parameters
+    ----------
+    active : (P, R) int32
+        Placement on the active nodes, -1 at the end of short lists.
+    on_live : (P, R) int32
+        Placement on the live nodes.
+    live : (N,) bool
+        Whether a node is live and enabled.
+    min_active : (P,) int32
+        Live replicas that a partition needs.
+
+    Returns
+    -------
+    (P, R) int32
+        A list as it is on the active nodes, or its live nodes and as many of the list on live nodes
+        as are missing. Where all replicas must be active it is the list on live nodes.
+
+    Examples
+    --------
+    >>> active, on_live = np.array([[0, 1, 2]], np.int32), np.array([[3, 1, 2]], np.int32)
+    >>> live = np.array([False, True, True, True])
+    >>> with_places_kept(active, on_live, live, np.array([2], np.int32)).tolist()
+    [[0, 1, 2]]
+    >>> with_places_kept(active, on_live, live, np.array([3], np.int32)).tolist()
+    [[3, 1, 2]]
+    """
+    replicas = active.shape[1]
+    alive = (active >= 0) & live[active]
+    short = np.count_nonzero(alive, axis=1) < min_active
+    kept = active.copy()
+    everything = min_active >= replicas
+    kept[everything] = on_live[everything]
+    for p in np.flatnonzero(short & ~everything):
+        row = active[p, alive[p]].tolist()
+        fresh = [node for node in on_live[p].tolist() if node >= 0 and node not in active[p]]
+        row += fresh[: min_active[p] - len(row)]
+        kept[p] = row + [-1] * (replicas - len(row))
+    return kept

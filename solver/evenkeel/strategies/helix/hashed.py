@@ -1,0 +1,89 @@
+"""Names with the hashes that Helix makes of them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.names import Names
+from evenkeel.strategies.helix.java_order import text_order
+from evenkeel_kernels.hashing import java_hashes
+
+
+@dataclass(frozen=True, eq=False)
+class HashedNames:
+    """Names and their Java hashes; what is asked for is computed once.
+
+    Parameters
+    ----------
+    names : Names
+        The names.
+
+    Examples
+    --------
+    >>> hashed = HashedNames.of(["a", "ab"])
+    >>> hashed.hash.tolist(), hashed.power.tolist()
+    ([97, 3105], [31, 961])
+    """
+
+    names: Names
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "HashedNames":
+        """Take names in.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names.
+
+        Returns
+        -------
+        HashedNames
+            The names, not yet hashed.
+        """
+        return cls(names if isinstance(names, Names) else Names(names, len(names), ""))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def hash(self) -> NDArray[np.int32]:
+        """``String.hashCode`` of each name, (n,) int32."""
+        first, units = self.names.utf16
+        return java_hashes(units.copy(), first.copy())
+
+    @property
+    def word(self) -> NDArray[np.uint32]:
+        """The same bits, as Jenkins' hash takes them, (n,) uint32."""
+        return self.hash.view(np.uint32)
+
+    @cached_property
+    def power(self) -> NDArray[np.uint32]:
+        """31 to the power of each name's length, (n,) uint32.
+
+        What the hash of a string is multiplied by when the name is appended to it.
+        """
+        first, _ = self.names.utf16
+        lengths = np.diff(first)
+        powers = np.ones(int(lengths.max(initial=0)) + 1, np.uint32)
+        powers[1:] = 31
+        return np.multiply.accumulate(powers, dtype=np.uint32)[lengths]
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """Place of each name in the order of a ``TreeMap``, (n,) int32."""
+        rank = np.empty(len(self), np.int32)
+        rank[text_order(self.names)] = np.arange(len(self), dtype=np.int32)
+        return rank
+
+    @cached_property
+    def id(self) -> NDArray[np.uint32]:
+        """First four bytes of SHA-1 of each name in UTF-8, (n,) uint32: its id in a tree."""
+        digests = [
+            hashlib.sha1(name.encode("utf-8", "replace")).digest()[:4] for name in self.names
+        ]
+        return np.frombuffer(b"".join(digests), ">u4").astype(np.uint32)

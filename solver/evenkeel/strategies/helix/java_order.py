@@ -1,0 +1,231 @@
+"""The order in which Java walks its collections, as permutations.
+
+Helix's results depend on the order of ``HashMap``, ``HashSet``, ``TreeMap`` and
+``Collections.shuffle``. This is the only place that knows it: hashes or seeds go in, permutations
+come out, and everything else works with those.
+
+References
+----------
+The Java class library: ``HashMap`` (buckets by ``h ^ h >>> 16``, doubled when more than three
+quarters full), ``Collections.shuffle``, ``java.util.Random`` (48-bit congruential generator),
+``String.compareTo`` (UTF-16 code units).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.jit import jit
+
+SMALLEST = 16
+"""Buckets of a new ``HashMap``."""
+
+MULTIPLIER = np.uint64(0x5DEECE66D)
+INCREMENT = np.uint64(0xB)
+STATE = np.uint64((1 << 48) - 1)
+
+
+def grown_capacity(count: int) -> int:
+    """Buckets of a map into which entries were put one after another.
+
+    Parameters
+    ----------
+    count : int
+        Entries.
+
+    Returns
+    -------
+    int
+        A power of two, at least 16.
+
+    Examples
+    --------
+    >>> grown_capacity(12), grown_capacity(13)
+    (16, 32)
+    """
+    capacity = SMALLEST
+    while 4 * count > 3 * capacity:
+        capacity *= 2
+    return capacity
+
+
+def copied_capacity(count: int) -> int:
+    """Buckets of a set made from a collection.
+
+    Parameters
+    ----------
+    count : int
+        Elements of the collection.
+
+    Returns
+    -------
+    int
+        A power of two, at least 16.
+
+    Examples
+    --------
+    >>> copied_capacity(11), copied_capacity(12)
+    (16, 32)
+    """
+    wanted = max(4 * count // 3 + 1, SMALLEST)
+    return 1 << (wanted - 1).bit_length()
+
+
+def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
+    """Tell which bucket each key falls into.
+
+    Parameters
+    ----------
+    hashes : (n,) int32
+        Hashes of the keys.
+    capacity : int
+        Buckets, a power of two.
+
+    Returns
+    -------
+    (n,) int32
+        Buckets from 0.
+
+    Examples
+    --------
+    >>> buckets(np.array([3105, 65536 * 5], np.int32), 16).tolist()
+    [1, 5]
+    """
+    words = hashes.view(np.uint32)
+    return ((words ^ (words >> np.uint32(16))) & np.uint32(capacity - 1)).view(np.int32)
+
+
+def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray[np.int64]:
+    """Walk a ``HashMap`` or ``HashSet`` of different keys.
+
+    Parameters
+    ----------
+    hashes : (n,) int32
+        Hashes of the keys, in the order in which they were put in.
+    capacity : int, optional
+        Buckets; as many as the map has grown to if not given.
+
+    Returns
+    -------
+    (n,) int64
+        The keys in the order of the walk; within one bucket, in the order they were put in.
+
+    Examples
+    --------
+    >>> map_order(np.array([17, 16, 1], np.int32)).tolist()
+    [1, 0, 2]
+    """
+    return _by_bucket(hashes, capacity or grown_capacity(hashes.size))
+
+
+def text_order(names: Sequence[str]) -> NDArray[np.int64]:
+    """Walk a ``TreeMap`` of names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The keys.
+
+    Returns
+    -------
+    (n,) int64
+        The names in the order of their UTF-16 code units.
+
+    Examples
+    --------
+    >>> text_order(["b10", "b9", "a"]).tolist()
+    [2, 0, 1]
+    """
+    if all(map(str.isascii, names)):
+        keys: Sequence[str | bytes] = names
+    else:
+        keys = [name.encode("utf-16-be", "surrogatepass") for name in names]
+    return np.array(sorted(range(len(names)), key=keys.__getitem__), np.int64)
+
+
+def shuffled(count: int, seed: int) -> NDArray[np.int64]:
+    """Shuffle a list with ``Collections.shuffle`` and a new ``Random``.
+
+    Parameters
+    ----------
+    count : int
+        Length of the list.
+    seed : int
+        Seed of the generator, an int32.
+
+    Returns
+    -------
+    (count,) int64
+        For each place of the shuffled list, the place that its element had before.
+
+    Examples
+    --------
+    >>> shuffled(5, 42).tolist()
+    [1, 2, 3, 4, 0]
+    """
+    return shuffled_lists(np.array([0, count]), np.array([seed], np.int32))
+
+
+def shuffled_lists(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Shuffle several lists, each with a generator of its own.
+
+    Parameters
+    ----------
+    first : (n + 1,) int64
+        List ``i`` stands in the places ``first[i]`` to ``first[i + 1]``.
+    seeds : (n,) int32
+        Seeds of the generators.
+
+    Returns
+    -------
+    (first[-1],) int64
+        For each place of a shuffled list, the place that its element had before, counted from
+        the beginning of the first list.
+
+    Examples
+    --------
+    >>> shuffled_lists(np.array([0, 5, 7]), np.array([42, 0], np.int32)).tolist()
+    [1, 2, 3, 4, 0, 5, 6]
+    """
+    return _shuffle(first, seeds)
+
+
+@jit
+def _by_bucket(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int64]:
+    count = hashes.size
+    mask = np.uint32(capacity - 1)
+    bucket = np.empty(count, np.uint32)
+    first = np.zeros(capacity + 1, np.int64)
+    for i in range(count):
+        word = np.uint32(hashes[i])
+        bucket[i] = (word ^ (word >> np.uint32(16))) & mask
+        first[bucket[i] + 1] += 1
+    for b in range(capacity):
+        first[b + 1] += first[b]
+    order = np.empty(count, np.int64)
+    for i in range(count):
+        order[first[bucket[i]]] = i
+        first[bucket[i]] += 1
+    return order
+
+
+@jit
+def _shuffle(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
+    order = np.arange(first[-1])
+    for s in range(seeds.size):
+        state = (np.uint64(seeds[s]) ^ MULTIPLIER) & STATE
+        for i in range(first[s + 1] - first[s] - 1, 0, -1):
+            bound = i + 1
+            while True:
+                state = (state * MULTIPLIER + INCREMENT) & STATE
+                drawn = np.int64(state >> np.uint64(17))
+                if bound & (bound - 1) == 0:
+                    j = (bound * drawn) >> 31
+                    break
+                j = drawn % bound
+                if drawn - j + bound - 1 < 1 << 31:
+                    break
+            here, there = first[s] + i, first[s] + j
+            order[here], order[there] = order[there], order[here]
+    return order
