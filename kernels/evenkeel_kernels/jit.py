@@ -143,9 +143,30 @@ def piece(function: F) -> F:
     >>> quarter(2.0)
     0.5
     """
+    return _within_kernels(function, forceinline=True)
+
+
+def shared(function: F) -> F:
+    """Compile like `piece` a part that several kernels call, as a call and not as a copy of it.
+
+    Parameters
+    ----------
+    function : callable
+        Part of a kernel; it may create no array.
+
+    Returns
+    -------
+    callable
+        The part, with the signature of ``function``; calling it from Python is a TypeError.
+    """
+    return _within_kernels(function, forceinline=False)
+
+
+def _within_kernels(function: F, forceinline: bool) -> F:
+    """Compile without the ways into a function that only a call from outside would need."""
     compiled = _njit(
         nogil=True,
-        forceinline=True,
+        forceinline=forceinline,
         _nrt=False,
         error_model="numpy",
         no_cpython_wrapper=True,

@@ -20,7 +20,7 @@ from evenkeel_kernels.admission import (  # noqa: F401
     may_stand,
     skew_of,
 )
-from evenkeel_kernels.jit import lean, piece
+from evenkeel_kernels.jit import lean, piece, shared
 from evenkeel_kernels.problem import (  # noqa: F401
     NON_VOTER,
     VOTER,
@@ -176,7 +176,7 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 state.near_count[at + domains.domain[level, n]] += sign
 
 
-@lean
+@shared
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = np.int64(state.node[k])
@@ -192,7 +192,7 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
         book(problem, state, k, n, 1)
 
 
-@lean
+@shared
 def lead(problem: Problem, state: State, p: int, slot: int) -> None:
     """Let ``slot`` (-1: nobody) lead partition ``p``; the leader's extra load goes with it."""
     partitions = problem.partitions
@@ -221,7 +221,7 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
     state.leader[p] = slot
 
 
-@lean
+@shared
 def move_if_admitted(problem: Problem, state: State, k: int, n: int) -> bool:
     """Move replica ``k`` to node ``n`` if every rule admits it; whether it moved."""
     if not admits(problem, state, k, n):

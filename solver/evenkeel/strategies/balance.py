@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit_limits import broken_limits
 from evenkeel.measure.audit_terms import broken_terms
+from evenkeel.measure.compare import has_leaders
 from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
@@ -27,7 +28,7 @@ from evenkeel.strategies.budget import is_limited, keep_within
 from evenkeel.strategies.problem import compile_problem, compile_state
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import Progress, StopReason
-from evenkeel.strategies.wanted import slots_to_fill, surplus_replicas
+from evenkeel.strategies.wanted import serving, slots_to_fill, surplus_replicas
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.descent import descend, moves_made
 from evenkeel_kernels.pressure import highest, new_gauge
@@ -68,6 +69,7 @@ class _Balancing:
     problem: Problem
     state: State
     forced: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
     timings: dict[str, float] = field(default_factory=dict)
     work: int = 0
@@ -84,11 +86,11 @@ class _Balancing:
             np.ones(len(cluster.dimensions)),
         )
         state = compile_state(cluster, problem, request.start)
-        _drop_surplus(cluster, problem, state)
+        dropped = _drop_surplus(cluster, problem, state)
         keeps = cluster.nodes.may_hold
         forced = homeless(problem, state, keeps)
-        forced &= (state.node >= 0) | slots_to_fill(cluster, state.node)
-        run = cls(request, problem, state, forced, request.bounds.leader_target)
+        forced &= (state.node >= 0) | slots_to_fill(cluster, serving(cluster, state.node))
+        run = cls(request, problem, state, forced, dropped, request.bounds.leader_target)
         run.timings["compile"] = time.perf_counter() - started
         return run
 
@@ -110,15 +112,28 @@ class _Balancing:
                 message = "The budgets are used up; what they left undone is as it was."
         return Outcome(
             node=self._nodes(),
-            leader=self.state.leader,
+            leader=self._leaders(),
             stop_reason=self.stop or self._reached(),
             message=message,
             work=self.work,
             timings=self.timings,
         )
 
+    def _at_rest(self) -> bool:
+        """Whether nothing must move, every leader may lead, and every node is within its target."""
+        state, partitions = self.state, self.problem.partitions
+        leads = np.append(self.problem.nodes.leads, False)
+        replica = partitions.first[:-1] + np.maximum(state.leader, 0)
+        led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
+        led[led] = leads[state.node[replica[led]]]
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        well_led = bool(led.all()) or not has_leaders(self.request.cluster)
+        return well_led and not self.forced.any() and highest(state, gauge) <= 1.0
+
     def _descend(self, seed: int) -> None:
         """Take the pieces of the descent until it ends or has to stop; the most level one stands."""
+        if self._at_rest():
+            return
         best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
         level = np.inf
         before = self.work
@@ -193,9 +208,17 @@ class _Balancing:
         self.state = compile_state(self.request.cluster, self.problem, placement)
 
     def _nodes(self) -> NDArray[np.int32]:
-        """Nodes of the result: what found no node is still where it was, for what that is worth."""
-        home = self.request.cluster.placement.node
-        return np.where(self.forced & (self.state.node < 0), home, self.state.node)
+        """Nodes of the result: while its partition is short, what found none is still where it was."""
+        cluster, node = self.request.cluster, self.state.node
+        owner = cluster.placement.owner
+        placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
+        short = placed < cluster.partitions.replicas
+        return np.where((node < 0) & short[owner] & ~self.dropped, cluster.placement.node, node)
+
+    def _leaders(self) -> NDArray[np.int16]:
+        """Leading slots of the result: a cluster that knows no leaders is given none."""
+        cluster = self.request.cluster
+        return self.state.leader if has_leaders(cluster) else cluster.placement.leader
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -206,12 +229,16 @@ class _Balancing:
             self.timings[stage] = time.perf_counter() - started
 
 
-def _drop_surplus(cluster: Cluster, problem: Problem, state: State) -> None:
+def _drop_surplus(cluster: Cluster, problem: Problem, state: State) -> NDArray[np.bool_]:
+    """Put replicas beyond those wanted nowhere, and say which they are, (K,) bool."""
     with np.errstate(over="ignore"):  # load on a node without capacity
         pressure = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
-    surplus = surplus_replicas(cluster, state.node, pressure)
+    surplus = surplus_replicas(cluster, serving(cluster, state.node), pressure)
+    dropped = np.zeros(len(state.node), bool)
     if len(surplus):
+        dropped[surplus] = True
         relocate(problem, state, surplus, np.full(len(surplus), -1, np.int32))
+    return dropped
 
 
 def _wishes(rule: Rule) -> bool:

@@ -166,3 +166,33 @@ register(
     "evenkeel.strategies.balance:balance",
     "mends, re-homes and levels with the fewest moves, to the goals and no further",
 )
+register(
+    "helix_crush",
+    "evenkeel.strategies.helix.methods:helix_crush",
+    "Apache Helix's CRUSH, bit for bit",
+)
+register(
+    "helix_multiround",
+    "evenkeel.strategies.helix.methods:helix_multiround",
+    "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
+)
+register(
+    "helix_crushed",
+    "evenkeel.strategies.helix.methods:helix_crushed",
+    "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
+)
+register(
+    "helix_auto",
+    "evenkeel.strategies.helix.methods:helix_auto",
+    "Apache Helix's card dealing on a given placement, blind to fault zones",
+)
+register(
+    "ceph_crush",
+    "evenkeel.strategies.ceph.methods:ceph_crush",
+    "Ceph's CRUSH on a Ceph map, bit for bit",
+)
+register(
+    "ceph_upmap",
+    "evenkeel.strategies.ceph.methods:ceph_upmap",
+    "pg-upmap-items that level the devices of a Ceph map with few moves",
+)

@@ -7,6 +7,25 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 
 
+def serving(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the nodes of replicas that count: those on nodes that keep what they have.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose nodes they are.
+    node : ndarray of int32, shape (K,)
+        Node of each replica; -1 for none.
+
+    Returns
+    -------
+    ndarray of int32, shape (K,)
+        -1 where the node is dead or must be emptied, even if the replica is pinned to it.
+    """
+    holds = np.append(cluster.nodes.may_hold, False)
+    return node if holds[:-1].all() else np.where(holds[node], node, np.int32(-1))
+
+
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Choose the empty slots that must get a node so that each partition has what it wants.
 
@@ -25,7 +44,8 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     ndarray of bool, shape (K,)
         True for the slots to fill.
     """
-    empty = np.flatnonzero(node < 0)
+    pinned = (cluster.placement.flags & Flag.PINNED) != 0
+    empty = np.flatnonzero((node < 0) & ~(pinned & (cluster.placement.node >= 0)))
     chosen = np.zeros(len(node), bool)
     if len(empty) == 0:
         return chosen
