@@ -10,17 +10,17 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 VENV := .venv
 PY := $(VENV)/bin/python
 BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-disable-gc \
-	--benchmark-warmup=on --benchmark-warmup-iterations=1 \
-	--benchmark-columns=min,median,rounds --benchmark-sort=name
+	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench bench-quality gates small-bounds small-python replay check clean
+.PHONY: help demo test lint bench figures bench-quality gates small-bounds small-python replay check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
 	@echo "make test           the whole test suite"
 	@echo "make lint           formatting, style, types, and which floor may import which"
 	@echo "make bench          speed: CPU time of the thread, warm"
+	@echo "make figures        write what was measured last into the README"
 	@echo "make bench-quality  how good the answers are, as tables"
 	@echo "make check          all of it, as .ci/run does"
 
@@ -49,10 +49,13 @@ lint: $(READY)
 	$(PY) -m pytest tests/test_floors.py
 
 bench: $(READY)
-	$(BENCH) -m "not quality"
+	$(BENCH) -m "not quality and not gate" --benchmark-autosave
+
+figures: $(READY)
+	$(PY) -m bench.table
 
 bench-quality: $(READY)
-	$(BENCH) -m quality -s
+	$(BENCH) -m quality
 
 gates: $(READY)
 	$(BENCH) -m gate

@@ -1,30 +1,40 @@
-"""How benchmarks are timed: CPU time of the thread, one BLAS thread, kernels compiled beforehand.
+"""How benchmarks are timed and told: one BLAS thread, CPU time, and a summary at the end.
 
 Wall time on a shared machine says more about the neighbours. Compare minima, never means; gates
 compare two of them from the same run, never seconds with a promise.
 """
 
 import os
-import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # read as numpy is first imported
 
+told = pytest.StashKey[list[str]]()
+
 
 @pytest.fixture
-def least_seconds() -> Callable[..., float]:
-    """Give a function that times another: least CPU seconds of several calls, after one more."""
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Give a function whose lines appear below the results."""
+    lines = request.config.stash.setdefault(told, [])
+    return lines.append
 
-    def timed(function: Callable[[], object], rounds: int = 7) -> float:
-        function()
-        seconds = []
-        for _ in range(rounds):
-            start = time.thread_time()
-            function()
-            seconds.append(time.thread_time() - start)
-        return min(seconds)
 
-    return timed
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Show what was told."""
+    lines = config.stash.get(told, [])
+    if lines:
+        terminalreporter.section("figures")
+        for line in lines:
+            terminalreporter.write_line(line)
+        load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+        terminalreporter.write_line(f"load average {load} on {os.cpu_count()} processors")
+
+
+def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: Any) -> None:
+    """Note what else was going on."""
+    machine_info["load_average"] = os.getloadavg()
+    machine_info["processors"] = os.cpu_count()

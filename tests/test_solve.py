@@ -289,7 +289,7 @@ def test_every_wrong_argument_is_named(expanded):
         )
     paths = {fault.path for fault in error.value.faults}
     assert paths == {"goals.level", "limits.bytes", "time_limit", "seed", "callback"}
-    with pytest.raises(ek.InvalidInput, match="there are: .*balance"):
+    with pytest.raises(ek.InvalidInput, match=r"there are: .*balance"):
         ek.solve(expanded, method="best")
 
 

@@ -30,7 +30,7 @@ def count_in_domain(
     level: int,
     where: int,
 ) -> int:
-    """Replicas of ``p`` other than ``except_k`` whose node lies in domain ``where`` of ``level``."""
+    """Replicas of ``p`` except ``except_k`` whose node lies in domain ``where`` of ``level``."""
     count = 0
     for j in range(first[p], first[p + 1]):
         if j != except_k and node[j] >= 0 and domain[level, node[j]] == where:
@@ -48,7 +48,7 @@ def distinct_domains(
     target: int,
     level: int,
 ) -> int:
-    """Distinct domains that ``p`` touches on ``level`` if ``moved_k`` sat on ``target`` (-1: nowhere)."""
+    """Distinct domains of ``level`` with a replica of ``p`` if ``moved_k`` sat on ``target``."""
     count = 0
     for j in range(first[p], first[p + 1]):
         at = target if j == moved_k else node[j]
@@ -96,7 +96,7 @@ def skew_of(
 
 @piece
 def may_stand(problem: Problem, p: int, n: int) -> bool:
-    """Whether a replica of ``p`` may be put on ``n`` at all: the node accepts, mask and bans allow."""
+    """Whether a replica of ``p`` may be put on ``n`` at all: the node, mask and bans allow."""
     if not problem.nodes.accepts[n]:
         return False
     partitions = problem.partitions
@@ -218,7 +218,7 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @piece
 def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met as it was."""
+    """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
     rules, domains = problem.rules, problem.domains
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = np.int64(state.node[k])
@@ -306,7 +306,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @piece
 def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
-    """Whether ``slot`` may lead ``p``: a voter, on a node that leads, no less preferred, with room."""
+    """Whether ``slot`` may lead ``p``: a voter, where leaders may be, no less preferred, with room."""
     partitions = problem.partitions
     k = partitions.first[p] + slot
     n = np.int64(state.node[k])

@@ -17,7 +17,7 @@ def price_returns(
     moved: NDArray[np.int64],
     price: NDArray[np.float64],
 ) -> None:
-    """Fill ``price`` with what each of the ``moved`` replicas would add to the penalty by going home.
+    """Fill ``price`` with what each ``moved`` replica would add to the penalty by going home.
 
     A replica without a home, or without a node, is priced at nothing. O(D) each.
     """
@@ -46,9 +46,10 @@ def take_back(
 ) -> int:
     """Take back moves of ``order``, in that order, that go beyond a budget; returns how many.
 
-    ``most (2,)`` and ``spent (2,)`` are moves and bytes; ``node_in (N,)`` and ``node_out (N,)`` what
-    enters and leaves each node. A ``forced (K,)`` replica is put nowhere, any other goes home if the
-    rules admit it. At most ``at_once`` are taken back, so that prices can be asked again. O(R + D) each.
+    ``most (2,)`` and ``spent (2,)`` are moves and bytes; ``node_in (N,)`` and ``node_out (N,)``
+    what enters and leaves each node. A ``forced (K,)`` replica is put nowhere, any other goes home
+    if the rules admit it. At most ``at_once`` are taken back, so that prices can be asked again.
+    O(R + D) each.
     """
     taken = 0
     for i in range(order.shape[0]):

@@ -5,8 +5,8 @@ arguments and not sixty. All arrays are C-contiguous. N nodes, P partitions, K r
 dimensions, L levels, Q rules, M masks.
 
 A *domain id* is global: the domains of level 0 come first, then those of level 1, and so on; the
-last level (number L) is the node itself, so ``domain[L, n] == domain_offset[L] + n``. A node without
-a domain on a level has -1 there, and limits on that level do not see it.
+last level (number L) is the node itself, so ``domain[L, n] == domain_offset[L] + n``. A node
+without a domain on a level has -1 there, and limits on that level do not see it.
 
 Loads stay in the units they came in. The level that a search aims at is a *watermark*: a node costs
 ``weight[d]`` for every unit of load above ``watermark[d, n]``, which is what the public machine

@@ -38,7 +38,7 @@ from evenkeel_kernels.problem import (  # noqa: F401
 
 @piece
 def excess_cost(problem: Problem, state: State, n: int) -> float:
-    """Cost of node ``n`` as it stands: load above its watermarks, and dimensions out of proportion."""
+    """Cost of node ``n`` now: load above its watermarks, and dimensions out of proportion."""
     nodes = problem.nodes
     cost = 0.0
     for d in range(nodes.watermark.shape[0]):
@@ -71,7 +71,7 @@ def excess_cost_with(problem: Problem, state: State, n: int, k: int, sign: float
 
 @piece
 def distance(problem: Problem, a: int, b: int) -> float:
-    """Distance between two nodes: the matrix if there is one, else by the widest level that differs."""
+    """Distance of two nodes: the matrix if there is one, else by the widest level that differs."""
     moves, domains = problem.moves, problem.domains
     if a < 0 or b < 0:
         return 0.0
@@ -86,7 +86,7 @@ def distance(problem: Problem, a: int, b: int) -> float:
 
 @piece
 def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
-    """Change of the cost of movement if ``k`` went to ``n``: its own, its group's and its distance's."""
+    """Change of what movement costs if ``k`` went to ``n``: its own, its group's, its distance."""
     partitions, moves = problem.partitions, problem.moves
     p = np.int64(partitions.owner[k])
     home = np.int64(partitions.home[k])

@@ -19,6 +19,7 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
 from evenkeel.result import Result
 from evenkeel.solve import solve
+from evenkeel.strategies import options
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "Result",
     "Role",
     "Rule",
+    "options",
     "read",
     "solve",
     "versions",

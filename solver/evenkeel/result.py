@@ -1,4 +1,4 @@
-"""The result of a solve: the placement, what it breaks, what it moved, and how far it is from the best."""
+"""The result of a solve: the placement, what it breaks and moves, and how far it is from the best."""
 
 from collections import Counter
 from collections.abc import Mapping

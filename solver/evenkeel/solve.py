@@ -3,6 +3,7 @@
 import logging
 import operator
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -133,10 +134,8 @@ def _solve(
     compared = compare(cluster, cluster.placement, placement)
     clock.lap("audit")
     status, message = _verdict(goals, audited, level, compared, proven, outcome)
-    logger.info(
-        "solved",
-        extra={"method": chosen.name, "status": status, "moves": compared.moves, "timings": timings},
-    )
+    told = {"method": chosen.name, "status": status, "moves": compared.moves, "timings": timings}
+    logger.info("solved", extra=told)
     return Result(
         cluster=cluster,
         placement=placement,
@@ -187,10 +186,11 @@ def _check(
         faults.raise_if_any()
     if not isinstance(goals, Goals | Cost):
         faults.add("goals", goals, "must be Goals or a Cost")
-    elif isinstance(goals, Goals) and goals.level is not None and not isinstance(goals.level, float | int):
+    elif isinstance(goals, Goals) and isinstance(goals.level, Mapping):
         for name in goals.level:
             if name not in cluster.dimensions:
-                faults.add("goals.level", name, f"is no dimension; known: {list(cluster.dimensions)}")
+                known = list(cluster.dimensions)
+                faults.add("goals.level", name, f"is no dimension; known: {known}")
     elif isinstance(goals, Cost):
         for one in goals.proportion:
             for name in (one.of, one.to):
@@ -250,6 +250,7 @@ def _verdict(
     if not goals_met(level, proven):
         return "feasible", outcome.message or "No hard rule is broken; the goals were not reached."
     if compared.moves <= proven.moves_level:
-        return "optimal", "All goals are met, and no placement meets them with fewer moves."
-    return "feasible", "No hard rule is broken and all goals are met."
+        best = "All goals are met, and no placement meets them with fewer moves."
+        return "optimal", outcome.message or best
+    return "feasible", outcome.message or "No hard rule is broken and all goals are met."
 

@@ -6,8 +6,8 @@ location are levels, safety capacity is a watermark. The integers of both files 
 
 References
 ----------
-ROADEF/EURO challenge 2012, problem statement, input and output format: integers between white space;
-line breaks carry no meaning.
+ROADEF/EURO challenge 2012, problem statement, input and output format: integers between white
+space; line breaks carry no meaning.
 """
 
 import gzip
@@ -30,6 +30,7 @@ from evenkeel.model.rules import Rule
 
 FORMAT = "roadef"
 LEVELS = ("neighbourhood", "location")
+MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 WORD_LIMIT = 2**32
 """Values are unsigned 32-bit integers."""
 
@@ -87,16 +88,21 @@ def read(path: str | Path, assignment: str | Path | None = None) -> Cluster:
     Raises
     ------
     InvalidInput
-        Naming every problem in both files: words that are no integers, a truncated file, counts that
-        do not fit, ids out of range.
+        Naming every problem in both files: words that are no integers, a truncated file, counts
+        that do not fit, ids out of range.
 
     Examples
     --------
-    >>> cluster = read("tests/data/roadef/worked")  # doctest: +SKIP
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "model_x.txt").write_text("1 0 10 1 0 0 9 5 0 1 0 0 1 0 7 1 0 1 10 100")
+    >>> _ = (folder / "assignment_x.txt").write_text("0")
+    >>> read(folder)
+    <Cluster: 1 nodes, 1 partitions, 1 replicas wanted, 1 dimension>
     """
     faults = FaultList()
     model_path, assignment_path = _pair(Path(path), assignment)
-    initial = _read_assignment(faults, assignment_path)
+    initial = _integers(faults, assignment_path)
     model = _read_model(faults, model_path, initial, assignment_path.name)
     faults.raise_if_any()
     if model is None:
@@ -126,7 +132,7 @@ def read_assignment(path: str | Path, cluster: Cluster) -> Placement:
     """
     faults = FaultList()
     file = Path(path)
-    at = _read_assignment(faults, file)
+    at = _integers(faults, file)
     _check_assignment(faults, file.name, at, len(cluster.partitions), len(cluster.nodes))
     faults.raise_if_any()
     return cluster.placement.replaced(at.astype(np.int32), cluster.placement.leader)
@@ -294,10 +300,14 @@ def _service_rules(model: RoadefModel) -> tuple[list[Rule], NDArray[np.int32]]:
     return rules, group_rule
 
 
+def _models(folder: Path) -> list[Path]:
+    return sorted(f for f in folder.iterdir() if MODEL_NAME.fullmatch(f.name))
+
+
 def _pair(path: Path, assignment: str | Path | None) -> tuple[Path, Path]:
     """Find the two files."""
     if path.is_dir():
-        found = sorted(f for f in path.iterdir() if re.fullmatch(r"model.*\.txt(\.gz)?", f.name))
+        found = _models(path)
         if len(found) != 1:
             names = [f.name for f in found]
             raise InvalidInput([Fault(str(path), names, "needs one model_*.txt in the folder")])
@@ -345,10 +355,6 @@ def _fault_words(faults: FaultList, name: str, text: str) -> NDArray[np.int64]:
             faults.add(f"{name}[{i}]", word, "must be an unsigned 32-bit integer")
         values.append(int(word) if whole else 0)
     return np.array(values, np.int64)
-
-
-def _read_assignment(faults: FaultList, path: Path) -> NDArray[np.int64]:
-    return _integers(faults, path)
 
 
 def _check_assignment(

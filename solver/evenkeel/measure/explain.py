@@ -1,5 +1,6 @@
-"""Why a replica is where it is: for every node, the first rule that forbids it, or how full it would be."""
+"""Why a replica is where it is: for every node, the rule that forbids it, or how full it would be."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,7 +95,7 @@ class Explanation:
 def blocked_nodes(
     cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], replica: int
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Say for every node which rule, if any, keeps a replica off it, the others staying where they are.
+    """Say for every node which rule keeps a replica off it, the others staying where they are.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def blocked_nodes(
         np.add.at(total, domain[domain >= 0], node_load[domain >= 0])
         own = _own_load(cluster, placement, replica)
         inside = domain == domain[here] if here >= 0 else np.zeros(len(nodes), bool)
-        full = (total + own > capacity * (1 + 1e-11)).any(axis=1)
+        full = np.any(total + own > capacity * (1 + 1e-11), axis=1)
         mark((domain >= 0) & full[np.maximum(domain, 0)] & ~inside, f"capacity of its {level}")
     return verdict, reasons
 
@@ -190,10 +191,9 @@ def _mark_terms(
     rule: Rule,
     replica: int,
     others: NDArray[np.int64],
-    mark: object,
+    mark: Callable[[NDArray[np.bool_], str], None],
 ) -> None:
     """Mark nodes outside a mask that still needs this replica inside."""
-    assert callable(mark)
     for counts, voters_only in ((rule.place, False), (rule.voters_place, True)):
         if voters_only and placement.role[replica] != Role.VOTER:
             continue
@@ -211,11 +211,13 @@ def _mark_terms(
 def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[np.float64]:
     partition = int(placement.owner[replica])
     loads = cluster.partitions.load
+    in_role = loads.voter
     if replica == placement.leader_replica[partition]:
-        return loads.leader[partition]
-    if placement.role[replica] == Role.NON_VOTER:
-        return loads.non_voter[partition]
-    return loads.voter[partition]
+        in_role = loads.leader
+    elif placement.role[replica] == Role.NON_VOTER:
+        in_role = loads.non_voter
+    own: NDArray[np.float64] = in_role[partition]
+    return own
 
 
 def explain(
@@ -299,7 +301,8 @@ def _why(
         return "has no node: " + _blockers(verdict, reasons)
     share = f"{names[now]} ({fullest[now]:.1%} full)"
     if verdict[now] >= 0:
-        return f"left on {share}, which {reasons[verdict[now]]!r} forbids: no other node is open to it"
+        reason = reasons[verdict[now]]
+        return f"left on {share}, which {reason!r} forbids: no other node is open to it"
     other = f"; the runner-up {runner_up.node} would be {runner_up.utilisation:.1%} full" if (
         runner_up
     ) else "; no other node is open to it"

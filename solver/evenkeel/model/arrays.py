@@ -91,8 +91,8 @@ def list_entries(
         return
     where = np.argwhere(bad)
     for index in where[:LISTED_FAULTS]:
-        at = ", ".join(str(int(i)) for i in index)
-        faults.add(f"{path}[{at}]", array[tuple(index)].item(), message)
+        at = f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""
+        faults.add(f"{path}{at}", array[tuple(index)].item(), message)
     if len(where) > LISTED_FAULTS:
         faults.add(path, f"{len(where) - LISTED_FAULTS} more entries", message)
 
@@ -199,6 +199,49 @@ def _unfit(faults: FaultList, path: str, given: NDArray[Any], dtype: np.dtype[An
         return False
     list_entries(faults, path, given, bad, message)
     return bool(bad.any())
+
+
+def column(
+    faults: FaultList,
+    length: int,
+    path: str,
+    given: ArrayLike | None,
+    dtype: type[np.generic],
+    default: Any,
+) -> NDArray[Any]:
+    """Take in one value for each node, partition or group, or one for all of them.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where a wrong dtype or shape is noted.
+    length : int
+        How many there are.
+    path : str
+        Name of the argument.
+    given : array_like, shape () or (length,), or None
+        What the caller gave.
+    dtype : type
+        Numpy scalar type wanted.
+    default : scalar or ndarray
+        What stands in for None, and for what cannot be read.
+
+    Returns
+    -------
+    ndarray, shape (length,)
+        Read-only.
+
+    Examples
+    --------
+    >>> column(FaultList(), 3, "weight", 2, np.float64, 1.0)
+    array([2., 2., 2.])
+    """
+    if given is not None:
+        single = shape_of(given) == ()
+        array = as_array(faults, path, given, dtype, () if single else (length,))
+        if not faults.about(path):
+            return frozen(np.full(length, array, dtype) if single else array)
+    return frozen(default if isinstance(default, np.ndarray) else np.full(length, default, dtype))
 
 
 def check_amounts(

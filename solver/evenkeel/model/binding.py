@@ -92,9 +92,7 @@ def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
     for one in distinct.tolist():
         a, b = divmod(one, len(cluster.rules) + 1)
         rules.append(
-            BoundRule(
-                cluster.rules[a - 1] if a else Rule(), cluster.rules[b - 1] if b else None
-            )
+            BoundRule(cluster.rules[a - 1] if a else Rule(), cluster.rules[b - 1] if b else None)
         )
     return rules, index
 

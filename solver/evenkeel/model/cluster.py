@@ -18,7 +18,8 @@ class Cluster:
     """A snapshot: nodes, topology, partitions, rules, and where everything is now.
 
     Build one with ``Cluster.from_arrays`` or ``evenkeel.read``; both validate once and report every
-    problem together. A cluster never changes; ``with_placement`` and ``dataclasses.replace`` make others.
+    problem together. A cluster never changes; ``with_placement`` and ``dataclasses.replace`` make
+    others.
 
     Parameters
     ----------
@@ -41,8 +42,8 @@ class Cluster:
     forbidden : ndarray of int32, shape (F, 2)
         (partition, node) pairs that are disabled, sorted.
     depends : ndarray of int32, shape (E, 3)
-        (group, group it needs, row of the level): every domain that holds a replica of the first must
-        hold one of the second.
+        (group, group it needs, row of the level): every domain that holds a replica of the first
+        must hold one of the second.
     native : object
         What only the strategy and the format of one system read (a CRUSH map, latencies).
     native_format : str

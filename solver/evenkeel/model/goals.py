@@ -10,8 +10,8 @@ from evenkeel.model.errors import FaultList
 class Goals:
     """Tolerances, met with the fewest and smallest moves.
 
-    A dimension is level when no node stands above (1 + tolerance) x max(total load / total accepting
-    capacity, the proven floor).
+    A dimension is level when no node stands above (1 + tolerance) x max(total load / total
+    accepting capacity, the proven floor).
 
     Parameters
     ----------

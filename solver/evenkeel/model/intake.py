@@ -1,20 +1,38 @@
 """Arrays in, cluster out: the one place where a cluster's arrays are validated."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import as_array, check_amounts, check_range, frozen, list_entries
+from evenkeel.model.arrays import (
+    as_array,
+    check_amounts,
+    check_range,
+    column,
+    frozen,
+    list_entries,
+    shape_of,
+)
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake_placement import read_placement
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads, Partitions
-from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import Amount, Rule, check_rule
+from evenkeel.model.rule_checks import check_counts, check_rule
+from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.topology import NODE_LEVEL, Topology, read_labels
+
+MOST = 2**31
+"""Above every int32."""
+
+FREE_GROUPS = 1_000
+"""Groups that may be numbered without names however few partitions there are."""
 
 
 def from_arrays(
@@ -98,7 +116,7 @@ def from_arrays(
     alive, accepts, keeps, leads, gone : array_like of bool, shape (N,), optional
         State of the nodes. All alive by default; the next three follow ``alive``; none gone.
     since : array_like of float64, shape (N,), optional
-        Time of each node's last change of state, in seconds.
+        Time of each node's last change of state, in seconds; NaN where it is not known.
     weight, lead_weight : array_like of float64, shape (N,), optional
         Share of replicas and leaders; 1 by default.
     max_replicas, stands_for : array_like of int32, shape (N,), optional
@@ -106,13 +124,15 @@ def from_arrays(
     tags : mapping of str to array_like of bool, shape (N,), optional
         Nodes that carry each tag.
     attributes : mapping of str to array_like, shape (N,), optional
-        Further labels of the nodes.
-    node_names, partition_names, group_names : sequence of str, optional
+        Further labels of the nodes, under names that no level has.
+    node_names, partition_names : sequence of str, optional
         Counted up by default.
     replicas, voters, min_active : array_like of int32, shape () or (P,), optional
         Wanted numbers. By default as many as the placement has slots, all voters, 0.
     group : array_like of int32, shape (P,), optional
-        Group of each partition; all in one by default.
+        Group of each partition; all in one by default. Without ``group_names``, below P or 1,000.
+    group_names : sequence of str, optional
+        Counted up by default.
     move_cost : array_like of float64, shape () or (P,), optional
         Cost of moving one replica; 1 by default.
     attached : array_like of int32, shape (P,), optional
@@ -132,7 +152,7 @@ def from_arrays(
     spread : mapping of str to Amount, optional
         Short for one rule of all partitions, ``rules=[Rule(spread=...)]``.
     rules : sequence of Rule, optional
-        Rules; with one and no ``rule``, it binds every partition.
+        Rules. With one, no ``rule`` and no group bound by it, it binds every partition.
     rule : array_like of int32, shape (P,), optional
         Rule of each partition, -1 for none.
     group_rule : array_like of int32, shape (G,), optional
@@ -161,27 +181,24 @@ def from_arrays(
     (4, 2)
     """
     faults = FaultList()
-    held = as_array(faults, "capacity", capacity, np.float64, (None, None))
-    check_amounts(faults, "capacity", held, infinite=True)
-    count_nodes, count_dimensions = held.shape
-    names = _dimension_names(faults, dimensions, count_dimensions)
-    loads = _loads(faults, load, leader_load, non_voter_load, count_dimensions)
-    count_partitions = len(loads.voter)
+    tables = (capacity, load, leader_load, non_voter_load, watermark)
+    count_nodes = _length((capacity, watermark, node_names, alive))
+    count_partitions = _length((load, leader_load, non_voter_load, partition_names, placement))
+    count_dimensions = _width(tables, _length((dimensions,)))
+    names = tuple(Names.read(faults, "dimensions", dimensions, count_dimensions, "d"))
+    loads = _loads(faults, load, leader_load, non_voter_load, (count_partitions, count_dimensions))
 
     topology = Topology.read(faults, domains, count_nodes, crossing)
     topology = _with_sizes(faults, topology, level_capacity, level_distance, count_dimensions)
-
-    per_node = _reader(faults, count_nodes)
+    per_node = partial(column, faults, count_nodes)
     is_alive = per_node("alive", alive, np.bool_, True)
-    own_names = Names.read(faults, "node_names", node_names, count_nodes, "n")
-    marks = np.full_like(held, np.inf)
-    if watermark is not None:
-        marks = as_array(faults, "watermark", watermark, np.float64, held.shape)
-        check_amounts(faults, "watermark", marks, infinite=True)
+    size = (count_nodes, count_dimensions)
+    held = _amounts(faults, size, "capacity", capacity)
+    marks = np.full(size, np.inf) if watermark is None else watermark
     nodes = Nodes(
-        names=own_names,
-        capacity=frozen(held),
-        watermark=frozen(marks),
+        names=Names.read(faults, "node_names", node_names, count_nodes, "n"),
+        capacity=held,
+        watermark=_amounts(faults, size, "watermark", marks),
         alive=is_alive,
         accepts=per_node("accepts", accepts, np.bool_, is_alive),
         keeps=per_node("keeps", keeps, np.bool_, is_alive),
@@ -194,71 +211,57 @@ def from_arrays(
         stands_for=per_node("stands_for", stands_for, np.int32, -1),
         tags={
             tag: frozen(as_array(faults, f"tags[{tag!r}]", at, np.bool_, (count_nodes,)))
-            for tag, at in (tags or {}).items()
+            for tag, at in _named(faults, "tags", tags).items()
         },
-        attributes={
-            key: read_labels(faults, f"attributes[{key!r}]", at, count_nodes)
-            for key, at in (attributes or {}).items()
-        },
+        attributes=_attributes(faults, attributes, topology, count_nodes),
     )
-    for name in ("weight", "lead_weight"):
-        check_amounts(faults, name, getattr(nodes, name), infinite=False)
-    check_range(faults, "stands_for", nodes.stands_for, -1, count_nodes, "must be a node or -1")
+    _check_nodes(faults, nodes)
 
-    rows, wanted, wanted_voters = _placement(
+    rows, wanted, voting = read_placement(
         faults, placement, first, leader, role, flags, replicas, voters, count_partitions,
         count_nodes,
     )  # fmt: skip
-    per_partition = _reader(faults, count_partitions)
+    per_partition = partial(column, faults, count_partitions)
     groups = per_partition("group", group, np.int32, 0)
-    if group_names is not None:
-        count_groups = len(group_names)
-    else:
-        count_groups = int(groups.max(initial=-1 if count_partitions == 0 else 0)) + 1
-    check_range(faults, "group", groups, 0, max(count_groups, 1), "must be a group")
-    bound, used = _rules(faults, spread, rules, rule, count_partitions)
+    count_groups = _count_groups(faults, groups, group_names, group_rule)
+    bound = _rules(faults, spread, rules)
+    of_group = column(faults, count_groups, "group_rule", group_rule, np.int32, -1)
+    alone = len(bound) == 1 and not (of_group >= 0).any()
     partitions = Partitions(
         names=Names.read(faults, "partition_names", partition_names, count_partitions, "p"),
         load=loads,
         replicas=frozen(wanted),
-        voters=frozen(wanted_voters),
+        voters=frozen(voting),
         min_active=per_partition("min_active", min_active, np.int32, 0),
         group=groups,
         group_names=Names.read(faults, "group_names", group_names, count_groups, "g"),
-        rule=frozen(used),
-        group_rule=_reader(faults, count_groups)("group_rule", group_rule, np.int32, -1),
+        rule=per_partition("rule", rule, np.int32, 0 if alone and rule is None else -1),
+        group_rule=of_group,
         attached=per_partition("attached", attached, np.int32, -1),
         move_cost=per_partition("move_cost", move_cost, np.float64, 1.0),
     )
     check_amounts(faults, "move_cost", partitions.move_cost, infinite=False)
-    check_range(faults, "rule", used, -1, len(bound), "must be the index of a rule or -1")
-    check_range(
-        faults, "group_rule", partitions.group_rule, -1, len(bound),
-        "must be the index of a rule or -1",
-    )  # fmt: skip
+    if bound or not faults.about("rules"):
+        for name in ("rule", "group_rule"):
+            check_range(
+                faults, name, getattr(partitions, name), -1, len(bound),
+                "must be the index of a rule or -1",
+            )  # fmt: skip
     check_range(faults, "attached", partitions.attached, -1, count_nodes, "must be a node or -1")
-    check_range(faults, "min_active", partitions.min_active, 0, 2**31 - 1, "must be 0 or more")
-    for i, one in enumerate(bound):
-        check_rule(faults, f"rules[{i}]", one, nodes, topology)
-        _check_counts(faults, f"rules[{i}]", one, wanted[used == i], wanted_voters[used == i])
+    check_range(faults, "min_active", partitions.min_active, 0, MOST, "must be 0 or more")
+    _check_rules(faults, bound, nodes, topology, partitions)
 
-    flows = np.zeros(count_dimensions, bool)
-    for name in transient:
-        if name in names:
-            flows[names.index(name)] = True
-        else:
-            faults.add("transient", name, f"is no dimension; known: {list(names)}")
-    if bytes is not None and bytes not in names:
-        faults.add("bytes", bytes, f"is no dimension; known: {list(names)}")
+    flowing = _dimensions(faults, "transient", items_of(faults, "transient", transient), names)
+    moved = _dimensions(faults, "bytes", [] if bytes is None else [bytes], names)
     cluster = Cluster(
         nodes=nodes,
         topology=topology,
         partitions=partitions,
         placement=rows,
-        rules=bound,
+        rules=tuple(bound.values()),
         dimensions=names,
-        transient=frozen(flows),
-        bytes_dimension=names.index(bytes) if bytes in names else -1,
+        transient=frozen(np.isin(np.arange(len(names)), flowing)),
+        bytes_dimension=moved[0] if moved else -1,
         forbidden=_forbidden(faults, forbidden, count_partitions, count_nodes),
         depends=_depends(faults, depends, count_groups, topology),
         native=native,
@@ -268,12 +271,43 @@ def from_arrays(
     return cluster
 
 
-def _dimension_names(
-    faults: FaultList, given: Sequence[str] | None, count: int
-) -> tuple[str, ...]:
-    if given is None:
-        return tuple(f"d{i}" for i in range(count))
-    return tuple(Names.read(faults, "dimensions", given, count, "d"))
+def _length(given: Sequence[object]) -> int:
+    """Return how many rows the first of some arguments has that has rows at all."""
+    for one in given:
+        if one is not None and len(shape := shape_of(one)) > 0:
+            return shape[0]
+    return 0
+
+
+def _width(tables: Sequence[object], default: int) -> int:
+    """Return how many columns the first of some arguments has that is a table."""
+    for one in tables:
+        if one is not None and len(shape := shape_of(one)) == 2:
+            return shape[1]
+    return default
+
+
+def _named(faults: FaultList, path: str, given: Any) -> dict[str, Any]:
+    return {} if given is None else entries_of(faults, path, given)
+
+
+def _dimensions(
+    faults: FaultList, path: str, given: Sequence[Any], names: tuple[str, ...]
+) -> list[int]:
+    """Return the numbers of some dimensions."""
+    for name in given:
+        if name not in names and not faults.about("dimensions"):
+            faults.add(path, name, f"is no dimension; known: {list(names)}")
+    return [names.index(name) for name in given if name in names]
+
+
+def _amounts(
+    faults: FaultList, shape: tuple[int | None, int], path: str, given: ArrayLike
+) -> NDArray[np.float64]:
+    """Read capacities, which may be infinite."""
+    amounts = as_array(faults, path, given, np.float64, shape)
+    check_amounts(faults, path, amounts, infinite=True)
+    return frozen(amounts)
 
 
 def _loads(
@@ -281,30 +315,19 @@ def _loads(
     load: ArrayLike,
     leader_load: ArrayLike | None,
     non_voter_load: ArrayLike | None,
-    dimensions: int,
+    shape: tuple[int, int],
 ) -> Loads:
-    voter = as_array(faults, "load", load, np.float64, (None, dimensions))
-    check_amounts(faults, "load", voter, infinite=False)
-    by_role = {}
-    for name, given in (("leader_load", leader_load), ("non_voter_load", non_voter_load)):
-        by_role[name] = voter
-        if given is not None:
-            by_role[name] = as_array(faults, name, given, np.float64, voter.shape)
-            check_amounts(faults, name, by_role[name], infinite=False)
-    return Loads(frozen(by_role["leader_load"]), frozen(voter), frozen(by_role["non_voter_load"]))
+    def read(path: str, given: ArrayLike) -> NDArray[np.float64]:
+        loads = as_array(faults, path, given, np.float64, shape)
+        check_amounts(faults, path, loads, infinite=False)
+        return frozen(loads)
 
-
-def _reader(faults: FaultList, count: int) -> Callable[..., NDArray[Any]]:
-    """Return a function that reads one value per node (partition, group), or one for all."""
-
-    def read(path: str, given: ArrayLike | None, dtype: type[np.generic], default: Any) -> Any:
-        value = default if given is None else given
-        if np.ndim(value) == 0:
-            one = as_array(faults, path, value, dtype, ())
-            return frozen(np.full(count, one, dtype))
-        return frozen(as_array(faults, path, value, dtype, (count,)))
-
-    return read
+    voter = read("load", load)
+    return Loads(
+        leader=voter if leader_load is None else read("leader_load", leader_load),
+        voter=voter,
+        non_voter=voter if non_voter_load is None else read("non_voter_load", non_voter_load),
+    )
 
 
 def _with_sizes(
@@ -314,161 +337,115 @@ def _with_sizes(
     level_distance: ArrayLike | None,
     dimensions: int,
 ) -> Topology:
-    from dataclasses import replace
-
+    """Return the topology with what its domains hold, and how far apart they are."""
     shared = {}
-    for level, given in (level_capacity or {}).items():
+    labelled = not faults.about("domains")
+    for level, given in _named(faults, "level_capacity", level_capacity).items():
         path = f"level_capacity[{level!r}]"
-        if level not in topology.levels:
+        if level in topology.levels:
+            domains = int(topology.domain_count[topology.level_index(level)])
+            shape = (domains if labelled else None, dimensions)
+            shared[level] = _amounts(faults, shape, path, given)
+        elif labelled:
             faults.add(path, level, f"is no level; known: {list(topology.levels)}")
-            continue
-        domains = int(topology.domain_count[topology.level_index(level)])
-        capacity = as_array(faults, path, given, np.float64, (domains, dimensions))
-        check_amounts(faults, path, capacity, infinite=True)
-        shared[level] = frozen(capacity)
     distance = topology.level_distance
     if level_distance is not None:
         nodes = topology.domain.shape[1]
-        shape = (nodes, nodes) if np.ndim(level_distance) == 2 else (len(topology) + 1,)
-        given = as_array(faults, "level_distance", level_distance, np.float64, shape)
+        pairs = len(shape_of(level_distance)) == 2
+        wanted = (nodes, nodes) if pairs else (len(topology) + 1,)
+        given = as_array(faults, "level_distance", level_distance, np.float64, wanted)
         check_amounts(faults, "level_distance", given, infinite=False)
         distance = frozen(given)
     return replace(topology, level_capacity=shared, level_distance=distance)
 
 
-def _placement(
+def _attributes(
+    faults: FaultList, given: Mapping[str, ArrayLike] | None, topology: Topology, nodes: int
+) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
+    found = {}
+    for key, labels in _named(faults, "attributes", given).items():
+        path = f"attributes[{key!r}]"
+        if key in (*topology.levels, NODE_LEVEL):
+            faults.add(path, key, "is the name of a level")
+        found[key] = read_labels(faults, path, labels, nodes)
+    return found
+
+
+def _check_nodes(faults: FaultList, nodes: Nodes) -> None:
+    for name in ("weight", "lead_weight"):
+        check_amounts(faults, name, getattr(nodes, name), infinite=False)
+    list_entries(
+        faults, "since", nodes.since, np.isinf(nodes.since) | (nodes.since < 0.0),
+        "must be a time from 0 on, or NaN where it is not known",
+    )  # fmt: skip
+    check_range(faults, "max_replicas", nodes.max_replicas, -1, MOST, "must be 0 or more, or -1")
+    check_range(faults, "stands_for", nodes.stands_for, -1, len(nodes), "must be a node or -1")
+
+
+def _count_groups(
     faults: FaultList,
-    placement: ArrayLike | None,
-    first: ArrayLike | None,
-    leader: ArrayLike | None,
-    role: ArrayLike | None,
-    flags: ArrayLike | None,
-    replicas: ArrayLike | None,
-    voters: ArrayLike | None,
-    partitions: int,
-    nodes: int,
-) -> tuple[Placement, NDArray[np.int32], NDArray[np.int32]]:
-    """Read the placement and what is wanted; rows are widened to hold what is wanted."""
-    node, start = _rows(faults, placement, first, partitions)
-    check_range(faults, "placement", node, -1, nodes, "must be a node or -1")
-    per_partition = _reader(faults, partitions)
-    width = np.diff(start).astype(np.int32)
-    wanted = width if replicas is None else per_partition("replicas", replicas, np.int32, 0)
-    check_range(faults, "replicas", wanted, 0, 2**15, "must be 0 to 32767")
-    roles = np.zeros(len(node), np.uint8)
-    if role is not None:
-        roles = as_array(faults, "role", np.ravel(np.asarray(role)), np.uint8, (len(node),))
-        check_range(faults, "role", roles, 0, len(Role), "must be a Role")
-    marks = np.zeros(len(node), np.uint16)
-    if flags is not None:
-        marks = as_array(faults, "flags", np.ravel(np.asarray(flags)), np.uint16, (len(node),))
-    if (wanted > width).any() and not faults:
-        kept = np.arange(len(node)) - np.repeat(start[:-1], width)
-        start = np.concatenate([[0], np.cumsum(np.maximum(width, wanted))]).astype(np.int64)
-        at = np.repeat(start[:-1], width) + kept
-        node, roles, marks = (
-            _spread_out(values, at, int(start[-1]), empty)
-            for values, empty in ((node, -1), (roles, 0), (marks, 0))
-        )
-    is_voter = np.concatenate([[0], np.cumsum(roles == Role.VOTER)])
-    voting = wanted
-    if voters is not None:
-        voting = per_partition("voters", voters, np.int32, 0)
-        list_entries(
-            faults, "voters", voting, (voting < 0) | (voting > wanted),
-            "must be between 0 and the replicas wanted",
-        )  # fmt: skip
-        if role is None and not faults:
-            slot = np.arange(len(node)) - np.repeat(start[:-1], np.diff(start))
-            roles = np.where(slot < np.repeat(voting, np.diff(start)), Role.VOTER, Role.NON_VOTER)
-            roles = roles.astype(np.uint8)
-    elif role is not None:
-        voting = np.minimum(wanted, is_voter[start[1:]] - is_voter[start[:-1]]).astype(np.int32)
-    leads = np.where(np.diff(start) > 0, 0, -1).astype(np.int16)
-    if leader is not None:
-        leads = as_array(faults, "leader", leader, np.int16, (partitions,))
-        beyond = (leads < -1) | (leads >= np.diff(start))
-        list_entries(faults, "leader", leads, beyond, "must be a slot of its partition or -1")
-    rows = Placement(*(frozen(a) for a in (start, node, roles, marks, leads)))
-    return rows, wanted, voting
-
-
-def _rows(
-    faults: FaultList, placement: ArrayLike | None, first: ArrayLike | None, partitions: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return nodes per replica and where rows start, from a table, a flat list or nothing."""
-    if placement is None:
-        return np.zeros(0, np.int32), np.zeros(partitions + 1, np.int64)
-    if first is not None:
-        node = as_array(faults, "placement", placement, np.int32, (None,))
-        start = as_array(faults, "first", first, np.int64, (partitions + 1,))
-        if start[0] != 0 or start[-1] != len(node) or (np.diff(start) < 0).any():
-            faults.add("first", start.tolist()[:8], f"must rise from 0 to {len(node)}")
-            return np.zeros(0, np.int32), np.zeros(partitions + 1, np.int64)
-        return node, start
-    table = as_array(faults, "placement", placement, np.int32, (partitions, None))
-    slots = table.shape[1]
-    return table.reshape(-1), np.arange(0, partitions * slots + 1, max(slots, 1), dtype=np.int64)[
-        : partitions + 1
-    ] if slots else np.zeros(partitions + 1, np.int64)
-
-
-def _spread_out(
-    values: NDArray[Any], at: NDArray[np.int64], length: int, empty: int
-) -> NDArray[Any]:
-    wide = np.full(length, empty, values.dtype)
-    wide[at] = values
-    return wide
+    group: NDArray[np.int32],
+    names: Sequence[str] | None,
+    rule: ArrayLike | None,
+) -> int:
+    """Return how many groups there are; as many as have rules where partitions do not tell."""
+    if names is not None:
+        named = _length((names,))
+        check_range(faults, "group", group, 0, max(named, 1), "must be a group")
+        return named
+    # a stray number would otherwise make as many groups, at their cost in time and memory
+    most = max(len(group), FREE_GROUPS)
+    check_range(faults, "group", group, 0, most, f"must be below {most} without group_names")
+    if faults.about("group"):
+        return _length((rule,)) or most
+    return int(group.max(initial=-1)) + 1
 
 
 def _rules(
-    faults: FaultList,
-    spread: Mapping[str, Amount] | None,
-    rules: Sequence[Rule],
-    rule: ArrayLike | None,
-    partitions: int,
-) -> tuple[tuple[Rule, ...], NDArray[np.int32]]:
-    """Return the rules and the rule of each partition."""
-    bound = tuple(rules)
-    for i, one in enumerate(bound):
+    faults: FaultList, spread: Mapping[str, Amount] | None, rules: Sequence[Rule]
+) -> dict[str, Rule]:
+    """Return the rules by where they stand; a plain one stands in for what is no rule."""
+    bound = {f"rules[{i}]": one for i, one in enumerate(items_of(faults, "rules", rules))}
+    for path, one in bound.items():
         if not isinstance(one, Rule):
-            faults.add(f"rules[{i}]", one, "must be a Rule")
-    if spread is not None:
-        if bound:
-            faults.add("spread", dict(spread), "give either spread or rules, not both")
-        else:
-            bound = (Rule(spread=spread),)
-    default = 0 if len(bound) == 1 else -1
-    used = _reader(faults, partitions)("rule", rule, np.int32, default)
-    return tuple(one for one in bound if isinstance(one, Rule)), used
+            faults.add(path, one, "must be a Rule")
+            bound[path] = Rule()
+    if spread is None:
+        return bound
+    if bound:
+        faults.add("spread", spread, "give either spread or rules, not both")
+        return bound
+    return {"": Rule(spread=spread)}
 
 
-def _check_counts(
+def _check_rules(
     faults: FaultList,
-    path: str,
-    rule: Rule,
-    wanted: NDArray[np.int32],
-    voting: NDArray[np.int32],
+    rules: Mapping[str, Rule],
+    nodes: Nodes,
+    topology: Topology,
+    partitions: Partitions,
 ) -> None:
-    """Note counts above the number of replicas or voters of a partition that the rule binds."""
-    if len(wanted) == 0:
-        return
-    for name, counts, there in (
-        ("place", rule.place, int(wanted.min())),
-        ("voters_place", rule.voters_place, int(voting.min())),
-    ):
-        for text, count in counts.items():
-            if isinstance(count, int) and count > there:
-                faults.add(
-                    f"{path}.{name}[{text!r}]", count,
-                    f"asks for more than the {there} replicas of a partition it binds",
-                )  # fmt: skip
-    for limit in rule.limits():
-        if limit.kind == "min_domains" and limit.hard and limit.amount > int(wanted.min()):
-            faults.add(
-                f"{path}.min_domains[{limit.level!r}]", limit.amount,
-                f"asks for more than the {int(wanted.min())} replicas of a partition it binds",
-            )  # fmt: skip
+    """Check rules by themselves, then against the partitions and groups that they bind."""
+    sized = not faults.about(
+        "rule", "group", "group_rule", "replicas", "voters", "placement", "first", "role"
+    )
+    of_group = [
+        np.bincount(partitions.group, wanted, len(partitions.group_names)).astype(np.int64)
+        for wanted in (partitions.replicas, partitions.voters)
+        if sized and (partitions.group_rule >= 0).any()
+    ]
+    for i, (path, one) in enumerate(rules.items()):
+        if not check_rule(faults, path, one, nodes, topology) or not sized:
+            continue
+        mine = partitions.rule == i
+        check_counts(
+            faults, path, one, "partition", partitions.replicas[mine], partitions.voters[mine],
+            nodes, topology,
+        )  # fmt: skip
+        if of_group:
+            ours = partitions.group_rule == i
+            replicas, voters = of_group
+            check_counts(faults, path, one, "group", replicas[ours], voters[ours], nodes, topology)
 
 
 def _forbidden(
@@ -488,15 +465,20 @@ def _depends(
     groups: int,
     topology: Topology,
 ) -> NDArray[np.int32]:
-    rows = np.zeros((len(given), 3), np.int32)
+    rows: list[tuple[int, ...]] = []
     known = [*topology.levels, NODE_LEVEL]
-    for i, (one, other, level) in enumerate(given):
+    for i, one in enumerate(items_of(faults, "depends", given)):
         path = f"depends[{i}]"
-        for group in (one, other):
-            if not 0 <= group < groups:
-                faults.add(path, group, "must be a group")
-        if level not in known:
-            faults.add(path, level, f"is no level; known: {known}")
+        if not isinstance(one, tuple | list | np.ndarray) or len(one) != 3:
+            faults.add(path, one, "must be (group, group it needs, level)")
             continue
-        rows[i] = (one, other, topology.level_index(level))
-    return frozen(rows)
+        *pair, level = one
+        for group in pair:
+            whole = isinstance(group, int | np.integer) and not isinstance(group, bool)
+            if not whole or not 0 <= group < groups:
+                faults.add(path, group, "must be a group")
+        if level in known:
+            rows.append((*pair, topology.level_index(level)))
+        elif not faults.about("domains"):
+            faults.add(path, level, f"is no level; known: {known}")
+    return frozen(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))

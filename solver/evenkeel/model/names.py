@@ -142,7 +142,7 @@ class Names(Sequence[str]):
 
     @cached_property
     def utf16(self) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-        """Their UTF-16 code units, which Java's string hash reads: offsets (count + 1,) and units."""
+        """Their UTF-16 code units, which Java's string hash reads: offsets (count + 1,), units."""
         encoded = [name.encode("utf-16-le", "surrogatepass") for name in self]
         first = np.zeros(self._count + 1, np.int64)
         np.cumsum([len(units) // 2 for units in encoded], out=first[1:])

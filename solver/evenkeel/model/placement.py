@@ -36,9 +36,9 @@ class Flag(IntFlag):
 class Placement:
     """Where every replica is. P partitions, K replicas; every array is read-only.
 
-    Replicas are flat: those of partition ``p`` are ``first[p] : first[p + 1]``, and a replica's place
-    in that row, its *slot*, never changes. Any slot may lead, rows may differ in length, and a slot
-    may be empty.
+    Replicas are flat: those of partition ``p`` are ``first[p] : first[p + 1]``, and a replica's
+    place in that row, its *slot*, never changes. Any slot may lead, rows may differ in length, and
+    a slot may be empty.
 
     Parameters
     ----------

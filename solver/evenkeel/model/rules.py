@@ -131,7 +131,11 @@ def mask_of(
 
 
 def _labelled(
-    codes: NDArray[np.int32], meaning: tuple[str, ...], test: Condition, faults: FaultList, path: str
+    codes: NDArray[np.int32],
+    meaning: tuple[str, ...],
+    test: Condition,
+    faults: FaultList,
+    path: str,
 ) -> NDArray[np.bool_]:
     if test.value not in meaning:
         faults.add(path, str(test), f"no node has {test.key}={test.value}")
@@ -152,8 +156,8 @@ class Rule:
     lead : sequence of str
         Where the leader should be, first choice first.
     spread : mapping of str to Amount
-        At most so many replicas per domain of a level. One per node is the default: ``{"node": None}``
-        lifts it.
+        At most so many replicas per domain of a level. One per node is the default:
+        ``{"node": None}`` lifts it.
     min_domains, max_domains : mapping of str to Amount
         At least, or at most, so many distinct domains of a level.
     skew : mapping of str to Amount
@@ -231,91 +235,3 @@ class Limit:
     kind: LimitKind
     amount: int
     hard: bool
-
-
-def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> None:
-    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    path : str
-        Where the rule stands.
-    rule : Rule
-        The rule.
-    nodes : Nodes
-        Whose tags and attributes it may name.
-    topology : Topology
-        Whose levels it may name.
-    """
-    for name in ("require", "voters_require"):
-        texts = getattr(rule, name)
-        if isinstance(texts, str):
-            faults.add(f"{path}.{name}", texts, "must be a list of strings")
-            continue
-        tests: list[Condition] = []
-        for i, text in enumerate(texts):
-            at = f"{path}.{name}[{i}]"
-            parsed = parse_expression(faults, at, text)
-            mask_of(parsed, nodes, topology, faults, at)
-            tests.extend(parsed)
-        _check_contradiction(faults, f"{path}.{name}", tests)
-    for name in ("place", "voters_place"):
-        for text, count in getattr(rule, name).items():
-            at = f"{path}.{name}[{text!r}]"
-            parsed = parse_expression(faults, at, text)
-            mask_of(parsed, nodes, topology, faults, at)
-            _check_contradiction(faults, at, list(parsed))
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                faults.add(at, count, "must be a whole number, 0 or more")
-    for i, text in enumerate(rule.lead):
-        at = f"{path}.lead[{i}]"
-        mask_of(parse_expression(faults, at, text), nodes, topology, faults, at)
-    for name in ("spread", "min_domains", "max_domains", "skew"):
-        for level, amount in getattr(rule, name).items():
-            at = f"{path}.{name}[{level!r}]"
-            if level != "node" and level not in topology.levels:
-                known = [*topology.levels, "node"]
-                faults.add(at, level, f"is no level; known: {known}")
-            number = amount
-            if isinstance(amount, tuple):
-                if len(amount) != 2 or amount[1] not in ("hard", "soft"):
-                    faults.add(at, amount, 'must be a number or (number, "hard" or "soft")')
-                    continue
-                number = amount[0]
-            if number is not None and (
-                not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 0
-            ):
-                faults.add(at, number, "must be a whole number, 0 or more")
-    _check_domain_counts(faults, path, rule)
-
-
-def _check_contradiction(faults: FaultList, path: str, tests: list[Condition]) -> None:
-    """Note tests of one conjunction that no node can meet together."""
-    for i, test in enumerate(tests):
-        for other in tests[:i]:
-            if test.key != other.key:
-                continue
-            same = test.value == other.value
-            if (same and test.wanted != other.wanted) or (
-                not same
-                and test.wanted
-                and other.wanted
-                and test.value is not None
-                and other.value is not None
-            ):
-                faults.add(path, f"{other}, {test}", "contradict each other")
-
-
-def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:
-    """Note a least number of domains above the greatest."""
-    amounts = {(limit.kind, limit.level): limit for limit in rule.limits() if limit.hard}
-    for (kind, level), limit in amounts.items():
-        most = amounts.get(("max_domains", level))
-        if kind == "min_domains" and most is not None and limit.amount > most.amount:
-            faults.add(
-                f"{path}.min_domains[{level!r}]",
-                limit.amount,
-                f"contradicts max_domains[{level!r}] = {most.amount}",
-            )

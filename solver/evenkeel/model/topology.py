@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.arrays import frozen
+from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 
 NODE_LEVEL = "node"
@@ -19,8 +20,8 @@ class Topology:
     """Layers of the cluster. L levels, N nodes; every array is read-only.
 
     Levels have an explicit order, widest first. A level normally nests in the one before it, so
-    rack ``r1`` of zone ``a`` and rack ``r1`` of zone ``b`` are different domains; a *crossing* level
-    (a power feed, say) does not, and its domain is its bare label.
+    rack ``r1`` of zone ``a`` and rack ``r1`` of zone ``b`` are different domains; a *crossing*
+    level (a power feed, say) does not, and its domain is its bare label.
 
     Parameters
     ----------
@@ -85,19 +86,20 @@ class Topology:
         Topology
             Without level capacities and with every distance 0 inside a domain, 1 across.
         """
-        domains = domains or {}
-        levels = tuple(domains)
+        given_labels = {} if domains is None else entries_of(faults, "domains", domains)
+        levels = tuple(given_labels)
+        crosses = items_of(faults, "crossing", crossing)
         label = np.full((len(levels), nodes), -1, np.int32)
         domain = np.full((len(levels), nodes), -1, np.int32)
         label_names = []
         parent = np.zeros(nodes, np.int64)
-        for i, (level, given) in enumerate(domains.items()):
+        for i, (level, given) in enumerate(given_labels.items()):
             if level == NODE_LEVEL:
                 faults.add(f"domains[{level!r}]", level, "is the name of the node itself")
             codes, meaning = read_labels(faults, f"domains[{level!r}]", given, nodes)
             label[i] = codes
             label_names.append(meaning)
-            if level in crossing:
+            if level in crosses:
                 domain[i] = codes
                 continue
             has = codes >= 0
@@ -105,14 +107,14 @@ class Topology:
             distinct, inverse = np.unique(path[has], return_inverse=True)
             domain[i, has] = inverse
             parent = np.where(has, domain[i].astype(np.int64), parent + len(distinct))
-        for level in crossing:
-            if level not in levels:
+        for level in crosses:
+            if level not in levels and not faults.about("domains"):
                 faults.add("crossing", level, f"is no level; levels are {list(levels)}")
         distance = np.ones(len(levels) + 1)
         distance[-1] = 0.0
         return cls(
-            levels, frozen(label), frozen(domain), tuple(label_names), frozenset(crossing), {},
-            frozen(distance),
+            levels, frozen(label), frozen(domain), tuple(label_names),
+            frozenset(level for level in levels if level in crosses), {}, frozen(distance),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -196,10 +198,16 @@ def read_labels(
     tuple of (ndarray of int32, tuple of str)
         A code per node, -1 for none, and the label of each code.
     """
-    values = np.asarray(given)
+    try:
+        values = np.asarray(given)
+    except (ValueError, TypeError, OverflowError) as error:
+        faults.add(path, type(given).__name__, f"is not an array: {error}")
+        return np.full(nodes, -1, np.int32), ()
     if values.shape != (nodes,):
         faults.add(path, values.shape, f"needs shape ({nodes},)")
         return np.full(nodes, -1, np.int32), ()
+    if nodes == 0:
+        return np.zeros(0, np.int32), ()
     if values.dtype.kind in "iu":
         distinct, inverse = np.unique(values, return_inverse=True)
         missing = int(np.count_nonzero(distinct < 0))

@@ -1,10 +1,10 @@
 """The ``balance`` method: mend, re-home, level with the fewest moves, and stop there.
 
-1. Replicas too many are dropped; those that must leave, and those that are missing, wait to be placed.
-2. The descent places them, together with the fewest replicas that over-full nodes must give away, and
-   brings every node below its target (`evenkeel_kernels.descent`).
-3. Rules broken between replicas are mended, one move at a time; if that made a node too full again,
-   the descent goes on from there.
+1. Replicas too many are dropped; those that must leave, and those missing, wait to be placed.
+2. The descent places them, together with the fewest replicas that over-full nodes must give away,
+   and brings every node below its target (`evenkeel_kernels.descent`).
+3. Rules broken between replicas are mended, one move at a time; if that made a node too full
+   again, the descent goes on from there.
 4. Wished-for limits give way where a replica would otherwise have no node.
 5. Moves beyond the budgets are taken back, repairs last of all.
 """
@@ -52,7 +52,7 @@ def balance(request: Request) -> Outcome:
     Returns
     -------
     Outcome
-        Never worse than what came in: no partition has fewer live replicas than before, or than wanted.
+        No worse than what came in: no partition has fewer live replicas than before, or wanted.
     """
     if isinstance(request.goals, Cost):
         from evenkeel.strategies.reassign import reassign
@@ -131,7 +131,7 @@ class _Balancing:
         return well_led and not self.forced.any() and highest(state, gauge) <= 1.0
 
     def _descend(self, seed: int) -> None:
-        """Take the pieces of the descent until it ends or has to stop; the most level one stands."""
+        """Take the pieces of the descent until it ends or must stop; the most level one stands."""
         if self._at_rest():
             return
         best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
@@ -208,7 +208,7 @@ class _Balancing:
         self.state = compile_state(self.request.cluster, self.problem, placement)
 
     def _nodes(self) -> NDArray[np.int32]:
-        """Nodes of the result: while its partition is short, what found none is still where it was."""
+        """Nodes of the result: what found none is where it was while its partition is short."""
         cluster, node = self.request.cluster, self.state.node
         owner = cluster.placement.owner
         placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))

@@ -52,7 +52,7 @@ def keep_within(
     limits : Limits
         The budgets.
     forced : ndarray of bool, shape (K,)
-        Replicas that had to leave where they were; they are taken back last, and then stand nowhere.
+        Replicas that had to leave where they were; taken back last, they stand nowhere.
     bytes_dimension : int
         Dimension that is moved; -1 for none.
 

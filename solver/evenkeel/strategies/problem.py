@@ -194,10 +194,9 @@ def _limit_rows(cluster: Cluster, limits: list[Limit], *, soft: bool) -> list[li
         row[1] == 1 and level < node_level and (domain[level] >= 0).all()
         for level, row in rows.items()
     )
-    if alone and node_level in rows and rows[node_level][2:] == [-1, -1, -1]:
-        # one replica per domain is one per node
-        if rows[node_level][1] >= 1:
-            del rows[node_level]
+    per_node = rows.get(node_level, [])
+    if alone and per_node[2:] == [-1, -1, -1] and per_node[1] >= 1:
+        del rows[node_level]  # one replica per domain is one per node
     return [rows[level] for level in sorted(rows)]
 
 

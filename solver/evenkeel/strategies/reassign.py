@@ -272,10 +272,10 @@ class _Run:
         steps = np.arange(STEPS) >= height * STEPS
         learnt = np.sqrt(np.maximum(self.falls, 0.0)) * steps
         self.falls = np.zeros(STEPS)
-        even = steps / steps.sum()
-        if learnt.sum() == 0.0:
-            return even
-        return EVEN_SHARE * even + (1.0 - EVEN_SHARE) * learnt / learnt.sum()
+        pace: NDArray[np.float64] = steps / steps.sum()
+        if learnt.sum() > 0.0:
+            pace = EVEN_SHARE * pace + (1.0 - EVEN_SHARE) * learnt / learnt.sum()
+        return pace
 
     def _slice(self, ends: NDArray[np.float64], part: float) -> None:
         """Do one slice of work at the temperature planned for this part of the cooling."""

@@ -1,5 +1,7 @@
 """What is wanted against what is: which empty slots to fill, which replicas are too many."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,8 +66,8 @@ def surplus_replicas(
 ) -> NDArray[np.int64]:
     """Choose the replicas to drop where a partition has more than it wants.
 
-    Of a role that has too many before others, from the most pressed nodes first, a leader last, then
-    higher slots before lower ones.
+    Of a role that has too many before others, from the most pressed nodes first, a leader last,
+    then higher slots before lower ones.
 
     Parameters
     ----------
@@ -101,7 +103,8 @@ def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
     """Twice the partition, plus 1 for replicas that do not vote."""
     placement = cluster.placement
     votes = placement.role[replicas] == Role.VOTER
-    return 2 * placement.owner[replicas].astype(np.int64) + ~votes
+    kind: NDArray[np.int64] = 2 * placement.owner[replicas].astype(np.int64) + ~votes
+    return kind
 
 
 def _present(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -115,7 +118,7 @@ def _wanted(cluster: Cluster, kind: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(kind % 2 == 0, voters, cluster.partitions.replicas[partition] - voters)
 
 
-def _rank_in_run(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rank_in_run(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Place of each entry within its run of equal keys."""
     if len(keys) == 0:
         return np.zeros(0, np.int64)

@@ -1,1 +1,5 @@
-"""Ceph: CRUSH maps, placement groups, and the upmap and read balancers."""
+"""Ceph's strategies, and the way from a Ceph map to a cluster."""
+
+from evenkeel.strategies.ceph.cluster import CephMap, cluster_of
+
+__all__ = ["CephMap", "cluster_of"]

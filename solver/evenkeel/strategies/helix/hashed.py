@@ -21,6 +21,8 @@ class HashedNames:
     ----------
     names : Names
         The names.
+    among : tuple of (HashedNames, ndarray of int64, shape (n,)), optional
+        More names, and the places of these among them: what was computed for all is taken over.
 
     Examples
     --------
@@ -30,6 +32,7 @@ class HashedNames:
     """
 
     names: Names
+    among: "tuple[HashedNames, NDArray[np.int64]] | None" = None
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "HashedNames":
@@ -47,12 +50,42 @@ class HashedNames:
         """
         return cls(names if isinstance(names, Names) else Names(names, len(names), ""))
 
+    def some(self, places: NDArray[np.int64]) -> "HashedNames":
+        """Select some of the names.
+
+        Parameters
+        ----------
+        places : (n,) int64
+            Which.
+
+        Returns
+        -------
+        HashedNames
+            They, in that order.
+
+        Examples
+        --------
+        >>> HashedNames.of(["a", "b", "c"]).some(np.array([2, 0])).hash.tolist()
+        [99, 97]
+        """
+        return HashedNames(
+            Names([self.texts[i] for i in places.tolist()], len(places), ""), (self, places)
+        )
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The names as a list, which is faster to look up in."""
+        return list(self.names)
+
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def hash(self) -> NDArray[np.int32]:
         """``String.hashCode`` of each name, (n,) int32."""
+        if self.among is not None:
+            whole, places = self.among
+            return whole.hash[places]
         first, units = self.names.utf16
         return java_hashes(units.copy(), first.copy())
 
@@ -67,6 +100,9 @@ class HashedNames:
 
         What the hash of a string is multiplied by when the name is appended to it.
         """
+        if self.among is not None:
+            whole, places = self.among
+            return whole.power[places]
         first, _ = self.names.utf16
         lengths = np.diff(first)
         powers = np.ones(int(lengths.max(initial=0)) + 1, np.uint32)
@@ -77,7 +113,12 @@ class HashedNames:
     def rank(self) -> NDArray[np.int32]:
         """Place of each name in the order of a ``TreeMap``, (n,) int32."""
         rank = np.empty(len(self), np.int32)
-        rank[text_order(self.names)] = np.arange(len(self), dtype=np.int32)
+        if self.among is not None:
+            whole, places = self.among
+            order = np.argsort(whole.rank[places], kind="stable")
+        else:
+            order = text_order(self.names)
+        rank[order] = np.arange(len(self), dtype=np.int32)
         return rank
 
     @cached_property

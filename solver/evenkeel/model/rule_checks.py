@@ -1,0 +1,217 @@
+"""What is wrong with a rule: by itself, on the nodes there are, and for those it binds."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.containers import entries_of, items_of
+from evenkeel.model.errors import FaultList
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
+from evenkeel.model.topology import NODE_LEVEL, Topology
+
+LABELS = ("domains", "attributes", "node_names")
+"""Arguments that say which labels there are; expressions are not judged by broken ones."""
+
+TAGS = ("tags",)
+
+
+def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> bool:
+    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted.
+    path : str
+        Where the rule stands, such as ``rules[0]``; empty for one that is given by its fields.
+    rule : Rule
+        The rule.
+    nodes : Nodes
+        Whose tags and attributes it may name.
+    topology : Topology
+        Whose levels it may name.
+
+    Returns
+    -------
+    bool
+        Whether nothing is wrong.
+    """
+    before = len(faults.faults)
+    path = f"{path}." if path else ""
+    for name in ("require", "voters_require"):
+        met: list[Condition] = []
+        for i, text in enumerate(items_of(faults, f"{path}{name}", getattr(rule, name))):
+            met += _conditions(faults, f"{path}{name}[{i}]", text, nodes, topology)
+        _check_contradiction(faults, f"{path}{name}", met)
+    for name in ("place", "voters_place"):
+        for text, count in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
+            at = f"{path}{name}[{text!r}]"
+            conditions = _conditions(faults, at, text, nodes, topology)
+            _check_contradiction(faults, at, conditions)
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                faults.add(at, count, "must be a whole number, 0 or more")
+    for i, text in enumerate(items_of(faults, f"{path}lead", rule.lead)):
+        at = f"{path}lead[{i}]"
+        _check_contradiction(faults, at, _conditions(faults, at, text, nodes, topology))
+    for name in ("spread", "min_domains", "max_domains", "skew"):
+        for level, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
+            _check_amount(faults, f"{path}{name}[{level!r}]", level, amount, topology)
+    if len(faults.faults) == before:
+        _check_domain_counts(faults, path, rule)
+        if not faults.about(*LABELS, *TAGS):
+            _check_reach(faults, path, rule, nodes, topology)
+    return len(faults.faults) == before
+
+
+def check_counts(
+    faults: FaultList,
+    path: str,
+    rule: Rule,
+    bound: str,
+    replicas: NDArray[np.integer[Any]],
+    voters: NDArray[np.integer[Any]],
+    nodes: Nodes,
+    topology: Topology,
+) -> None:
+    """Note counts above the number of replicas or voters of a partition or group that is bound.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted.
+    path : str
+        As in ``check_rule``, which found nothing wrong with the rule.
+    rule : Rule
+        The rule.
+    bound : str
+        What it binds, "partition" or "group".
+    replicas, voters : ndarray of int, shape (members,)
+        Wanted of each partition, or of each group in all. Members that want no replica are free.
+    nodes : Nodes
+        Whose tags and attributes it names.
+    topology : Topology
+        Whose levels it names.
+    """
+    path = f"{path}." if path else ""
+    asked = replicas > 0
+    if not asked.any():
+        return
+    least, least_voters = int(replicas[asked].min()), int(voters[asked].min())
+    for name, counts, there, whose in (
+        ("place", rule.place, least, "replicas"),
+        ("voters_place", rule.voters_place, least_voters, "voters"),
+    ):
+        message = f"asks for more than the {there} {whose} of a {bound} it binds"
+        beyond = {text: count for text, count in counts.items() if count > there}
+        for text, count in beyond.items():
+            faults.add(f"{path}{name}[{text!r}]", count, message)
+        apart = _apart(counts, nodes, topology)
+        if not beyond and sum(apart.values()) > there:
+            faults.add(f"{path}{name}", apart, f"{message}: no node counts twice here")
+    for limit in rule.limits(per_node=False):
+        if limit.kind == "min_domains" and limit.hard and limit.amount > least:
+            faults.add(
+                f"{path}min_domains[{limit.level!r}]", limit.amount,
+                f"asks for more than the {least} replicas of a {bound} it binds",
+            )  # fmt: skip
+
+
+def _conditions(
+    faults: FaultList, path: str, text: object, nodes: Nodes, topology: Topology
+) -> list[Condition]:
+    """Read an expression, noting what does not parse and what no node knows."""
+    parsed = parse_expression(faults, path, text)
+    known = [one for one in parsed if not faults.about(*(TAGS if one.value is None else LABELS))]
+    mask_of(known, nodes, topology, faults, path)
+    return list(parsed)
+
+
+def _check_amount(
+    faults: FaultList, path: str, level: str, amount: object, topology: Topology
+) -> None:
+    """Note an unknown level, and what is no amount."""
+    known = [*topology.levels, NODE_LEVEL]
+    if level not in known and not faults.about("domains"):
+        faults.add(path, level, f"is no level; known: {known}")
+    number = amount
+    if isinstance(amount, tuple):
+        if len(amount) != 2 or amount[0] is None or amount[1] not in ("hard", "soft"):
+            faults.add(path, amount, 'must be a number or (number, "hard" or "soft")')
+            return
+        number = amount[0]
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if number is not None and not (whole and number >= 0):  # type: ignore[operator]
+        faults.add(path, number, "must be a whole number, 0 or more")
+
+
+def _check_contradiction(faults: FaultList, path: str, conditions: list[Condition]) -> None:
+    """Note conditions of one conjunction that no node can meet together, whatever its labels."""
+    for i, one in enumerate(conditions):
+        for other in conditions[:i]:
+            if one.key != other.key or (one.value is None) != (other.value is None):
+                continue
+            if one.value == other.value:
+                contradict = one.wanted != other.wanted
+            else:
+                contradict = one.wanted and other.wanted
+            if contradict:
+                faults.add(path, f"{other}, {one}", "contradict each other")
+
+
+def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:
+    """Note a least number of domains above the greatest."""
+    amounts = {(limit.kind, limit.level): limit for limit in rule.limits() if limit.hard}
+    for (kind, level), limit in amounts.items():
+        most = amounts.get(("max_domains", level))
+        if kind == "min_domains" and most is not None and limit.amount > most.amount:
+            faults.add(
+                f"{path}min_domains[{level!r}]",
+                limit.amount,
+                f"contradicts max_domains[{level!r}] = {most.amount}",
+            )
+
+
+def _check_reach(
+    faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology
+) -> None:
+    """Note requirements, and places to fill, that some nodes meet one by one but none together."""
+
+    def hopeless(texts: Iterable[str]) -> bool:
+        silent = FaultList()
+        conditions = [one for text in texts for one in parse_expression(silent, "", text)]
+        masks = [mask_of([one], nodes, topology, silent, "") for one in conditions]
+        met = np.ones(len(nodes), bool)
+        for mask in masks:
+            met &= mask
+        return not met.any() and all(mask.any() for mask in masks)
+
+    required: list[str] = []
+    for kind in ("", "voters_"):
+        own = list(getattr(rule, f"{kind}require"))
+        required += own
+        if own and hopeless(required):
+            faults.add(f"{path}{kind}require", required, "no node meets all of these together")
+            return
+        for text, count in getattr(rule, f"{kind}place").items():
+            if count > 0 and hopeless([*required, text]):
+                together = " together with what is required" if required else ""
+                faults.add(
+                    f"{path}{kind}place[{text!r}]", [*required, text],
+                    f"no node meets it{together}",
+                )  # fmt: skip
+
+
+def _apart(counts: Mapping[str, int], nodes: Nodes, topology: Topology) -> dict[str, int]:
+    """Return demands, the greatest first, whose nodes do not overlap: their counts add up."""
+    taken = np.zeros(len(nodes), bool)
+    found: dict[str, int] = {}
+    silent = FaultList()
+    for text in sorted(counts, key=lambda text: -counts[text]):
+        mask = mask_of(parse_expression(silent, "", text), nodes, topology, silent, "")
+        if mask.any() and not (mask & taken).any():
+            taken |= mask
+            found[text] = counts[text]
+    return found

@@ -1,0 +1,635 @@
+"""The experiments of the CRUSH-ed text, with any method.
+
+A method is whatever takes a cluster and returns a placement::
+
+    import evenkeel as ek
+    from evenkeel.simulate.crush_experiments import Layout, zone_down
+
+    def place(cluster):
+        return ek.solve(cluster, "helix_crushed").placement
+
+    zone_down(place, Layout())
+
+Each experiment returns a frozen ``Table``; ``evenkeel.view.experiments`` prints it.
+
+References
+----------
+Apache Helix, CRUSH-ed for even distribution, section Experiment.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+
+Place = Callable[[Cluster], Placement]
+"""A method, as far as an experiment sees it."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A cluster of equal nodes in zones, and groups of equal partitions.
+
+    Parameters
+    ----------
+    zones : tuple of int
+        Nodes in each zone; those of the text by default.
+    groups, partitions, replicas : int
+        Groups, partitions of each, and replicas of each partition.
+    zoned : bool
+        Whether zones are fault zones; without them every node stands by itself.
+    node_name, group_name, partition_name : str
+        How they are called, from ``zone`` and ``node``, from ``group``, and from ``name`` (of the
+        group) and ``partition``. A node keeps its name when others join its zone.
+
+    Examples
+    --------
+    >>> Layout(zones=(2, 1), groups=1, partitions=2, replicas=1).cluster()
+    <Cluster: 3 nodes, 2 partitions, 2 replicas wanted, 1 dimension>
+    """
+
+    zones: tuple[int, ...] = (11, 12, 12, 12, 12)
+    groups: int = 10
+    partitions: int = 1024
+    replicas: int = 3
+    zoned: bool = True
+    node_name: str = "zone{zone}-node{node}"
+    group_name: str = "Db{group}"
+    partition_name: str = "{name}_{partition}"
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        for name in ("groups", "partitions", "replicas"):
+            if getattr(self, name) < 1:
+                faults.add(name, getattr(self, name), "must be 1 or more")
+        if not self.zones or min(self.zones) < 1:
+            faults.add("zones", self.zones, "needs at least one node in each zone")
+        faults.raise_if_any()
+
+    def cluster(self, sizes: NDArray[np.float64] | None = None) -> Cluster:
+        """Build the cluster, with every node up and nothing placed.
+
+        Parameters
+        ----------
+        sizes : ndarray of float64, shape (groups * partitions,), optional
+            Size of a replica of each partition; 1 by default.
+
+        Returns
+        -------
+        Cluster
+            With room for everything on any node.
+        """
+        names = [self.group_name.format(group=g) for g in range(self.groups)]
+        count = self.groups * self.partitions
+        load = np.ones(count) if sizes is None else sizes
+        zone = np.repeat(np.arange(len(self.zones)), self.zones)
+        return Cluster.from_arrays(
+            capacity=np.full((len(zone), 1), max(1.0, float(load.sum()))),
+            load=load[:, None],
+            dimensions=("disk",),
+            node_names=[
+                self.node_name.format(zone=z, node=n)
+                for z, size in enumerate(self.zones)
+                for n in range(size)
+            ],
+            domains={"zone": zone} if self.zoned else None,
+            spread={"zone": 1} if self.zoned else None,
+            replicas=self.replicas,
+            group=np.repeat(np.arange(self.groups), self.partitions),
+            group_names=names,
+            partition_names=[
+                self.partition_name.format(name=name, partition=p)
+                for name in names
+                for p in range(self.partitions)
+            ],
+        )
+
+    def zone_of(self) -> NDArray[np.int64]:
+        """Return the zone of each node.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,)
+            Numbers from 0.
+        """
+        return np.repeat(np.arange(len(self.zones)), self.zones)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How replicas and leaders are distributed over the nodes that are up.
+
+    Parameters
+    ----------
+    what : str
+        What was placed.
+    total : int
+        Replicas.
+    least, most : int
+        Replicas on the emptiest and on the fullest node.
+    std : float
+        Standard deviation of the replicas on a node.
+    leaders_least, leaders_most : int
+        Leaders on the node with fewest and with most.
+    leaders_std : float
+        Standard deviation of the leaders on a node.
+    nodes : int
+        Nodes that are up.
+    """
+
+    what: str
+    total: int
+    least: int
+    most: int
+    std: float
+    leaders_least: int
+    leaders_most: int
+    leaders_std: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event moved.
+
+    Parameters
+    ----------
+    event : str
+        What happened.
+    nodes : int
+        Nodes that came, or below 0 went.
+    total, leaders : int
+        Replicas and leaders in all.
+    moved, forced : int
+        Replicas that moved; those that stood on a node that went, or stand on one that came.
+    leader_changes, forced_changes : int
+        Leaders that changed; those on a node that went, or on one that came.
+    """
+
+    event: str
+    nodes: int
+    total: int
+    leaders: int
+    moved: int
+    forced: int
+    leader_changes: int
+    forced_changes: int
+
+    @property
+    def extra(self) -> int:
+        """Moves that the event did not force."""
+        return self.moved - self.forced
+
+    @property
+    def extra_changes(self) -> int:
+        """Leader changes that the event did not force."""
+        return self.leader_changes - self.forced_changes
+
+
+@dataclass(frozen=True)
+class Size:
+    """How evenly data lies on the nodes where partitions differ in size.
+
+    Parameters
+    ----------
+    what : str
+        What was placed.
+    most, mean, std : float
+        Data on the fullest node, on average, and its standard deviation.
+    """
+
+    what: str
+    most: float
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """The outcome of an experiment.
+
+    Parameters
+    ----------
+    title : str
+        What was tried.
+    rows : tuple of Spread, Change or Size
+        One kind throughout.
+    """
+
+    title: str
+    rows: tuple[Spread, ...] | tuple[Change, ...] | tuple[Size, ...]
+
+
+def distribution(place: Place, layout: Layout, what: str = "all nodes up") -> Table:
+    """Measure how even a placement is.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    what : str
+        Name of the row.
+
+    Returns
+    -------
+    Table
+        One ``Spread``.
+
+    Examples
+    --------
+    >>> def in_turn(cluster):
+    ...     node = np.arange(len(cluster.placement.node), dtype=np.int32) % len(cluster.nodes)
+    ...     return cluster.placement.replaced(node, cluster.placement.leader)
+    >>> distribution(in_turn, Layout((2, 2, 2), 1, 8)).rows[0].most
+    4
+    """
+    cluster = layout.cluster()
+    return Table("Distribution", (spread_of(cluster, place(cluster), what),))
+
+
+def nodes_down(
+    place: Place, layout: Layout, count: int = 7, draws: int = 5, seed: int = 0
+) -> Table:
+    """Take random nodes down.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    count, draws : int
+        Nodes that go down at once, and how often this is tried.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    Table
+        A ``Change`` for each draw.
+    """
+    cluster = layout.cluster()
+    before = place(cluster)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for draw in range(draws):
+        down = rng.choice(len(cluster.nodes), count, replace=False)
+        after = place(_with_down(cluster.with_placement(before), down))
+        rows.append(change_of(f"draw {draw + 1}", before, after, went=down))
+    return Table(f"{count} random nodes down", tuple(rows))
+
+
+def recovery(place: Place, layout: Layout, count: int = 7, seed: int = 0) -> Table:
+    """Disable nodes and enable them again: the placement should be what it was.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    count : int
+        Nodes that are disabled.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    Table
+        A ``Change`` for each step, and one from before to after both.
+    """
+    cluster = layout.cluster()
+    before = place(cluster)
+    down = np.random.default_rng(seed).choice(len(cluster.nodes), count, replace=False)
+    during = place(_with_down(cluster.with_placement(before), down))
+    after = place(cluster.with_placement(during))
+    rows = (
+        change_of("disabled", before, during, went=down),
+        change_of("enabled again", during, after, came=down),
+        change_of("before to after", before, after),
+    )
+    return Table("Disabled and enabled again", rows)
+
+
+def bouncing(
+    place: Place, layout: Layout, count: int = 5, rounds: int = 10, seed: int = 0
+) -> tuple[Table, Table]:
+    """Keep bouncing the cluster: each round other nodes are down.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    count, rounds : int
+        Nodes that are down at once, and how often they change.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    tuple of Table
+        A ``Change`` and a ``Spread`` for each round; the last one has all nodes up.
+    """
+    cluster = layout.cluster()
+    now = place(cluster)
+    rng = np.random.default_rng(seed)
+    down = np.zeros(0, np.int64)
+    changes, spreads = [], []
+    for number in range(rounds + 1):
+        last = number == rounds
+        next_down = rng.choice(len(cluster.nodes), 0 if last else count, replace=False)
+        bounced = _with_down(cluster.with_placement(now), next_down)
+        after = place(bounced)
+        name = "all nodes up" if last else f"round {number + 1}"
+        went, came = np.setdiff1d(next_down, down), np.setdiff1d(down, next_down)
+        changes.append(change_of(name, now, after, went=went, came=came))
+        spreads.append(spread_of(bounced, after, name))
+        now, down = after, next_down
+    title = f"Bouncing, {count} nodes down at a time"
+    return Table(title, tuple(changes)), Table(title, tuple(spreads))
+
+
+def zone_down(place: Place, layout: Layout, zones: Sequence[int] | None = None) -> Table:
+    """Take a whole zone down, then bring half of it back.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    zones : sequence of int, optional
+        Which zones, each by itself; all by default.
+
+    Returns
+    -------
+    Table
+        Two rows of ``Change`` for each zone.
+    """
+    cluster, zone = layout.cluster(), layout.zone_of()
+    before = place(cluster)
+    rows = []
+    for z in range(len(layout.zones)) if zones is None else zones:
+        down = np.flatnonzero(zone == z)
+        during = place(_with_down(cluster.with_placement(before), down))
+        back = down[: (len(down) + 1) // 2]
+        half = _with_down(cluster.with_placement(during), np.setdiff1d(down, back))
+        rows.append(change_of(f"zone {z} down", before, during, went=down))
+        rows.append(change_of(f"half of zone {z} back", during, place(half), came=back))
+    return Table("A whole zone down, and half of it back", tuple(rows))
+
+
+def rolling_upgrade(place: Place, layout: Layout, nodes: int | None = None) -> Table:
+    """Restart nodes one after another: as one goes down, the one before it comes back.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    nodes : int, optional
+        How many nodes are restarted; all by default.
+
+    Returns
+    -------
+    Table
+        The step with most moves, the one with most extra moves, and the one with most extra
+        leader changes, each a ``Change``.
+    """
+    cluster = layout.cluster()
+    now = place(cluster)
+    steps: list[Change] = []
+    came = np.zeros(0, np.int64)
+    for n in range(len(cluster.nodes) if nodes is None else nodes):
+        went = np.array([n])
+        after = place(_with_down(cluster.with_placement(now), went))
+        name = f"node {n} down" + (f", {n - 1} back" if n else "")
+        steps.append(change_of(name, now, after, went=went, came=came))
+        now, came = after, went
+    worst = (
+        ("most moves", max(steps, key=lambda step: step.moved)),
+        ("most extra moves", max(steps, key=lambda step: step.extra)),
+        ("most extra leader changes", max(steps, key=lambda step: step.extra_changes)),
+    )
+    rows = tuple(replace(step, event=f"{name}: {step.event}") for name, step in worst)
+    return Table("Rolling upgrade", rows)
+
+
+def nodes_added(place: Place, layout: Layout, each: Iterable[int] = (1, 2, 3)) -> Table:
+    """Add nodes to every zone.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster before.
+    each : iterable of int
+        How many nodes each zone gets, one expansion after another from the same start.
+
+    Returns
+    -------
+    Table
+        A ``Change`` for each expansion.
+    """
+    cluster = layout.cluster()
+    before = place(cluster)
+    rows = []
+    for more in each:
+        larger = replace(layout, zones=tuple(size + more for size in layout.zones)).cluster()
+        names = larger.nodes.names
+        was = np.array([names.index(name) for name in cluster.nodes.names] + [-1], np.int32)
+        moved_over = before.replaced(was[before.node], before.leader)
+        came = np.setdiff1d(np.arange(len(names)), was)
+        after = place(larger.with_placement(moved_over))
+        rows.append(change_of(f"{more} added to each zone", moved_over, after, came=came))
+    return Table("Adding nodes", tuple(rows))
+
+
+def unequal_sizes(place: Place, layout: Layout, what: str, sigma: float = 1.0, seed: int = 0) -> Table:
+    """Measure how evenly data lies where partitions differ in size, and counts are levelled.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    layout : Layout
+        The cluster.
+    what : str
+        Name of the row.
+    sigma : float
+        Standard deviation of the logarithm of a partition's size; groups differ as much.
+    seed : int
+        Of the sizes.
+
+    Returns
+    -------
+    Table
+        One ``Size``.
+    """
+    rng = np.random.default_rng(seed)
+    group = np.repeat(rng.normal(0.0, sigma, layout.groups), layout.partitions)
+    sizes = np.exp(group + rng.normal(0.0, 0.1 * sigma, len(group)))
+    cluster = layout.cluster(sizes)
+    placement = place(cluster)
+    held = placement.node >= 0
+    data = np.bincount(
+        placement.node[held], sizes[placement.owner[held]], minlength=len(cluster.nodes)
+    )
+    row = Size(what, float(data.max()), float(data.mean()), float(data.std()))
+    return Table("Partitions of unequal size", (row,))
+
+
+CORNERS = {
+    "100 nodes, 100 groups of 101": Layout((10,) * 10, 100, 101),
+    "100 nodes, 1 group of 10,100": Layout((10,) * 10, 1, 10_100),
+    "one group only": Layout(groups=1),
+    "no fault zones": Layout(zoned=False),
+}
+"""The corner cases of the text."""
+
+
+def corner_cases(place: Place, corners: Iterable[str] = tuple(CORNERS)) -> Table:
+    """Measure how even a placement is in extreme cases.
+
+    Parameters
+    ----------
+    place : callable
+        The method.
+    corners : iterable of str
+        Which of ``CORNERS``.
+
+    Returns
+    -------
+    Table
+        A ``Spread`` for each.
+    """
+    rows = []
+    for name in corners:
+        cluster = CORNERS[name].cluster()
+        rows.append(spread_of(cluster, place(cluster), name))
+    return Table("Corner cases", tuple(rows))
+
+
+def most_surplus(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Find by how much the fullest node exceeds the emptiest, group by group.
+
+    CRUSH-ed promises at most one wherever fault zones allow it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    placement : Placement
+        Where its replicas are.
+
+    Returns
+    -------
+    ndarray of int64, shape (G,)
+        Difference in replicas between two nodes that are up.
+    """
+    groups, nodes = len(cluster.partitions.group_names), len(cluster.nodes)
+    held = placement.node >= 0
+    group = cluster.partitions.group[placement.owner[held]].astype(np.int64)
+    key = group * nodes + placement.node[held]
+    count = np.bincount(key, minlength=groups * nodes).reshape(groups, nodes)
+    seen = count[:, cluster.nodes.alive]
+    return np.asarray(seen.max(axis=1) - seen.min(axis=1), np.int64)
+
+
+def spread_of(cluster: Cluster, placement: Placement, what: str) -> Spread:
+    """Count replicas and leaders by node.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    placement : Placement
+        Where its replicas are.
+    what : str
+        Name of the row.
+
+    Returns
+    -------
+    Spread
+        Over the nodes that are up.
+    """
+    up = cluster.nodes.alive
+    held, led = placement.node, placement.leader_node
+    count = np.bincount(held[held >= 0], minlength=len(up))[up]
+    leaders = np.bincount(led[led >= 0], minlength=len(up))[up]
+    return Spread(
+        what,
+        int(count.sum()),
+        int(count.min()),
+        int(count.max()),
+        float(count.std()),
+        int(leaders.min()),
+        int(leaders.max()),
+        float(leaders.std()),
+        int(up.sum()),
+    )
+
+
+NOBODY = np.zeros(0, np.int64)
+
+
+def change_of(
+    event: str,
+    before: Placement,
+    after: Placement,
+    *,
+    went: NDArray[np.int64] = NOBODY,
+    came: NDArray[np.int64] = NOBODY,
+) -> Change:
+    """Count what moved between two placements of equal rows.
+
+    Parameters
+    ----------
+    event : str
+        Name of the row.
+    before, after : Placement
+        The two.
+    went, came : ndarray of int64, shape (n,)
+        Nodes that went down, and that came up or were added.
+
+    Returns
+    -------
+    Change
+        A move that both leaves a node that went and joins one that came is forced once.
+    """
+    old, new = before.by_slot, after.by_slot
+    joined = (new >= 0) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
+    left = (old >= 0) & ~(old[:, :, None] == new[:, None, :]).any(axis=2)
+    pulled = (joined & np.isin(new, came)).sum(axis=1)
+    pushed = (left & np.isin(old, went)).sum(axis=1)
+    forced = np.minimum(pulled + pushed, joined.sum(axis=1))
+    was, leads = before.leader_node, after.leader_node
+    changed = was != leads
+    forced_change = changed & (np.isin(was, went) | np.isin(leads, came))
+    return Change(
+        event,
+        len(came) - len(went),
+        int(np.count_nonzero(new >= 0)),
+        int(np.count_nonzero(leads >= 0)),
+        int(joined.sum()),
+        int(forced.sum()),
+        int(changed.sum()),
+        int(forced_change.sum()),
+    )
+
+
+def _with_down(cluster: Cluster, down: NDArray[np.int64]) -> Cluster:
+    """Return the cluster with some nodes dead, and all others up."""
+    up = ~np.isin(np.arange(len(cluster.nodes)), down)
+    return replace(cluster, nodes=replace(cluster.nodes, alive=up, accepts=up, keeps=up))

@@ -1,0 +1,305 @@
+"""From a Ceph map to a cluster: devices are nodes, placement groups partitions, pools groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.rules import Rule
+from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
+from evenkeel.strategies.ceph.failure_domains import blocks, failure_domains
+from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, up, upmapped, with_primaries
+
+FORMAT = "ceph"
+"""Name of the system in ``cluster.native_format``."""
+
+ROOM = 10.0
+"""Capacity of a device as a multiple of its share, where no capacities are given."""
+
+CLASS = "~"
+"""Stands between the name of a bucket and the device class that its shadow tree is for."""
+
+
+@dataclass(frozen=True, eq=False)
+class CephMap:
+    """A Ceph map, as far as it places: what travels as ``cluster.native``.
+
+    Parameters
+    ----------
+    crush : CrushMap
+        Hierarchy and rules.
+    pools : tuple of Pool
+        The pools, in the order in which their placement groups are partitions of the cluster.
+    reweight : ndarray of int64, shape (devices,)
+        16.16 fixed point; 0 is out.
+    items : mapping of int to mapping of int to sequence of (int, int)
+        ``pg-upmap-items`` in force, by pool and placement group.
+    affinity : ndarray of int64, shape (devices,)
+        Primary affinity, 16.16 fixed point.
+    """
+
+    crush: CrushMap
+    pools: tuple[Pool, ...]
+    reweight: NDArray[np.int64]
+    items: Mapping[int, Pairs] = field(default_factory=dict)
+    affinity: NDArray[np.int64] | None = None
+
+    def rows(self, pool: Pool, reweight: NDArray[np.int64], *, upmaps: bool = True) -> Rows:
+        """Place the groups of a pool.
+
+        Parameters
+        ----------
+        pool : Pool
+            One of the pools.
+        reweight : ndarray of int64, shape (devices,)
+            16.16 fixed point; 0 is out.
+        upmaps : bool
+            Whether the pairs in force are applied.
+
+        Returns
+        -------
+        ndarray of int32, shape (pg_num, size)
+            Devices by slot, ``NO_OSD`` for none.
+        """
+        mapped = raw(self.crush, pool, reweight)
+        if not upmaps:
+            return mapped
+        return upmapped(mapped, reweight, items=self.items.get(pool.id))
+
+    def leaders(self, pool: Pool, rows: Rows, is_up: NDArray[np.bool_]) -> NDArray[np.int16]:
+        """Find who is primary.
+
+        Parameters
+        ----------
+        pool : Pool
+            One of the pools.
+        rows : ndarray of int32, shape (pg_num, size)
+            Devices by slot.
+        is_up : ndarray of bool, shape (devices,)
+            Which devices are up.
+
+        Returns
+        -------
+        ndarray of int16, shape (pg_num,)
+            Slot of each primary; -1 for none.
+        """
+        _, primary = with_primaries(up(rows, pool, is_up), pool, self.affinity)
+        return slots_of(rows, primary)
+
+
+def slots_of(rows: Rows, primary: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Find the slots in which primaries stand.
+
+    Parameters
+    ----------
+    rows : ndarray of int32, shape (pg_num, size)
+        Devices by slot.
+    primary : ndarray of int32, shape (pg_num,)
+        A device of each row, or -1.
+
+    Returns
+    -------
+    ndarray of int16, shape (pg_num,)
+        Slot of each; -1 for none.
+
+    Examples
+    --------
+    >>> slots_of(np.array([[4, 7], [5, 6]], np.int32), np.array([7, -1], np.int32)).tolist()
+    [1, -1]
+    """
+    slot = (rows == primary[:, None]).argmax(axis=1)
+    return np.where(primary >= 0, slot, -1).astype(np.int16)
+
+
+def cluster_of(
+    crush: CrushMap,
+    pools: Pool | Sequence[Pool],
+    *,
+    reweight: ArrayLike | None = None,
+    items: Mapping[int, Pairs] | None = None,
+    affinity: ArrayLike | None = None,
+    is_up: ArrayLike | None = None,
+    load: ArrayLike | None = None,
+    capacity: ArrayLike | None = None,
+) -> Cluster:
+    """Build the cluster of a Ceph map, with every placement group where the map has it.
+
+    Parameters
+    ----------
+    crush : CrushMap
+        Hierarchy and rules. Its types of buckets are the levels, the widest first.
+    pools : Pool or sequence of Pool
+        Each is a group; its placement groups are called ``pool.group``, in hexadecimal as in Ceph.
+    reweight : array_like of int, shape (devices,), optional
+        16.16 fixed point; without them every device is in. One that is out keeps nothing.
+    items : mapping of int to mapping of int to sequence of (int, int), optional
+        ``pg-upmap-items`` in force, by pool and placement group.
+    affinity : array_like of int, shape (devices,), optional
+        Primary affinity, 16.16 fixed point.
+    is_up : array_like of bool, shape (devices,), optional
+        All that exist by default.
+    load : array_like of float64, shape (P, 1), optional
+        Bytes of each placement group's replica, or shard; 1 by default.
+    capacity : array_like of float64, shape (devices, 1), optional
+        Bytes; by default ten times each device's share by weight, so that what counts is how far
+        apart utilisations are.
+
+    Returns
+    -------
+    Cluster
+        Nodes are called ``osd.0`` and so on; device classes are tags; the map is its ``native``.
+
+    Raises
+    ------
+    InvalidInput
+        If an array has another shape, or a pool's rule does not exist.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.ceph.crush_map import Bucket, CrushRule, Step
+    >>> hosts = [Bucket(-2 - h, f"h{h}", "host", [(h, 65536)]) for h in range(3)]
+    >>> root = Bucket(-1, "root", "root", [(-2 - h, 65536) for h in range(3)])
+    >>> steps = [Step("take", -1), Step("chooseleaf_firstn", 0, "host"), Step("emit")]
+    >>> types = {"osd": 0, "host": 1, "root": 2}
+    >>> crush = CrushMap(3, types, [root, *hosts], [CrushRule(0, "r", steps)])
+    >>> cluster_of(crush, Pool(id=1, pg_num=8, size=2, rule=0))
+    <Cluster: 3 nodes, 8 partitions, 16 replicas wanted, 1 dimension>
+    """
+    listed = (pools,) if isinstance(pools, Pool) else tuple(pools)
+    weights = _per_device("reweight", reweight, crush.devices, IN)
+    native = CephMap(
+        crush,
+        listed,
+        weights,
+        items or {},
+        None if affinity is None else _per_device("affinity", affinity, crush.devices, IN),
+    )
+    hierarchy = _hierarchy(crush)
+    exists = np.zeros(crush.devices, bool)
+    exists[list(hierarchy.parent.keys() & set(range(crush.devices)))] = True
+    alive = exists if is_up is None else exists & np.asarray(is_up, bool)
+    rows = [native.rows(pool, weights) for pool in listed]
+    share = _shares(native)
+    levels = _levels(crush, hierarchy)
+    first = np.concatenate([[0], *(np.full(len(r), r.shape[1]) for r in rows)]).cumsum()
+    node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
+    return Cluster.from_arrays(
+        capacity=ROOM * share[:, None] if capacity is None else capacity,
+        load=np.ones((len(first) - 1, 1)) if load is None else load,
+        dimensions=("bytes",),
+        bytes="bytes",
+        domains=levels,
+        tags=hierarchy.tags,
+        node_names=[f"osd.{i}" for i in range(crush.devices)],
+        weight=share / max(float(share.max(initial=0.0)), 1.0),
+        alive=alive,
+        accepts=alive & (share > 0),
+        keeps=exists & (weights > 0),
+        leads=alive,
+        gone=~exists,
+        partition_names=[f"{pool.id}.{pg:x}" for pool in listed for pg in range(pool.pg_num)],
+        group=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
+        group_names=[str(pool.id) for pool in listed],
+        rules=[_rule(crush, pool, levels) for pool in listed],
+        rule=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
+        replicas=np.repeat([p.size for p in listed], [p.pg_num for p in listed]),
+        placement=np.where(node == NO_OSD, -1, node),
+        first=first,
+        leader=np.concatenate(
+            [native.leaders(pool, r, alive) for pool, r in zip(listed, rows, strict=True)]
+        ),
+        native=native,
+        native_format=FORMAT,
+    )
+
+
+def _per_device(
+    path: str, given: ArrayLike | None, devices: int, default: int
+) -> NDArray[np.int64]:
+    """Read one number per device."""
+    if given is None:
+        return np.full(devices, default, np.int64)
+    values = np.asarray(given)
+    faults = FaultList()
+    if values.shape != (devices,):
+        faults.add(path, values.shape, f"must have shape ({devices},)")
+    faults.raise_if_any()
+    return values.astype(np.int64)
+
+
+class _Hierarchy(NamedTuple):
+    """The parent of every device and bucket outside the shadow trees, and devices by class."""
+
+    parent: dict[int, int]
+    tags: dict[str, NDArray[np.bool_]]
+
+
+def _hierarchy(crush: CrushMap) -> _Hierarchy:
+    parent: dict[int, int] = {}
+    tags: dict[str, NDArray[np.bool_]] = {}
+    for bucket in crush.buckets:
+        _, shadow, device_class = bucket.name.partition(CLASS)
+        for item, _weight in bucket.items:
+            if not shadow:
+                parent.setdefault(item, bucket.id)
+            elif item >= 0:
+                tags.setdefault(device_class, np.zeros(crush.devices, bool))[item] = True
+    return _Hierarchy(parent, tags)
+
+
+def _levels(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
+    """Name each device's bucket of every type, "" for none, the widest type first."""
+    above: list[dict[str, str]] = []
+    for osd in range(crush.devices):
+        found: dict[str, str] = {}
+        at = hierarchy.parent.get(osd)
+        while at is not None:
+            bucket = crush.by_id[at]
+            found[bucket.type] = bucket.name
+            at = hierarchy.parent.get(at)
+        above.append(found)
+    types = sorted(crush.types, key=lambda name: -crush.types[name])
+    return {
+        kind: [found.get(kind, "") for found in above]
+        for kind in types
+        if any(kind in found for found in above)
+    }
+
+
+def _rule(crush: CrushMap, pool: Pool, levels: Mapping[str, Sequence[str]]) -> Rule:
+    """Say in the model's words what a pool's rule keeps apart and where it stays."""
+    types = {code: name for name, code in crush.types.items()}
+    taken = blocks(crush, pool.rule, pool.size)
+    spread: dict[str, int] = {}
+    for block in taken:
+        numbers = [choice.number for choice in block.choices]
+        for k, choice in enumerate(block.choices):
+            level = types[choice.kind]
+            if level in levels:
+                spread[level] = spread.get(level, 0) + prod(numbers[k + 1 :])
+    require: list[str] = []
+    if len(taken) == 1 and taken[0].root < 0:
+        bucket = crush.by_id[taken[0].root]
+        name, _, device_class = bucket.name.partition(CLASS)
+        if device_class:
+            require.append(f"+{device_class}")
+        if name in levels.get(bucket.type, ()):
+            require.append(f"{bucket.type}={name}")
+    chosen = [{types[choice.kind] for choice in block.choices} for block in taken]
+    kept_apart = all(level in kinds for kinds in chosen for level in spread)
+    return Rule(require=require, spread=spread if kept_apart else {})
+
+
+def _shares(native: CephMap) -> NDArray[np.float64]:
+    """Replicas that each device deserves of all pools together, by weight."""
+    share = np.zeros(native.crush.devices)
+    for pool in native.pools:
+        weight = failure_domains(native.crush, pool.rule, pool.size).weight * native.reweight
+        if weight.sum() > 0:
+            share += weight * (pool.pg_num * pool.size / weight.sum())
+    return share

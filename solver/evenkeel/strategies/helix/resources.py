@@ -1,0 +1,204 @@
+"""From a cluster to what Helix's strategies are asked for: resources, and the nodes they may use.
+
+A group is a resource. Nodes stand in the order of their names, as Helix's controller hands them
+over. States of a node map onto Helix's: one that is alive, accepts and keeps is *live*; one that is
+not but keeps is offline or disabled within its delay window, and *active*; one that is dead still
+counts in the tree; one that is evacuating, or gone, is not in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.strategies.helix.hashed import HashedNames
+from evenkeel.strategies.helix.java_order import text_order
+from evenkeel.strategies.helix.states import state_counts
+from evenkeel.strategies.helix.tree import DEFAULT_WEIGHT, Tree
+from evenkeel.strategies.options import States
+
+
+class Resource(NamedTuple):
+    """Partitions that are placed together.
+
+    Attributes
+    ----------
+    name : str
+        Name of their group.
+    rows : ndarray of int64, shape (P,)
+        The partitions.
+    partitions : HashedNames
+        Their names.
+    states : tuple of int
+        Replicas in each state, the top state first.
+    """
+
+    name: str
+    rows: NDArray[np.int64]
+    partitions: HashedNames
+    states: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """Nodes, and the resources that may use exactly these. n nodes.
+
+    Parameters
+    ----------
+    nodes : ndarray of int64, shape (n,)
+        Their indices in the cluster, in the order of their names.
+    tree : Tree
+        The same nodes, all of them live.
+    live : ndarray of bool, shape (n,)
+        Nodes that are up and enabled.
+    active : ndarray of bool, shape (n,)
+        These, and the ones that keep their places because they may soon be back.
+    resources : tuple of Resource
+        What they hold.
+    """
+
+    nodes: NDArray[np.int64]
+    tree: Tree
+    live: NDArray[np.bool_]
+    active: NDArray[np.bool_]
+    resources: tuple[Resource, ...]
+
+    def with_live(self, live: NDArray[np.bool_]) -> Tree:
+        """Return the tree with some nodes live.
+
+        Parameters
+        ----------
+        live : (n,) bool
+            Which.
+
+        Returns
+        -------
+        Tree
+            Over all nodes.
+        """
+        return replace(self.tree, live=live)
+
+
+def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
+    """Sort partitions into resources, and resources by the nodes that they may use.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster. Partitions of one group that differ in nodes or in the number of replicas
+        become resources of one name.
+    options : States
+        States, and whether every node gets a replica.
+    zone : str or None
+        Level of the fault zones, ``"node"`` for none; None for the widest level on which the rule
+        of a resource spreads its replicas.
+
+    Returns
+    -------
+    list of Site
+        Each with at least one resource.
+
+    Raises
+    ------
+    InvalidInput
+        If ``zone`` is no level, or a partition has fewer slots than it shall have replicas.
+    """
+    faults = FaultList()
+    known = [*cluster.topology.levels, NODE_LEVEL]
+    if zone is not None and zone not in known:
+        faults.add("options.zone", zone, f"is no level; known: {known}")
+    faults.raise_if_any()
+    rules, rule = bound_rules(cluster)
+    levels = [zone_level(cluster, one) if zone is None else zone for one in rules]
+    masks = allowed_masks(cluster, rules)
+    kinds: dict[tuple[bytes, str], int] = {}
+    kind = [
+        kinds.setdefault((mask.tobytes(), level), len(kinds))
+        for mask, level in zip(masks, levels, strict=True)
+    ]
+    site_of = np.array(kind, np.int64)[rule]
+    names = HashedNames.of(cluster.partitions.names)
+    found = []
+    for number, (mask, level) in enumerate(kinds):
+        site = _site(cluster, np.frombuffer(mask, np.bool_), level)
+        rows = np.flatnonzero(site_of == number)
+        resources = _resources(cluster, names, rows, options, int(site.active.sum()), faults)
+        if resources:
+            found.append(replace(site, resources=tuple(resources)))
+    faults.raise_if_any()
+    return found
+
+
+def zone_level(cluster: Cluster, rule: BoundRule) -> str:
+    """Choose the level of the fault zones: the widest on which a rule spreads replicas.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose levels there are.
+    rule : BoundRule
+        What binds the partitions.
+
+    Returns
+    -------
+    str
+        Name of the level; ``"node"`` if the rule spreads over none.
+    """
+    spread = {limit.level for limit in rule.own.limits() if limit.kind == "spread"}
+    return next((level for level in cluster.topology.levels if level in spread), NODE_LEVEL)
+
+
+def _site(cluster: Cluster, allowed: NDArray[np.bool_], level: str) -> Site:
+    """Build the tree of the nodes that are allowed."""
+    nodes = cluster.nodes
+    evacuating = nodes.alive & ~nodes.keeps
+    by_name = text_order(nodes.names)
+    chosen = by_name[(allowed & ~evacuating & ~nodes.gone)[by_name]]
+    zones = None
+    if level != NODE_LEVEL:
+        row = cluster.topology.level_index(level)
+        labels = [*cluster.topology.label_names[row], f"Default_{level}"]
+        zones = [labels[code] for code in cluster.topology.label[row, chosen].tolist()]
+    weight = np.rint(nodes.weight[chosen] * DEFAULT_WEIGHT).astype(np.int64)
+    tree = Tree.of([nodes.names[n] for n in chosen.tolist()], zones, weight)
+    live = nodes.may_receive[chosen]
+    return Site(chosen, tree, live, live | nodes.may_hold[chosen], ())
+
+
+def _resources(
+    cluster: Cluster,
+    names: HashedNames,
+    rows: NDArray[np.int64],
+    options: States,
+    active: int,
+    faults: FaultList,
+) -> Sequence[Resource]:
+    """Sort partitions by group and number of replicas."""
+    group = cluster.partitions.group[rows].astype(np.int64)
+    wanted = cluster.partitions.replicas[rows].astype(np.int64)
+    if options.replicas is not None:
+        wanted[:] = active
+    slots = np.diff(cluster.placement.first)[rows]
+    key = group * (int(wanted.max(initial=0)) + 1) + wanted
+    order = np.argsort(key, kind="stable")
+    found = []
+    for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        if len(part) == 0:
+            continue
+        name = cluster.partitions.group_names[int(group[part[0]])]
+        counts = state_counts(options.states, active, int(wanted[part[0]]))
+        states = tuple(counts[state] for state in options.states if state in counts)
+        if sum(states) > slots[part].min():
+            message = f"has fewer slots than the {sum(states)} replicas of a partition"
+            faults.add(f"group[{name!r}]", int(slots[part].min()), message)
+        elif states:
+            whole = len(part) == len(names)
+            members = names if whole else names.some(rows[part])
+            found.append(Resource(name, rows[part], members, states))
+    return found

@@ -1,0 +1,229 @@
+"""The options of the methods: one frozen class for each, and no other switches.
+
+>>> import evenkeel as ek
+>>> ek.options.Crushed(base="multiround", mended=True).base
+'multiround'
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import FaultList
+
+ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"
+"""As many replicas as there are nodes that may hold them."""
+
+Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
+"""From partitions, tree and replicas by state to nodes, as ``strategies.helix.crush.crush``."""
+
+Some = TypeVar("Some")
+
+
+@dataclass(frozen=True, kw_only=True)
+class States:
+    """What Helix's methods have in common: in which states the replicas of a partition are.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with how many replicas are in it: a number, ``"R"`` for
+        those that are left, or ``"N"`` for one on every node. The column of a replica decides its
+        state.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one, whatever the partitions want.
+    """
+
+    states: Mapping[str, int | str] = field(default_factory=lambda: {"MASTER": 1, "SLAVE": "R"})
+    replicas: Literal["ANY_LIVEINSTANCE"] | None = None
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        if not self.states:
+            faults.add("options.states", self.states, "names no state")
+        for name, count in self.states.items():
+            if not (isinstance(count, int) or count in ("R", "N")):
+                faults.add(f"options.states[{name!r}]", count, "must be a number, 'R' or 'N'")
+        if self.replicas not in (None, ANY_LIVEINSTANCE):
+            faults.add("options.replicas", self.replicas, f"must be {ANY_LIVEINSTANCE!r} or None")
+        self._check(faults)
+        faults.raise_if_any()
+
+    def _check(self, faults: FaultList) -> None:
+        """Note what is wrong with what a class adds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crush(States):
+    """Options of ``helix_crush``.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one.
+    zone : str, optional
+        Level of the fault zones; ``"node"`` where every node is one. By default the widest level
+        on which a partition's rule spreads its replicas.
+
+    Examples
+    --------
+    >>> Crush(zone="rack").states
+    {'MASTER': 1, 'SLAVE': 'R'}
+    """
+
+    zone: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiRound(Crush):
+    """Options of ``helix_multiround``.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one.
+    zone : str, optional
+        Level of the fault zones; by default the widest on which the rule spreads replicas.
+    mended : bool
+        Whether it also works without fault zones, and gives a group CRUSH's lists where there are
+        too few of them; the original gives it none.
+    """
+
+    mended: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crushed(Crush):
+    """Options of ``helix_crushed``.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one.
+    zone : str, optional
+        Level of the fault zones; by default the widest on which the rule spreads replicas.
+    base : "crush", "multiround" or callable
+        The strategy that is made even.
+    mended : bool
+        Whether what is broken in the original is mended: all groups are dealt as one, the ring
+        begins again where it ends, and an unlucky partition does not send its whole group back to
+        the base strategy.
+
+    Examples
+    --------
+    >>> Crushed(mended=True).base
+    'crush'
+    """
+
+    base: Literal["crush", "multiround"] | Base = "crush"
+    mended: bool = False
+
+    def _check(self, faults: FaultList) -> None:
+        if self.base not in ("crush", "multiround") and not callable(self.base):
+            faults.add("options.base", self.base, "must be 'crush', 'multiround' or callable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(States):
+    """Options of ``helix_auto``.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one.
+    most : int, optional
+        Replicas of one group that a node may hold at most.
+    """
+
+    most: int | None = None
+
+    def _check(self, faults: FaultList) -> None:
+        if self.most is not None and self.most < 1:
+            faults.add("options.most", self.most, "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CephCrush:
+    """Options of ``ceph_crush``.
+
+    Parameters
+    ----------
+    upmaps : bool
+        Whether the pairs that are in force in the map are applied to what CRUSH says.
+    """
+
+    upmaps: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upmap:
+    """Options of ``ceph_upmap``.
+
+    Parameters
+    ----------
+    deviation : float
+        How many replicas a device may be off its share, at least 0.5.
+    spare : float
+        Where failure domains are so tight that shares cannot be had: further moves, as a part of
+        those needed, that go into lifting the emptiest devices.
+    primaries : bool
+        Whether reads are balanced too: who is primary in each replicated pool.
+    """
+
+    deviation: float = 1.0
+    spare: float = 0.08
+    primaries: bool = False
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        if not self.deviation >= 0.5:
+            faults.add("options.deviation", self.deviation, "must be at least 0.5")
+        if not self.spare >= 0.0:
+            faults.add("options.spare", self.spare, "must not be negative")
+        faults.raise_if_any()
+
+
+def given_or(given: object, default: Some) -> Some:
+    """Return the options given, or the default ones.
+
+    Parameters
+    ----------
+    given : object
+        What the caller of ``solve`` gave; None for nothing.
+    default : object
+        Options of the class that the method takes.
+
+    Returns
+    -------
+    object
+        Of the class of ``default``.
+
+    Raises
+    ------
+    InvalidInput
+        If they are options of something else.
+
+    Examples
+    --------
+    >>> given_or(Crush(zone="rack"), Crush()).zone
+    'rack'
+    """
+    if given is None:
+        return default
+    faults = FaultList()
+    if type(given) is not type(default):
+        faults.add("options", given, f"must be {type(default).__name__}")
+    faults.raise_if_any()
+    assert isinstance(given, type(default))
+    return given
