@@ -251,7 +251,7 @@ def rules(
     """Draw rules over the levels, tags and labels that the cluster has."""
     count = draw(st.integers(0, 2))
     levels = [*given["domains"], "node"]
-    texts = [] if solvable else expressions(given, n)
+    texts = {} if solvable else expressions(given)
     groups = len(given["group_names"]) if "group_names" in given else int(p > 0)
     one = rule(draw, levels, texts) if count == 1 else None
     made = [one] if one else [rule(draw, levels, texts) for _ in range(count)]
@@ -263,21 +263,23 @@ def rules(
     return drawn
 
 
-def expressions(given: Mapping[str, Any], n: int) -> list[str]:
-    """Return expressions that the cluster's nodes know."""
-    texts = [f"{sign}{tag}" for tag in given.get("tags", {}) for sign in "+-"]
+def expressions(given: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
+    """Return expressions that the cluster's nodes know, and the nodes that meet each."""
+    met = {}
+    for tag, tagged in given.get("tags", {}).items():
+        met |= {f"+{tag}": tagged, f"-{tag}": ~tagged}
     for key, values in {**given["domains"], **given.get("attributes", {})}.items():
-        missing = "" if values.dtype.kind == "U" else -1
-        known = {str(v) for v in values.tolist() if v != missing and str(v) != "-1"}
-        texts += [f"{key}{sign}{label}" for label in sorted(known) for sign in ("=", "!=")]
-    return texts
+        labels = values.astype(np.str_)
+        for label in sorted({*labels.tolist()} - {"", "-1"}):
+            met |= {f"{key}={label}": labels == label, f"{key}!={label}": labels != label}
+    return met
 
 
-def rule(draw: st.DrawFn, levels: Sequence[str], texts: Sequence[str]) -> Rule:
-    """Draw one rule; it asks for no more replicas than any partition has."""
+def rule(draw: st.DrawFn, levels: Sequence[str], texts: Mapping[str, NDArray[np.bool_]]) -> Rule:
+    """Draw one rule; it asks for no more than any partition has, and for no node that is none."""
 
-    def one_text() -> list[str]:
-        return [draw(st.sampled_from(texts))] if texts and draw(st.booleans()) else []
+    def one_text(known: Sequence[str] = tuple(texts)) -> list[str]:
+        return [draw(st.sampled_from(known))] if known and draw(st.booleans()) else []
 
     def limit(hard: bool = True) -> dict[str, Any]:
         if draw(st.booleans()):
@@ -291,9 +293,11 @@ def rule(draw: st.DrawFn, levels: Sequence[str], texts: Sequence[str]) -> Rule:
     spread: dict[str, Any] = limit()
     if draw(st.booleans()):
         spread["node"] = draw(st.sampled_from([None, 2, (1, "soft")]))
+    require = one_text()
+    beside = [text for text in texts if all((texts[text] & texts[one]).any() for one in require)]
     return Rule(
-        require=one_text(),
-        voters_require=one_text(),
+        require=require,
+        voters_require=one_text(beside),
         place=dict.fromkeys(one_text(), 0),
         voters_place=dict.fromkeys(one_text(), 0),
         lead=one_text(),

@@ -1,4 +1,4 @@
-"""The model: faults are reported together, nothing handed in is copied, written or locked."""
+"""The model: nothing handed in is copied, written or locked, and names are found both ways."""
 
 import numpy as np
 import pytest
@@ -7,241 +7,11 @@ from hypothesis import strategies as st
 
 from evenkeel.model.arrays import frozen, thawed
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.goals import Goals
-from evenkeel.model.limits import Limits
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Placement
-from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.rules import Rule
 from tests.clusters import clusters
-
-PLAIN = {
-    "capacity": [[10.0, 10.0]] * 3,
-    "load": [[1.0, 2.0]] * 4,
-    "dimensions": ("cpu", "disk"),
-    "domains": {"zone": ["a", "a", "b"], "rack": ["r1", "r2", "r1"]},
-    "tags": {"ssd": [True, True, False]},
-    "attributes": {"os": ["linux", "linux", "bsd"]},
-    "placement": [[0, 2], [1, 2], [2, 0], [2, 1]],
-}
-
-
-def build(**changes):
-    return Cluster.from_arrays(**(PLAIN | changes))
-
-
-def faults_of(**changes):
-    """The faults of a plain cluster with some arguments changed, by path."""
-    with pytest.raises(InvalidInput) as caught:
-        build(**changes)
-    return {fault.path: fault for fault in caught.value.faults}
-
-
-class TestFaults:
-    def test_all_of_them_are_reported_together(self):
-        found = faults_of(
-            capacity=[[10.0, np.nan], [-1.0, 10.0], [1.0, 1.0]],
-            load=[[np.inf, 1.0]] + [[1.0, -2.0]] + [[1.0, 1.0]] * 2,
-            alive=[True, False],
-            rules=[Rule(require=["+gpu", "zone==a"], spread={"row": 1})],
-            node_names=["x", "y", "x"],
-        )
-        assert set(found) == {
-            "capacity[0, 1]", "capacity[1, 0]", "load[0, 0]", "load[1, 1]", "alive",
-            "node_names[2]", "rules[0].require[0]", "rules[0].require[1]", "rules[0].spread['row']",
-        }  # fmt: skip
-        assert found["load[1, 1]"].value == -2.0
-        assert found["node_names[2]"].value == "x"
-
-    def test_it_is_one_value_error_that_names_path_and_value(self):
-        with pytest.raises(ValueError, match=r"2 problems[^?]*min_active\[1\]: must be .*got -1"):
-            build(min_active=[0, -1, -2, 0])
-
-    @pytest.mark.parametrize("name", ["load", "leader_load", "non_voter_load"])
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0])
-    def test_loads_are_finite_and_not_negative(self, name, value):
-        loads = np.ones((4, 2))
-        loads[2, 1] = value
-        assert set(faults_of(**{name: loads})) == {f"{name}[2, 1]"}
-
-    @pytest.mark.parametrize("name", ["capacity", "watermark"])
-    def test_capacities_may_be_infinite_or_zero_but_not_negative(self, name):
-        build(**{name: [[np.inf, 0.0]] * 3})
-        for value in (np.nan, -1.0, -np.inf):
-            assert set(faults_of(**{name: [[1.0, value]] + [[1.0, 1.0]] * 2})) == {f"{name}[0, 1]"}
-
-    @pytest.mark.parametrize("name", ["weight", "lead_weight"])
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
-    def test_weights(self, name, value):
-        assert set(faults_of(**{name: [1.0, value, 0.0]})) == {f"{name}[1]"}
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("alive", [True] * 4), ("since", [[1.0] * 3]), ("max_replicas", [1, 2]),
-            ("stands_for", [0]), ("replicas", [2, 2]), ("voters", [1] * 5), ("group", [0] * 3),
-            ("rule", [-1] * 5), ("attached", [0]), ("move_cost", [1.0] * 3),
-            ("leader_load", [[1.0, 2.0]]), ("watermark", [[1.0]] * 3), ("placement", [[0, 1]] * 3),
-            ("placement", [0, 1, 2]), ("leader", [0]), ("role", [0] * 3), ("flags", [0] * 9),
-            ("forbidden", [[1, 2, 3]]), ("level_distance", [1.0]), ("group_rule", [0, 0]),
-        ],
-    )  # fmt: skip
-    def test_shapes(self, name, value):
-        assert "shape" in faults_of(**{name: value})[name].message
-
-    @pytest.mark.parametrize(
-        ("name", "value", "path"),
-        [
-            ("load", [["a", "b"]] * 4, "load"),
-            ("load", np.ones((4, 2), complex), "load"),
-            ("placement", [[0.5, 1]] * 4, "placement[0, 0]"),
-            ("placement", [[None, 1]] * 4, "placement"),
-            ("replicas", [2, 2, 2**40, 2], "replicas[2]"),
-            ("alive", [1, 2, 0], "alive[1]"),
-            ("flags", [[70000, 0]] + [[0, 0]] * 3, "flags[0]"),
-            ("role", [[9, 0]] + [[0, 0]] * 3, "role[0]"),
-        ],
-    )
-    def test_dtypes(self, name, value, path):
-        assert path in faults_of(**{name: value})
-
-    @pytest.mark.parametrize(
-        ("changes", "path"),
-        [
-            ({"placement": [[0, 3]] + [[0, 1]] * 3}, "placement[1]"),
-            ({"placement": [[0, -2]] + [[0, 1]] * 3}, "placement[1]"),
-            ({"leader": [0, 2, 0, 0]}, "leader[1]"),
-            ({"attached": [3, -1, -1, -1]}, "attached[0]"),
-            ({"stands_for": [-1, 3, -1]}, "stands_for[1]"),
-            ({"group": [0, -1, 0, 0]}, "group[1]"),
-            ({"group": [0, 2, 0, 0], "group_names": ["x", "y"]}, "group[1]"),
-            ({"rule": [0, 1, -1, -1], "rules": [Rule()]}, "rule[1]"),
-            ({"group_rule": [1], "rules": [Rule()]}, "group_rule[0]"),
-            ({"forbidden": [[4, 0]]}, "forbidden[:, 0][0]"),
-            ({"forbidden": [[0, 3]]}, "forbidden[:, 1][0]"),
-            ({"depends": [(0, 1, "zone")]}, "depends[0]"),
-            ({"depends": [(0, 0, "row")]}, "depends[0]"),
-            ({"transient": ["net"]}, "transient"),
-            ({"bytes": "net"}, "bytes"),
-            ({"crossing": ["row"]}, "crossing"),
-            ({"level_capacity": {"row": [[1.0, 1.0]]}}, "level_capacity['row']"),
-            ({"voters": [3, 2, 2, 2]}, "voters[0]"),
-            ({"replicas": -1}, "replicas[0]"),
-            ({"placement": [0, 1], "first": [0, 2, 1, 2, 2]}, "first"),
-        ],
-    )
-    def test_references(self, changes, path):
-        assert path in faults_of(**changes)
-
-    @pytest.mark.parametrize("name", ["node_names", "partition_names", "group_names", "dimensions"])
-    def test_names_are_distinct_texts_and_as_many_as_needed(self, name):
-        count = {"node_names": 3, "partition_names": 4, "group_names": 2, "dimensions": 2}[name]
-        names = [f"x{i}" for i in range(count)]
-        assert f"{name}[{count - 1}]" in faults_of(**{name: [*names[:-1], names[0]]})
-        assert f"{name}[0]" in faults_of(**{name: [7, *names[1:]]})
-        if name != "group_names":
-            assert name in faults_of(**{name: names[1:]})
-
-    def test_labels_are_texts_or_integers_one_per_node(self):
-        assert "domains['zone']" in faults_of(domains={"zone": ["a", "b"]})
-        assert "domains['zone']" in faults_of(domains={"zone": [0.5, 1.0, 2.0]})
-        assert "attributes['os']" in faults_of(attributes={"os": [["a"], ["b"], ["c"]]})
-        assert "domains['node']" in faults_of(domains={"node": ["a", "b", "c"]})
-
-    def test_goals_and_limits_are_checked_too(self):
-        with pytest.raises(InvalidInput, match=r"level\['cpu'\]: must be 0 or more"):
-            Goals(level={"cpu": -0.1, "disk": None})
-        with pytest.raises(InvalidInput, match="2 problems"):
-            Goals(level=float("nan"), leaders=-1)
-        with pytest.raises(InvalidInput, match="2 problems"):
-            Limits(moves=-1, bytes=float("nan"))
-
-    def test_a_thousand_faults_make_a_readable_message(self):
-        with pytest.raises(InvalidInput) as caught:
-            Cluster.from_arrays(capacity=[[1.0]], load=np.full((1000, 1), -1.0))
-        assert len(str(caught.value).splitlines()) <= 25
-        assert "990 more" in str(caught.value)
-
-    def test_a_fault_says_where_what_and_why(self):
-        fault = Fault("a.json:31", "x", "must be a number")
-        assert str(fault) == "a.json:31: must be a number (got 'x')"
-
-
-class TestRules:
-    @pytest.mark.parametrize(
-        "text", ["", "zone", "+", "=a", "zone=", "zone!=", "a=b=c", "+ssd,", 7]
-    )
-    def test_what_does_not_parse(self, text):
-        assert "rules[0].require[0]" in faults_of(rules=[Rule(require=[text])])
-
-    @pytest.mark.parametrize(
-        "text", ["+gpu", "-gpu", "row=1", "zone=z9", "zone!=z9", "os=mac", "node=n7", "zone=a,+gpu"]
-    )
-    def test_what_no_node_knows(self, text):
-        rule = Rule(
-            require=[text], voters_require=[text], lead=[text], place={text: 1},
-            voters_place={text: 1},
-        )  # fmt: skip
-        found = faults_of(rules=[Rule(), rule])
-        for path in ("require[0]", "voters_require[0]", "lead[0]"):
-            assert f"rules[1].{path}" in found
-        for path in ("place", "voters_place"):
-            assert f"rules[1].{path}[{text!r}]" in found
-
-    @pytest.mark.parametrize(
-        "texts",
-        [
-            ["+ssd", "-ssd"], ["zone=a", "zone=b"], ["zone=a", "zone!=a"], ["zone=a,zone=b"],
-            ["os=linux,+ssd", "os=bsd"],
-        ],
-    )  # fmt: skip
-    def test_contradictions(self, texts):
-        assert "rules[0].require" in faults_of(rules=[Rule(require=texts)])
-
-    def test_what_is_no_contradiction(self):
-        build(rules=[Rule(require=["zone!=a", "zone!=b", "+ssd"], lead=["zone=a", "zone=b"])])
-        build(rules=[Rule(place={"zone=a": 1, "zone=b": 1})])
-
-    def test_counts_that_no_partition_can_meet(self):
-        assert "rules[0].place['zone=a']" in faults_of(rules=[Rule(place={"zone=a": 3})])
-        found = faults_of(rules=[Rule(voters_place={"zone=a": 2})], voters=1)
-        assert "rules[0].voters_place['zone=a']" in found
-        rule = Rule(min_domains={"zone": 3})
-        assert "rules[0].min_domains['zone']" in faults_of(rules=[rule])
-        rule = Rule(min_domains={"zone": 2}, max_domains={"zone": 1})
-        assert "rules[0].min_domains['zone']" in faults_of(rules=[rule])
-
-    def test_what_is_only_wished_for_may_be_out_of_reach(self):
-        build(rules=[Rule(min_domains={"zone": (3, "soft")}, max_domains={"zone": 1})])
-
-    @pytest.mark.parametrize("amount", [-1, 1.5, "1", True, (1, "maybe"), (1,), (None, "soft", 3)])
-    def test_amounts(self, amount):
-        for name in ("spread", "min_domains", "max_domains", "skew"):
-            assert f"rules[0].{name}['zone']" in faults_of(rules=[Rule(**{name: {"zone": amount}})])
-
-    @pytest.mark.parametrize("count", [-1, 1.5, True])
-    def test_counts(self, count):
-        assert "rules[0].place['+ssd']" in faults_of(rules=[Rule(place={"+ssd": count})])
-
-    def test_a_text_where_a_list_belongs(self):
-        assert "rules[0].require" in faults_of(rules=[Rule(require="zone=a")])
-
-    def test_spread_and_rules_exclude_each_other(self):
-        assert "spread" in faults_of(rules=[Rule()], spread={"zone": 1})
-
-    def test_what_is_no_rule(self):
-        assert "rules[1]" in faults_of(rules=[Rule(), {"spread": {"zone": 1}}])
-
-    def test_one_rule_binds_all_and_several_bind_whom_they_are_told(self):
-        assert build(spread={"zone": 1}).partitions.rule.tolist() == [0] * 4
-        assert build(rules=[Rule(), Rule()]).partitions.rule.tolist() == [-1] * 4
-
-    def test_one_replica_per_node_is_a_default_that_can_be_lifted(self):
-        node = Limit("node", "spread", 1, True)
-        assert Rule().limits() == [node]
-        assert Rule().limits(per_node=False) == []
-        assert Rule(spread={"node": None}).limits() == []
-        assert Rule(spread={"node": (1, "soft")}).limits() == [Limit("node", "spread", 1, False)]
+from tests.plain_cluster import build, faults_of
 
 
 class TestMemory:
@@ -324,6 +94,25 @@ class TestEmptyAndBroken:
         assert (len(cluster.nodes), len(cluster.partitions)) == (n, p)
         assert len(cluster.placement) == p
         assert np.asarray(cluster.placement).shape[0] == p
+
+    def test_empty_lists_are_empty_arrays(self):
+        cluster = Cluster.from_arrays(
+            capacity=[], load=[], dimensions=["cpu", "disk"], domains={"zone": []},
+            attributes={"a": []}, tags={"t": []}, forbidden=[], placement=[], alive=[],
+            level_capacity={"zone": []}, group=[], spread={"zone": 1},
+        )  # fmt: skip
+        assert cluster.nodes.capacity.shape == (0, 2)
+        assert cluster.partitions.load.voter.shape == (0, 2)
+        assert cluster.topology.domain.shape == (1, 0)
+        assert cluster.forbidden.shape == (0, 2)
+        assert cluster.dimensions == ("cpu", "disk")
+        assert Cluster.from_arrays(capacity=[], load=[]).nodes.capacity.shape == (0, 0)
+        assert Cluster.from_arrays(capacity=[], load=[[1.0, 2.0]]).nodes.capacity.shape == (0, 2)
+        assert build(load=[], placement=[], forbidden=[], depends=[]).placement.node.shape == (0,)
+
+    def test_an_empty_list_is_no_array_of_others(self):
+        found = faults_of(alive=[], load=[[1.0, 1.0]] * 4, domains={"zone": []}, placement=[])
+        assert set(found) == {"alive", "domains['zone']", "placement"}
 
     def test_no_dimensions_and_no_replicas_are_legal(self):
         cluster = Cluster.from_arrays(capacity=np.ones((2, 0)), load=np.ones((2, 0)), replicas=0)

@@ -214,7 +214,7 @@ def _partition_arguments(partitions: Partitions, rules: int) -> Arguments:
         given["non_voter_load"] = load.non_voter
     defaults = {
         "min_active": 0, "group": 0, "attached": -1, "move_cost": 1.0, "group_rule": -1,
-        "rule": 0 if rules == 1 else -1,
+        "rule": 0 if rules == 1 and not (partitions.group_rule >= 0).any() else -1,
     }  # fmt: skip
     given |= _unlike(partitions, defaults)
     given |= _names("group_names", partitions.group_names, "g")
