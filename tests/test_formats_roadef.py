@@ -24,7 +24,11 @@ def worked() -> Cluster:
 
 
 def test_a_model_becomes_a_cluster(worked):
-    assert (len(worked.nodes), len(worked.partitions), len(worked.partitions.group_names)) == (4, 3, 2)
+    assert (len(worked.nodes), len(worked.partitions), len(worked.partitions.group_names)) == (
+        4,
+        3,
+        2,
+    )
     assert worked.topology.levels == ("neighbourhood", "location")
     assert worked.topology.domain.tolist() == [[0, 0, 1, 1], [0, 0, 1, 2]]
     assert worked.transient.tolist() == [True, False]
@@ -62,7 +66,9 @@ def test_a_location_in_two_neighbourhoods_crosses(tmp_path):
     assert topology.domain[1].tolist() == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("name", ["worked/model_worked.txt", "model_a1_1.txt.gz", "model_a1_3.txt.gz"])
+@pytest.mark.parametrize(
+    "name", ["worked/model_worked.txt", "model_a1_1.txt.gz", "model_a1_3.txt.gz"]
+)
 def test_both_files_come_back_the_same(tmp_path, name):
     source = DATA / name
     cluster = roadef.read(source)
@@ -111,7 +117,14 @@ def test_all_faults_are_reported_together(tmp_path):
     model[model.index("1000") - 3] = "7"  # service of the first process
     model[-6] = "9"  # first resource of the balance cost
     faults = broken(tmp_path, [*model, "5"], "0 4")
-    for part in ("transient", "service", "balance cost", "after the end", "3 processes", "4 machines"):
+    for part in (
+        "transient",
+        "service",
+        "balance cost",
+        "after the end",
+        "3 processes",
+        "4 machines",
+    ):
         assert any(part in fault for fault in faults), part
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
@@ -21,7 +22,7 @@ from tests.random_problems import random_problem
 
 DATA = Path(__file__).parent / "data" / "roadef"
 SEEDS = st.integers(0, 2**32 - 1)
-GENEROUS = settings(deadline=None, max_examples=80)
+GENEROUS = settings(deadline=None, max_examples=40)
 
 
 def random_walk(seed: int) -> tuple[Problem, State, Walk]:
@@ -32,19 +33,21 @@ def random_walk(seed: int) -> tuple[Problem, State, Walk]:
     return problem, state, walk
 
 
+@njit
 def priced(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> float:
     """The price of a move (``b`` -1) or a swap, put together as the search does."""
-    x = int(state.node[a])
+    x = state.node[a]
     home, transient = problem.partitions.home, problem.nodes.transient
-    rows = walk.need, walk.weight, walk.excess, walk.cost
+    need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
+    room, fine = walk.room, walk.fine
     if b < 0:
-        price = shift_price(*rows, a, x, y, np.inf)
+        price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
     else:
-        price = swap_price(*rows, a, x, b, y, np.inf)
-    fines = walk.need, walk.room, walk.fine, transient
+        price = swap_price(need, weight, excess, cost, a, x, b, y, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == x
-    price += fine_with(*fines, y, a, home[a] == y, b, was_b) - walk.fined[y]
-    return price + fine_with(*fines, x, b, is_b, a, home[a] == x) - walk.fined[x]
+    fines = fine_with(need, room, fine, transient, y, a, home[a] == y, b, was_b)
+    fines += fine_with(need, room, fine, transient, x, b, is_b, a, home[a] == x)
+    return price + fines - walk.fined[x] - walk.fined[y]
 
 
 @given(SEEDS)

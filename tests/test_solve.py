@@ -324,3 +324,23 @@ def test_the_input_is_never_written_to():
     kept = {name: array.copy() for name, array in instance.items()}
     ek.solve(cluster_of(instance), goals=ek.Goals(level=0.02))
     assert all(np.array_equal(instance[name], kept[name]) for name in instance)
+
+
+def test_with_a_cost_what_must_move_is_placed_before_anything_is_minimised():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3,
+        watermark=[[2.0]] * 3,
+        load=[[1.0]] * 6,
+        placement=[[0]] * 6,
+        alive=[False, True, True],
+    )
+    result = ek.solve(cluster, goals=ek.Cost(watermark=10.0, moves=1.0), work_limit=20_000)
+    assert result.success
+    assert result.audit.hard == 0
+    assert sorted(result.levelness.loads[:, 0].tolist()) == [0.0, 3.0, 3.0]
+
+
+@pytest.mark.small
+def test_budgets_go_with_goals(expanded):
+    with pytest.raises(ek.InvalidInput, match="go with Goals"):
+        ek.solve(expanded, goals=ek.Cost(), limits=ek.Limits(moves=3))

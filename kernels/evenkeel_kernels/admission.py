@@ -30,7 +30,10 @@ def count_in_domain(
     level: int,
     where: int,
 ) -> int:
-    """Replicas of ``p`` except ``except_k`` whose node lies in domain ``where`` of ``level``."""
+    """Replicas of ``p`` except ``except_k`` whose node lies in domain ``where`` of ``level``.
+
+    ``first (P + 1,)``, ``node (K,)`` and ``domain (L + 1, N)`` are those of problem and state.
+    """
     count = 0
     for j in range(first[p], first[p + 1]):
         if j != except_k and node[j] >= 0 and domain[level, node[j]] == where:
@@ -48,7 +51,11 @@ def distinct_domains(
     target: int,
     level: int,
 ) -> int:
-    """Distinct domains of ``level`` with a replica of ``p`` if ``moved_k`` sat on ``target``."""
+    """Distinct domains of ``level`` with a replica of ``p`` if ``moved_k`` sat on ``target``.
+
+    ``first (P + 1,)``, ``node (K,)`` and ``domain (L + 1, N)`` are those of problem and state; a
+    target of -1 is nowhere.
+    """
     count = 0
     for j in range(first[p], first[p + 1]):
         at = target if j == moved_k else node[j]
@@ -76,7 +83,11 @@ def skew_of(
     target: int,
     level: int,
 ) -> int:
-    """Most minus fewest replicas of ``p`` in the domains of ``level`` that hold an allowed node."""
+    """Most minus fewest replicas of ``p`` in the domains of ``level``, if ``moved_k`` sat on ``target``.
+
+    The fewest are sought in domains with a node that is ``allowed (N,)``. ``first (P + 1,)`` and
+    ``node (K,)`` are those of problem and state.
+    """
     least = 1 << 30
     most = 0
     for where in range(domains.domain_offset[level], domains.domain_offset[level + 1]):

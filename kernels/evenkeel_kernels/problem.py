@@ -133,7 +133,7 @@ class State(NamedTuple):
 
 @piece
 def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: int) -> bool:
-    """Whether replica ``k`` of partition ``p`` is its leader."""
+    """Whether replica ``k`` of ``p`` leads it, by ``first (P + 1,)`` and ``leader (P,)``."""
     return leader[p] >= 0 and k == first[p] + leader[p]
 
 

@@ -52,7 +52,7 @@ def drawn(random: np.uint64) -> np.uint64:
 @inlined
 def below(random: np.uint64, bound: int) -> int:
     """Turn the upper half of a random number into an index below ``bound``."""
-    return int(((random >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+    return int(np.int64(((random >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)))
 
 
 @inlined

@@ -117,7 +117,25 @@ def shift_price(
 ) -> float:
     """Change of the cost of nodes ``x`` and ``y`` if ``a`` went from one to the other.
 
-    NEVER once it is above ``limit``.
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, y : int
+        Replica, the node it is on, and another.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
     """
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
@@ -142,7 +160,25 @@ def swap_price(
 ) -> float:
     """Change of the cost of nodes ``x`` and ``y`` if ``a`` and ``b``, one on each, changed places.
 
-    NEVER once it is above ``limit``.
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, b, y : int
+        Two replicas, each with the node it is on.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
     """
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
@@ -167,8 +203,32 @@ def fine_with(
 ) -> float:
     """Fines of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
 
-    In a transient dimension one that comes home (``is_home``) is counted there already, and one
-    that leaves home (``was_home``) stays counted.
+    In a transient dimension one that comes home is counted there already, and one that leaves home
+    stays counted.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        Load of each replica in the first D channels.
+    room : (N, D) float64
+        Capacity left.
+    fine : (N, D) float64
+        Fine for one unit above capacity.
+    transient : (D,) bool
+        Dimensions in which a moved replica counts on both ends.
+    n, comes : int
+        The node, and who comes.
+    is_home : bool
+        Whether the node is the home of the one that comes.
+    goes : int
+        Who leaves.
+    was_home : bool
+        Whether the node is the home of the one that leaves.
+
+    Returns
+    -------
+    float
+        Fines of the node in all dimensions.
     """
     fined = 0.0
     for d in range(room.shape[1]):

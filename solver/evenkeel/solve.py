@@ -52,7 +52,7 @@ def solve(
     goals : Goals or Cost, optional
         Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
     limits : Limits, optional
-        Budgets that are never exceeded.
+        Budgets that are never exceeded, with ``Goals``; a ``Cost`` prices moves instead.
     options : object, optional
         The method's own options.
     start : Placement, optional
@@ -198,6 +198,8 @@ def _check(
                     faults.add("goals.proportion", name, "is no dimension")
     if not isinstance(limits, Limits):
         faults.add("limits", limits, "must be Limits")
+    elif isinstance(goals, Cost) and limits != Limits():
+        faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
     elif limits.bytes is not None and cluster.bytes_dimension < 0:
         faults.add("limits.bytes", limits.bytes, "needs a cluster with a bytes dimension")
     if start is not None and not np.array_equal(start.first, cluster.placement.first):

@@ -28,7 +28,7 @@ from evenkeel.model.goals import Cost, Proportion
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
 
-FORMAT = "roadef"
+NAME = "roadef"
 LEVELS = ("neighbourhood", "location")
 MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 WORD_LIMIT = 2**32
@@ -281,7 +281,7 @@ def cluster_of(model: RoadefModel) -> Cluster:
         depends=[(a, b, LEVELS[0]) for a, b in model.needs.tolist()],
         move_cost=model.move_cost.astype(np.float64),
         native=model,
-        native_format=FORMAT,
+        native_format=NAME,
     )
 
 

@@ -80,7 +80,7 @@ def _recognises(document: Document) -> bool:
 
 
 FORMAT = Format(
-    name=roadef.FORMAT,
+    name=roadef.NAME,
     summary="machine reassignment: model_*.txt with assignment_*.txt",
     suffixes=(".txt", ".txt.gz"),
     recognises=_recognises,

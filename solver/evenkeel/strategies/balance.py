@@ -12,7 +12,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +55,18 @@ def balance(request: Request) -> Outcome:
         No worse than what came in: no partition has fewer live replicas than before, or wanted.
     """
     if isinstance(request.goals, Cost):
-        from evenkeel.strategies.reassign import reassign
-
-        return reassign(request)
+        return _mended_then_minimised(request)
     return _Balancing.begin(request).finish()
+
+
+def _mended_then_minimised(request: Request) -> Outcome:
+    """Place and mend what must be, then minimise the cost from there."""
+    from evenkeel.strategies.reassign import reassign
+
+    mended = _Balancing.begin(request).finish()
+    start = request.cluster.placement.replaced(mended.node, mended.leader)
+    found = reassign(replace(request, start=start))
+    return replace(found, node=np.where(found.node < 0, mended.node, found.node))
 
 
 @dataclass

@@ -107,7 +107,8 @@ def _nodes(
     cluster: Cluster, watermark: NDArray[np.float64], weight: NDArray[np.float64], cost: Cost
 ) -> kernel.NodeArrays:
     nodes = cluster.nodes
-    capacity = np.ascontiguousarray(nodes.capacity.T)
+    # copies, since a frozen view that is contiguous already would compile kernels a second time
+    capacity = np.array(nodes.capacity.T, order="C")
     with np.errstate(divide="ignore"):
         inverse = np.minimum(1.0 / capacity, HUGE)
     most = np.where(nodes.max_replicas < 0, NO_LIMIT, nodes.max_replicas).astype(np.int32)
@@ -119,8 +120,8 @@ def _nodes(
     return kernel.NodeArrays(
         capacity=capacity,
         inverse=inverse,
-        watermark=np.ascontiguousarray(watermark),
-        weight=np.ascontiguousarray(weight),
+        watermark=np.array(watermark, order="C"),
+        weight=np.array(weight, order="C"),
         transient=thawed(cluster.transient),
         accepts=nodes.may_receive,
         leads=nodes.may_lead,
@@ -148,7 +149,7 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
         rule=rule_of,
         mask=rule_of,
         forbidden_first=forbidden_first,
-        forbidden=np.ascontiguousarray(banned[:, 1]),
+        forbidden=np.array(banned[:, 1], order="C"),
     )
 
 
@@ -311,7 +312,7 @@ def _neighbours(
     order = np.argsort(depends[:, key], kind="stable")
     first = np.zeros(groups + 1, np.int64)
     np.cumsum(np.bincount(depends[:, key], minlength=groups), out=first[1:])
-    return first, np.ascontiguousarray(depends[order][:, [other, 2]])
+    return first, np.array(depends[order][:, [other, 2]], order="C")
 
 
 def _near_base(cluster: Cluster, groups: int) -> NDArray[np.int64]:
@@ -353,6 +354,6 @@ def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
         move_cost=cluster.partitions.move_cost * cost.moves,
         group_weight=float(cost.group_moves),
         distance_weight=float(cost.distance),
-        level_distance=thawed(np.ascontiguousarray(by_level)),
-        distance=thawed(np.ascontiguousarray(matrix)),
+        level_distance=thawed(by_level),
+        distance=thawed(matrix),
     )

@@ -50,6 +50,8 @@ class Watch:
         Candidates to look at.
     callback : callable or None
         Told of the progress; may raise StopIteration.
+    started : float
+        ``time.perf_counter`` at its making.
 
     Examples
     --------

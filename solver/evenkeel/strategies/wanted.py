@@ -46,14 +46,16 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     ndarray of bool, shape (K,)
         True for the slots to fill.
     """
-    pinned = (cluster.placement.flags & Flag.PINNED) != 0
-    empty = np.flatnonzero((node < 0) & ~(pinned & (cluster.placement.node >= 0)))
+    placement = cluster.placement
+    empty = np.flatnonzero(node < 0)
+    pinned = ((placement.flags[empty] & Flag.PINNED) != 0) & (placement.node[empty] >= 0)
+    empty = empty[~pinned]
     chosen = np.zeros(len(node), bool)
     if len(empty) == 0:
         return chosen
     kind = _kind(cluster, empty)
     missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
-    never = cluster.placement.node[empty] < 0
+    never = placement.node[empty] < 0
     order = np.lexsort((empty, never, kind))
     rank = _rank_in_run(kind[order])
     fill = order[rank < missing[order]]
@@ -84,15 +86,15 @@ def surplus_replicas(
         Indices of the replicas to drop, pinned ones never.
     """
     placement, partitions = cluster.placement, cluster.partitions
-    placed = node >= 0
-    over = np.bincount(placement.owner[placed], minlength=len(partitions)) - partitions.replicas
+    present = _present(cluster, node)
+    over = present[0::2] + present[1::2] - partitions.replicas
     if len(over) == 0 or over.max() <= 0:
         return np.zeros(0, np.int64)
-    free = placed & ((placement.flags & Flag.PINNED) == 0)
+    free = (node >= 0) & ((placement.flags & Flag.PINNED) == 0)
     candidates = np.flatnonzero(free & (over > 0)[placement.owner])
     owner = placement.owner[candidates]
     kind = _kind(cluster, candidates)
-    role_over = _present(cluster, node)[kind] > _wanted(cluster, kind)
+    role_over = present[kind] > _wanted(cluster, kind)
     leads = placement.leader_replica[owner] == candidates
     order = np.lexsort((-candidates, -pressure[node[candidates]], leads, ~role_over, owner))
     dropped = order[_rank_in_run(owner[order]) < over[owner[order]]]
@@ -108,8 +110,17 @@ def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _present(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
-    placed = np.flatnonzero(node >= 0)
-    return np.bincount(_kind(cluster, placed), minlength=2 * len(cluster.partitions))
+    """Replicas with a node per kind, counted by what is missing: most slots are filled."""
+    placement = cluster.placement
+    kinds = 2 * len(cluster.partitions)
+    slots = np.zeros(kinds, np.int64)
+    slots[0::2] = np.diff(placement.first)
+    if placement.role.any():
+        slots = np.bincount(_kind(cluster, np.arange(len(node))), minlength=kinds)
+    empty: NDArray[np.int64] = np.bincount(
+        _kind(cluster, np.flatnonzero(node < 0)), minlength=kinds
+    )
+    return slots - empty
 
 
 def _wanted(cluster: Cluster, kind: NDArray[np.int64]) -> NDArray[np.int64]:
