@@ -169,7 +169,8 @@ def _dimensions(
             least = () if floor is None else (f"{floor[d]:.4f}" if label == "after" else "",)
             figures = (
                 _number(level.ratio[d]), *least, _percent(level.most[d]),
-                _percent(level.least[d]), _percent(level.deviation[d]), f"{over:,}" if over else "-",
+                _percent(level.least[d]), _percent(level.deviation[d]),
+                f"{over:,}" if over else "-",
             )  # fmt: skip
             drawn = histogram(np.minimum(full, top), top, chart, mark=1.0)
             name = _safe(dimension) if i == 0 else ""
