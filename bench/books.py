@@ -16,7 +16,7 @@ from evenkeel_kernels.descent import WALK_KNEE, Ease, knee, leader_ease, redistr
 from evenkeel_kernels.leaders import stand_down
 from evenkeel_kernels.pressure import Gauge, new_gauge
 from evenkeel_kernels.problem import Problem, State
-from evenkeel_kernels.rearrange import mean_leader_square, moved_replicas
+from evenkeel_kernels.rearrange import mean_square, moved_replicas
 from evenkeel_kernels.scan import Scan, new_scan
 from tests.instances import Instance, as_cluster, generate
 
@@ -143,6 +143,6 @@ def before_walking(books: Books) -> Stroll:
         gauge,
         moved_replicas(problem, state),
         *by_node(problem.partitions.home, nodes),
-        0.1 * mean_leader_square(problem, gauge),
+        0.1 * mean_square(gauge, problem.partitions.leader_load - problem.partitions.voter_load),
         np.array([1], np.uint64),
     )

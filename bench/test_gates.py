@@ -96,7 +96,7 @@ def test_walk(gate):
     def run(state, gauge, moved, home_first, home_member, threshold, random):
         return rearrange(
             books.problem, state, gauge, moved, home_first, home_member,
-            threshold, 0, steps, steps, random,
+            threshold, 0, steps, steps, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip
 
     stroll = before_walking(books)

@@ -86,7 +86,7 @@ def test_walk(benchmark, partitions, nodes, dimensions):
     def run(state, gauge, moved, home_first, home_member, threshold, random):
         return rearrange(
             books.problem, state, gauge, moved, home_first, home_member,
-            threshold, 0, STEPS, STEPS, random,
+            threshold, 0, STEPS, STEPS, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip
 
     steps = benchmark.pedantic(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.state import (
+from evenkeel_kernels.problem import (
     DomainArrays,
     MoveArrays,
     NodeArrays,
@@ -13,8 +13,8 @@ from evenkeel_kernels.state import (
     Problem,
     RuleArrays,
     State,
-    settle,
 )
+from evenkeel_kernels.state import settle
 
 
 @dataclass
@@ -156,7 +156,8 @@ def random_small(seed: int) -> Small:
         [int(n) for n in rng.choice(np.arange(-1, n_nodes), replicas)] for _ in range(n_partitions)
     ]
     fair = total / np.where(np.isfinite(capacity), capacity, 0.0).sum(0).clip(1e-9)
-    watermark = np.minimum(capacity, capacity * fair * rng.choice([1.0, 1.1]))
+    with np.errstate(invalid="ignore"):  # no load on a node without a limit
+        watermark = np.fmin(capacity, capacity * fair * rng.choice([1.0, 1.1]))
     watermark[~alive] = np.inf
     allowed = rng.random((n_partitions, n_nodes)) < rng.choice([0.7, 1.0])
     terms = int(rng.integers(0, 2))

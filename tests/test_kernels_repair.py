@@ -4,15 +4,64 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel_kernels.admission import admits
 from evenkeel_kernels.best_fit import best_fit, largest_first
+from evenkeel_kernels.jit import lean
 from evenkeel_kernels.leaders import depose, stand_down, stand_up
+from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.repair import breaches, homeless, mend
 from evenkeel_kernels.scan import FAR, new_scan
-from evenkeel_kernels.state import admits
+from evenkeel_kernels.state import settle
 from tests.naive import repair as naive
 from tests.small_problems import Small, level_case, random_small
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+@lean
+def breaches_of(problem, state, p, moved_k, target):
+    """A piece, made callable."""
+    return breaches(problem, state, p, moved_k, target)
+
+
+@lean
+def admitted(problem, state, k, n):
+    """The same of another."""
+    return admits(problem, state, k, n)
+
+
+def roomy(seed: int, partitions: int) -> Small:
+    """Every node alive, none with a capacity."""
+    small = level_case(seed, partitions=partitions)
+    small.accepts = small.leads = [True] * len(small.zone)
+    small.capacity[:] = np.inf
+    return small
+
+
+def with_group_rules(
+    small: Small, limits: list[list[int]], terms: list[list[int]], masks: list[list[bool]]
+) -> tuple[Problem, State]:
+    """Bind all partitions, which are one group, by limits on zones and by terms."""
+    problem, state = small.arrays()
+    zones = max(small.zone) + 1
+    rules = problem.rules._replace(
+        group_limit_first=np.array([0, len(limits)], np.int64),
+        group_limit=np.array(limits, np.int32).reshape(-1, 5),
+        group_base=zones * np.arange(len(limits), dtype=np.int64),
+        group_term_first=np.array([0, len(terms)], np.int64),
+        group_term=np.array(terms, np.int32).reshape(-1, 3),
+        term_mask=np.array(masks, bool).reshape(-1, len(small.zone)),
+    )
+    problem = problem._replace(rules=rules)
+    for array in state[3:]:
+        array[...] = 0
+    state = state._replace(
+        group_count=np.zeros(zones * len(limits), np.int32),
+        group_domains=np.zeros(len(limits), np.int32),
+        group_inside=np.zeros(len(terms), np.int32),
+    )
+    settle(problem, state)
+    return problem, state
 
 
 @given(seeds)
@@ -30,11 +79,11 @@ def test_breaches_are_those_counted_by_hand(seed: int) -> None:
     problem, state = small.arrays()
     rng = np.random.default_rng(seed)
     for p, row in enumerate(small.placement):
-        assert breaches(problem, state, p, -1, -1) == naive.breaches(small, row)
+        assert breaches_of(problem, state, p, -1, -1) == naive.breaches(small, row)
         slot, n = int(rng.integers(len(row))), int(rng.integers(-1, len(small.zone)))
         instead = [n if s == slot else at for s, at in enumerate(row)]
         k = int(problem.partitions.first[p]) + slot
-        assert breaches(problem, state, p, k, n) == naive.breaches(small, instead)
+        assert breaches_of(problem, state, p, k, n) == naive.breaches(small, instead)
 
 
 @given(seeds)
@@ -55,7 +104,7 @@ def test_mending_leaves_nothing_that_one_move_mends(seed: int) -> None:
     last = n_partitions - 1  # nothing changed after it was looked at
     for slot in range(replicas):
         for n in range(len(small.zone)):
-            if admits(problem, state, last * replicas + slot, n) and rows[last][slot] >= 0:
+            if admitted(problem, state, last * replicas + slot, n) and rows[last][slot] >= 0:
                 instead = [n if s == slot else at for s, at in enumerate(rows[last])]
                 assert naive.breaches(small, instead) >= after[last]
 
@@ -81,8 +130,9 @@ def test_leaders_that_stood_down_come_back(seed: int) -> None:
     check_leaders(small, state.leader)
     check_books(small, problem, state)
     for p, row in enumerate(small.placement):
-        roomy = np.isinf(small.capacity).all()
-        if roomy and small.leader[p] >= 0 and small.leads[row[small.leader[p]]]:
+        unlimited = np.isinf(small.capacity).all()
+        stands = small.leader[p] >= 0 and row[small.leader[p]] >= 0
+        if unlimited and stands and small.leads[row[small.leader[p]]]:
             assert state.leader[p] == small.leader[p]
 
 
@@ -127,3 +177,30 @@ def test_two_replicas_in_one_zone_are_parted_by_one_move() -> None:
     problem, state = small.arrays()
     assert mend(problem, state, new_scan(problem, np.zeros(2)), 0, 60) == 1
     assert len({small.zone[n] for n in state.node[:3]}) == 3
+
+
+@given(seeds)
+def test_a_group_with_too_many_in_a_zone_sheds_just_those(seed: int) -> None:
+    small = roomy(seed, 16)
+    most = 13  # of 48 replicas in 4 zones, at most 16 in each
+    problem, state = with_group_rules(small, [[0, most, -1, -1, -1]], [], [])
+    before = state.group_count.copy()
+    excess = int(np.maximum(before - most, 0).sum())
+    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16)
+    assert moves == excess == int((state.node != problem.partitions.home).sum())
+    zone = np.array(small.zone)[state.node]
+    assert state.group_count.tolist() == np.bincount(zone, minlength=4).tolist()
+    assert state.group_count.max() <= most
+    assert all(len(set(row)) == 3 for row in zone.reshape(-1, 3).tolist())
+
+
+@given(seeds)
+def test_a_group_with_too_few_inside_a_mask_brings_in_just_those(seed: int) -> None:
+    small = roomy(seed, 16)
+    inside = [z == 0 for z in small.zone]
+    least = 15
+    problem, state = with_group_rules(small, [], [[least, 0, 0]], [inside])
+    missing = max(0, least - int(np.array(inside)[state.node].sum()))
+    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16)
+    assert moves == missing
+    assert int(np.array(inside)[state.node].sum()) == state.group_inside[0] >= least

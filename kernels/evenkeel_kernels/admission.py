@@ -15,6 +15,7 @@ from evenkeel_kernels.problem import (
     DomainArrays,
     Problem,
     State,
+    index,
     leads_now,
     load_of,
 )
@@ -83,7 +84,7 @@ def skew_of(
     target: int,
     level: int,
 ) -> int:
-    """Most minus fewest replicas of ``p`` in the domains of ``level``, if ``moved_k`` sat on ``target``.
+    """Most minus fewest replicas of ``p`` per domain of ``level``, ``moved_k`` being on ``target``.
 
     The fewest are sought in domains with a node that is ``allowed (N,)``. ``first (P + 1,)`` and
     ``node (K,)`` are those of problem and state.
@@ -135,8 +136,8 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
-        level = np.int64(domains.limited[i])
-        where = np.int64(domains.domain[level, n])
+        level = index(domains.limited[i])
+        where = index(domains.domain[level, n])
         if where < 0 or (state.node[k] >= 0 and domains.domain[level, state.node[k]] == where):
             continue
         for d in range(nodes.capacity.shape[0]):
@@ -153,12 +154,12 @@ def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     A limit that is broken already may stay as broken as it is, never become worse.
     """
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
-    p = np.int64(partitions.owner[k])
+    p = index(partitions.owner[k])
     q = partitions.rule[p]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level = np.int64(rules.limit[i, 0])
-        where = np.int64(domains.domain[level, n])
+        level = index(rules.limit[i, 0])
+        where = index(domains.domain[level, n])
         same = here >= 0 and domains.domain[level, here] == where
         if rules.limit[i, 1] >= 0 and where >= 0 and not same:
             others = count_in_domain(
@@ -191,9 +192,9 @@ def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
 def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every term of its rule as well met as it was."""
     partitions, rules = problem.partitions, problem.rules
-    p = np.int64(partitions.owner[k])
+    p = index(partitions.owner[k])
     q = partitions.rule[p]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     for i in range(rules.term_first[q], rules.term_first[q + 1]):
         if rules.term[i, 1] and state.role[k] == NON_VOTER:
             continue
@@ -232,10 +233,10 @@ def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
     rules, domains = problem.rules, problem.domains
     g = problem.partitions.group[problem.partitions.owner[k]]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level = np.int64(rules.group_limit[i, 0])
-        to = np.int64(domains.domain[level, n])
+        level = index(rules.group_limit[i, 0])
+        to = index(domains.domain[level, n])
         come_from = domains.domain[level, here] if here >= 0 else -1
         if to == come_from:
             continue
@@ -264,10 +265,10 @@ def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether every group still has the groups it needs in each domain that it touches."""
     rules, domains = problem.rules, problem.domains
     g = problem.partitions.group[problem.partitions.owner[k]]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     for i in range(rules.needs_first[g], rules.needs_first[g + 1]):
-        level = np.int64(rules.needs[i, 1])
-        to = np.int64(domains.domain[level, n])
+        level = index(rules.needs[i, 1])
+        to = index(domains.domain[level, n])
         if to < 0 or (here >= 0 and domains.domain[level, here] == to):
             continue
         base = rules.near_base[rules.needs[i, 0], level] - domains.domain_offset[level]
@@ -276,7 +277,7 @@ def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
     if here < 0:
         return True
     for i in range(rules.needed_first[g], rules.needed_first[g + 1]):
-        level = np.int64(rules.needed[i, 1])
+        level = index(rules.needed[i, 1])
         come_from = domains.domain[level, here]
         if come_from < 0 or domains.domain[level, n] == come_from:
             continue
@@ -295,8 +296,8 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
     Complexity: O(R * levels + D), R the replicas of its partition.
     """
-    p = np.int64(problem.partitions.owner[k])
-    here = np.int64(state.node[k])
+    p = index(problem.partitions.owner[k])
+    here = index(state.node[k])
     if here == n or not problem.partitions.movable[k]:
         return False
     if leads_now(problem.partitions.first, state.leader, p, k):
@@ -317,10 +318,10 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @piece
 def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
-    """Whether ``slot`` may lead ``p``: a voter, where leaders may be, no less preferred, with room."""
+    """Whether ``slot`` may lead ``p``: a voter, where leaders may be, preferred, with room."""
     partitions = problem.partitions
     k = partitions.first[p] + slot
-    n = np.int64(state.node[k])
+    n = index(state.node[k])
     if n < 0 or state.role[k] != VOTER or slot == state.leader[p] or not problem.nodes.leads[n]:
         return False
     rank = problem.rules.lead_rank[partitions.rule[p]]

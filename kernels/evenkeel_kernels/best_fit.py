@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.leaders import appoint
-from evenkeel_kernels.problem import VOTER, Problem, State, leads_now
+from evenkeel_kernels.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.state import move_if_admitted
 
@@ -39,7 +39,7 @@ def best_fit(
     role = np.uint8(VOTER)
     for at in range(begin, end):
         k = order[at]
-        p = np.int64(partitions.owner[k])
+        p = index(partitions.owner[k])
         alike = state.node[k] < 0 and not leads_now(partitions.first, state.leader, p, k)
         if scanned != p or role != state.role[k] or not alike:
             role = state.role[k]

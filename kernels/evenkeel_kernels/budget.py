@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.pressure import Gauge, passing_replica
-from evenkeel_kernels.problem import Problem, State, load_of
+from evenkeel_kernels.problem import Problem, State, index, load_of
 from evenkeel_kernels.state import apply, move_if_admitted
 
 
@@ -56,7 +56,7 @@ def take_back(
         if taken >= at_once:
             break
         k = order[i]
-        here, home = np.int64(state.node[k]), np.int64(problem.partitions.home[k])
+        here, home = index(state.node[k]), index(problem.partitions.home[k])
         over = spent[0] > most[0] or spent[1] > most[1] or node_in[here] > most_in
         if home >= 0 and node_out[home] > most_out and not forced[k]:
             over = True

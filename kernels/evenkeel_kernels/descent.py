@@ -2,9 +2,10 @@
 
 `redistribute` makes the moves that a level cluster needs at least: leaders stand down, over-full
 nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
-return and spread. What stays hot then is for `evenkeel_kernels.rearrange`, which costs no move,
-and `relieve`, which makes one more for each hot node. `send_home` takes back the moves that turned
-out superfluous. `descend` does all of it in small pieces.
+return and spread. What stays hot then is for `evenkeel_kernels.rearrange`, which costs few moves
+or none, and `relieve`, which makes one more for each hot node. `send_home` and `reinstate` take
+back the moves and the changes of leaders that turned out superfluous. `descend` does all of it in
+small pieces.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.cover import by_node, shed
 from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.leaders import spread_leaders, stand_down, stand_up
+from evenkeel_kernels.leaders import reinstate, spread_leaders, stand_down, stand_up
 from evenkeel_kernels.pressure import (
     Gauge,
     above,
@@ -26,9 +27,8 @@ from evenkeel_kernels.pressure import (
     new_gauge,
     passing_replica,
 )
-from evenkeel_kernels.problem import Problem, State, leads_now, load_of
-from evenkeel_kernels.rearrange import mean_leader_square, moved_replicas, rearrange
-from evenkeel_kernels.repair import mend
+from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.rearrange import mean_square, moved_replicas, placed_replicas, rearrange
 from evenkeel_kernels.scan import Scan, find, new_scan
 from evenkeel_kernels.state import apply, move_if_admitted
 
@@ -36,11 +36,15 @@ SWEEPS = 12
 QUICK_ROUNDS = 4
 QUICK_SWEEPS = 4
 QUICK_PART = 10  # one node in so many may be hot for the quick rounds
-WALKS = 12
 WALK_STEPS = 2_000_000  # a walk's length, or
-WALK_PER_PARTITION = 60  # so many steps for each partition, if that is more
+WALK_PER_REPLICA = 400  # so many steps for each replica, if that is less, or
+WALK_PER_PARTITION = 60  # so many for each partition, if that is more
+STROLL_PART = 20  # a short walk is that much shorter
+OPEN_WALKS, TOLL_FALLS = 6, 0.3
+FREE_WALKS = 8
+FEW_REPLICAS = 2_000
 CHUNK = 250_000
-THRESHOLD = 0.1  # of the first walk, in units of `mean_leader_square`; a tenth of it afterwards
+THRESHOLD = 0.1  # of the first walks, in units of the `mean_square` of what leading adds
 SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
 
 
@@ -50,6 +54,15 @@ class Ease(NamedTuple):
     share: NDArray[np.float64]  # (D,) part of the watermarks that leaders take on average
     firm: float  # part of its share that a node must keep free when it gives replicas away
     reserve: float  # part of its share that best fit keeps free on a node
+
+
+class Walk(NamedTuple):
+    """How to walk (`evenkeel_kernels.rearrange`), and what to do after it."""
+
+    length: int  # steps
+    threshold: float  # rise of the penalty allowed at the start
+    toll: float  # price of leaving home; inf for a closed walk
+    relievable: int  # if no more nodes are hot afterwards, relieve them
 
 
 class Progress(NamedTuple):
@@ -106,22 +119,27 @@ def redistribute(
 
     Complexity: O(K D + K log K), and O(D N) for each replica that moves.
     """
+    gauge = new_gauge(problem, most_leaders, 1.0)
+    too_full = forced.any() or highest(state, gauge) > 1.0
     was = np.empty(state.leader.shape[0], np.int16)
     extra = np.empty(state.load.shape[0])
     stand_down(problem, state, was, extra)
     ease = leader_ease(problem, state, extra)
-    first, member = by_node(state.node, state.load.shape[1])
-    pool = shed(problem, state, forced, ease.share, ease.firm, first, member)
     leaving = np.zeros_like(forced)
-    leaving[pool] = True
+    if too_full:
+        first, member = by_node(state.node, state.load.shape[1])
+        leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
     left = max(0, most_moves - moves_made(problem, state, forced))
     leaving[largest_first(problem, leaving)[left:]] = False
     order = largest_first(problem, forced | leaving)
     scan = new_scan(problem, ease.reserve * ease.share)
     moved = best_fit(problem, state, scan, order, forced, was >= 0, 1.0, 0, order.shape[0])
     stand_up(problem, state, scan, was)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
-    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS)
+    if highest(state, gauge) > 1.0:
+        gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+        partitions = problem.partitions
+        large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS, large)
     return moved
 
 
@@ -147,10 +165,10 @@ def descend(
         these means.
     """
     n_nodes = state.load.shape[1]
+    was = state.leader.copy()
     redistribute(problem, state, forced, most_leaders, most_moves)
     gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
-    mend(problem, state, scan, 0, state.leader.shape[0])
     yield Progress("redistribute", highest(state, gauge), 0)
     for _ in range(QUICK_ROUNDS):
         hot = count_hot(state, gauge)
@@ -158,32 +176,31 @@ def descend(
             break
         left = most_moves - moves_made(problem, state, forced)
         relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
-        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, QUICK_SWEEPS)
+        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, QUICK_SWEEPS, 0.0)
         yield Progress("relieve", highest(state, gauge), 0)
     gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
-    home_first, home_member = by_node(problem.partitions.home, n_nodes)
-    threshold = THRESHOLD * mean_leader_square(problem, gauge)
-    length = max(WALK_STEPS, WALK_PER_PARTITION * state.leader.shape[0])
+    homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)
     steps = 0
-    for _ in range(WALKS):
-        if highest(state, gauge) <= 1.0:
-            break
-        moved = moved_replicas(problem, state)
+    for walk in walks(problem, state, gauge):
+        may_go = moved_replicas if np.isinf(walk.toll) else placed_replicas
+        replicas = may_go(problem, state)
+        spare = np.array([most_moves - moves_made(problem, state, forced)], np.int64)
         step = 0
-        while step < length:
-            end = min(step + CHUNK, length)
+        while step < walk.length:
+            end = min(step + CHUNK, walk.length)
             reached = rearrange(
                 problem,
                 state,
                 gauge,
-                moved,
-                home_first,
-                home_member,
-                threshold,
+                replicas,
+                *homes,
+                walk.threshold,
                 step,
                 end,
-                length,
+                walk.length,
+                walk.toll,
+                spare,
                 random,
             )
             steps += reached - step
@@ -191,14 +208,50 @@ def descend(
             if reached < end:
                 break
             step = end
-        threshold = 0.1 * THRESHOLD * mean_leader_square(problem, gauge)
-        if highest(state, gauge) > 1.0:
+        if 0 < count_hot(state, gauge) <= walk.relievable:
             left = most_moves - moves_made(problem, state, forced)
             relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
             yield Progress("relieve", highest(state, gauge), steps)
     if highest(state, gauge) <= 1.0:
         send_home(problem, state, gauge, forced)
+        reinstate(problem, state, gauge, was)
         yield Progress("level", highest(state, gauge), steps)
+
+
+def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
+    """Propose walks for as long as ``state`` is not level, each when the one before was taken.
+
+    Short closed ones first, if few nodes are hot, which often will do; then long ones; then open
+    ones at a falling toll; and, where replicas are few, some that are all but free to go anywhere:
+    few replicas are large beside the room that is left, so that what is level lies far apart.
+    """
+    partitions = problem.partitions
+    n_nodes = state.load.shape[1]
+    lead = mean_square(gauge, partitions.leader_load - partitions.voter_load)
+    data = mean_square(gauge, partitions.voter_load)
+    unit = THRESHOLD * (lead if lead > 0.0 else THRESHOLD * data)
+    replicas = state.node.shape[0]
+    length = max(
+        min(WALK_STEPS, WALK_PER_REPLICA * replicas), WALK_PER_PARTITION * state.leader.shape[0]
+    )
+    stroll = Walk(length // STROLL_PART, unit, np.inf, n_nodes // QUICK_PART)
+    schedule = [
+        stroll,
+        stroll,
+        Walk(length, unit, np.inf, n_nodes),
+        Walk(length, 0.1 * unit, np.inf, n_nodes),
+        Walk(length, 0.1 * unit, np.inf, n_nodes),
+    ]
+    tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
+    schedule += [Walk(length, 0.1 * toll, toll, 0) for toll in tolls.tolist()]
+    if replicas <= FEW_REPLICAS:
+        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0)] * FREE_WALKS
+    for number, walk in enumerate(schedule):
+        hot = count_hot(state, gauge)
+        if hot == 0:
+            break
+        if number != 1 or hot <= stroll.relievable:
+            yield walk
 
 
 def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
@@ -263,7 +316,7 @@ def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> f
         pressure = state.load[d, here] * gauge.scale[d, here]
         less = load_of(problem.partitions, state, k, d) * gauge.scale[d, here]
         change += above(pressure - less, gauge.knee) - above(pressure, gauge.knee)
-    p = np.int64(problem.partitions.owner[k])
+    p = index(problem.partitions.owner[k])
     if leads_now(problem.partitions.first, state.leader, p, k):
         pressure = state.leaders[here] * gauge.leader_scale[here]
         change += above(pressure - gauge.leader_scale[here], 1.0) - above(pressure, 1.0)
@@ -279,7 +332,7 @@ def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.b
     partitions = problem.partitions
     returned = 0
     for k in range(state.node.shape[0]):
-        home = np.int64(partitions.home[k])
+        home = index(partitions.home[k])
         if home < 0 or home == state.node[k] or state.node[k] < 0 or forced[k]:
             continue
         room = True
@@ -287,7 +340,7 @@ def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.b
             load = state.load[d, home] + load_of(partitions, state, k, d)
             if load * gauge.scale[d, home] > 1.0:
                 room = False
-        p = np.int64(partitions.owner[k])
+        p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
             room = room and (state.leaders[home] + 1) * gauge.leader_scale[home] <= 1.0
         if room and move_if_admitted(problem, state, k, home):

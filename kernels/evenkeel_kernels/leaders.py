@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from evenkeel_kernels.admission import admits_leader
 from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.pressure import Gauge, passing_lead
-from evenkeel_kernels.problem import VOTER, Problem, State
+from evenkeel_kernels.problem import VOTER, Problem, State, index
 from evenkeel_kernels.scan import FAR, Scan
 from evenkeel_kernels.state import lead
+
+LARGE_SWEEPS = 4
 
 
 @piece
 def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` stands where a leader may, room apart."""
-    n = np.int64(state.node[k])
+    n = index(state.node[k])
     return (
         n >= 0
         and state.role[k] == VOTER
@@ -82,9 +84,10 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
             continue
-        n = np.int64(state.node[k])
-        score = 0.0
+        n = index(state.node[k])
+        score = -1.0
         if slot != favoured:
+            score = 0.0
             for d in range(state.load.shape[0]):
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
                 score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
@@ -105,7 +108,7 @@ def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16])
     changed = 0
     for p in range(was.shape[0]):
         if state.leader[p] < 0:
-            appoint(problem, state, scan, p, np.int64(was[p]))
+            appoint(problem, state, scan, p, index(was[p]))
             changed += int(state.leader[p] != was[p])
     return changed
 
@@ -127,20 +130,28 @@ def depose(problem: Problem, state: State, scan: Scan) -> int:
 
 @lean
 def spread_leaders(
-    problem: Problem, state: State, gauge: Gauge, trigger: float, sweeps: int
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    trigger: float,
+    sweeps: int,
+    large: float,
 ) -> int:
     """Hand leadership on, partition by partition, from nodes whose pressure is above ``trigger``.
 
-    Each goes to the replica that lowers the penalty most. Ends when a sweep changes nothing, or
-    after ``sweeps``. Returns the changes made.
+    Each goes to the replica that lowers the penalty most. The first sweep looks only at leaders
+    whose extra pressure is ``large`` or more, the next ones at those of half of that, and so on:
+    fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or after
+    ``sweeps``. Returns the changes made.
 
     Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
     """
     partitions = problem.partitions
     dimensions = state.load.shape[0]
     changed = 0
-    for _ in range(sweeps):
+    for sweep in range(sweeps):
         before = changed
+        least_extra = large * 0.5**sweep if sweep < LARGE_SWEEPS else 0.0
         for p in range(state.leader.shape[0]):
             slot = state.leader[p]
             if slot < 0:
@@ -148,11 +159,13 @@ def spread_leaders(
             here = state.node[partitions.first[p] + slot]
             if here < 0:
                 continue
-            pressed = state.leaders[here] * gauge.leader_scale[here] > 1.0
+            pressed = least_extra == 0.0 and state.leaders[here] * gauge.leader_scale[here] > 1.0
             for d in range(dimensions):
+                extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
                 if (
                     state.load[d, here] * gauge.scale[d, here] > trigger
-                    and partitions.leader_load[p, d] > partitions.voter_load[p, d]
+                    and extra > 0.0
+                    and extra * gauge.scale[d, here] >= least_extra
                 ):
                     pressed = True
             if not pressed:
@@ -170,6 +183,35 @@ def spread_leaders(
             if best >= 0:
                 lead(problem, state, p, best)
                 changed += 1
-        if changed == before:
+        if changed == before and least_extra == 0.0:
             break
+    return changed
+
+
+@lean
+def reinstate(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> int:
+    """Let the slot ``was (P,)`` lead again wherever it has not moved and no node gets hot by it.
+
+    Returns how many changed. O(P D).
+    """
+    partitions = problem.partitions
+    changed = 0
+    for p in range(was.shape[0]):
+        slot = index(was[p])
+        if slot < 0 or state.leader[p] < 0 or state.leader[p] == slot:
+            continue
+        k = partitions.first[p] + slot
+        n = index(state.node[k])
+        if n < 0 or n != partitions.home[k]:
+            continue
+        now = index(state.node[partitions.first[p] + state.leader[p]])
+        room = now >= 0 and (state.leaders[n] + 1) * gauge.leader_scale[n] <= 1.0
+        for d in range(state.load.shape[0]):
+            extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+            gains, more = (n, extra) if extra > 0.0 else (now, -extra)
+            if more > 0.0 and (state.load[d, gains] + more) * gauge.scale[d, gains] > 1.0:
+                room = False
+        if room and admits_leader(problem, state, p, slot):
+            lead(problem, state, p, slot)
+            changed += 1
     return changed

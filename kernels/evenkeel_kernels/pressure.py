@@ -15,7 +15,7 @@ from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.problem import PartitionArrays, Problem, State, load_of
 from evenkeel_kernels.scan import inverse
 
-ROUNDING = 1e-9
+ROUNDING = 1e-10
 
 
 class Gauge(NamedTuple):
@@ -29,9 +29,9 @@ class Gauge(NamedTuple):
 def new_gauge(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Gauge:
     """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
 
-    Watermarks are drawn in by a rounding error, so that sums in another order agree on what is hot.
+    What exceeds a watermark by no more than a rounding error is not hot: the target may be exact.
     """
-    return Gauge(inverse(problem.nodes.watermark * (1.0 - ROUNDING)), inverse(most_leaders), knee)
+    return Gauge(inverse(problem.nodes.watermark * (1.0 + ROUNDING)), inverse(most_leaders), knee)
 
 
 @piece

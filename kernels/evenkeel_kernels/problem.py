@@ -132,6 +132,12 @@ class State(NamedTuple):
 
 
 @piece
+def index(value: int) -> int:
+    """Widen an index to 64 bits, so that no piece is compiled for two widths."""
+    return int(np.int64(value))
+
+
+@piece
 def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` leads it, by ``first (P + 1,)`` and ``leader (P,)``."""
     return leader[p] >= 0 and k == first[p] + leader[p]
@@ -140,7 +146,7 @@ def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: in
 @piece
 def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
     """Load of replica ``k`` in dimension ``d``, in the role it has now."""
-    p = np.int64(partitions.owner[k])
+    p = index(partitions.owner[k])
     if leads_now(partitions.first, state.leader, p, k):
         return partitions.leader_load[p, d]
     if state.role[k] == NON_VOTER:

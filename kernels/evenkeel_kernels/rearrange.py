@@ -1,11 +1,13 @@
-"""Rearrange what has moved already, and who leads: changes that cost no further move.
+"""Rearrange what has moved already, and who leads; if need be, what has not moved.
 
 Once a replica moves, where it goes is free to choose, and so is which replica of an over-full node
 goes in its stead. Threshold accepting walks over these choices: leadership handed on, a moved
 replica sent elsewhere, two moved replicas trading places, a moved replica going home while another
 of that node takes its place. A change is made if the penalty of `evenkeel_kernels.pressure` rises
-by less than a threshold that falls to nothing. Every rule holds at every step, and the number of
-moved replicas never changes.
+by less than a threshold that falls to nothing. Every rule holds at every step.
+
+A *closed* walk keeps the number of moved replicas as it is. In an *open* one any replica may leave
+home, at a toll that counts as a rise of the penalty and is given back when it returns.
 
 References
 ----------
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.admission import admits_leader
-from evenkeel_kernels.jit import lean, piece
+from evenkeel_kernels.jit import lean, piece, shared
 from evenkeel_kernels.pressure import (
     Gauge,
     highest,
@@ -26,11 +28,13 @@ from evenkeel_kernels.pressure import (
     passing_pair,
     passing_replica,
 )
-from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.problem import Problem, State, index
+from evenkeel_kernels.scan import FAR
 from evenkeel_kernels.state import apply, lead, move_if_admitted
 
 CHECK_EVERY = 4096
-LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in
+LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in, or,
+# in an open walk, return home
 
 
 @piece
@@ -44,10 +48,10 @@ def draw(random: NDArray[np.uint64], below: int) -> int:
     return int(np.int64(((x >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32)))
 
 
-@lean
+@shared
 def trade_if_admitted(problem: Problem, state: State, k: int, i: int) -> bool:
     """Let ``k`` go where ``i`` is, and ``i`` where ``k`` was, if the rules admit both."""
-    here, there = np.int64(state.node[k]), np.int64(state.node[i])
+    here, there = index(state.node[k]), index(state.node[i])
     if not move_if_admitted(problem, state, k, there):
         return False
     if move_if_admitted(problem, state, i, here):
@@ -61,17 +65,21 @@ def moved_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
     return np.flatnonzero((state.node >= 0) & (state.node != problem.partitions.home))
 
 
-def mean_leader_square(problem: Problem, gauge: Gauge) -> float:
-    """Return the mean square of a leader's extra pressure on an average node.
+def placed_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
+    """List the replicas that have a node and may leave it. O(K)."""
+    return np.flatnonzero((state.node >= 0) & problem.partitions.movable)
+
+
+def mean_square(gauge: Gauge, load: NDArray[np.float64]) -> float:
+    """Return the mean square of the pressure of the rows of ``load (P, D)`` on an average node.
 
     It is the unit of thresholds. O(P D + N D).
     """
-    partitions = problem.partitions
     counts = (gauge.scale > 0.0) & (gauge.scale < 1e29)
     nodes = np.maximum(counts.sum(axis=1), 1)
     scale = np.where(counts, gauge.scale, 0.0).sum(axis=1) / nodes
-    extra = (partitions.leader_load - partitions.voter_load) * scale
-    return float((extra**2).sum() / max(1, extra.shape[0]))
+    pressure = load * scale
+    return float((pressure**2).sum() / max(1, pressure.shape[0]))
 
 
 @lean
@@ -86,15 +94,19 @@ def rearrange(
     begin: int,
     end: int,
     steps: int,
+    toll: float,
+    spare: NDArray[np.int64],
     random: NDArray[np.uint64],
 ) -> int:
     """Take the steps ``begin`` to ``end`` of a walk of ``steps``, or until the cluster is level.
 
-    ``moved`` lists the moved replicas and is kept up to date; ``home_first (N + 1,)`` and
-    ``home_member`` list the replicas by the node they came from. ``threshold`` is what the penalty
-    may rise by at the start; it falls with the square of what is left of the walk. ``random (1,)``
-    is the state of the generator. Returns the step reached: going on from there, with what came
-    back, makes the same walk as one call.
+    ``moved`` lists the moved replicas and is kept up to date, or, in an open walk, lists all that
+    may move; ``home_first (N + 1,)`` and ``home_member`` list the replicas by the node they came
+    from. ``threshold`` is what the penalty may rise by at the start; it falls with the square of
+    what is left of the walk. ``toll`` is the price of leaving home, inf in a closed walk; ``spare
+    (1,)`` the replicas that may still leave, and is kept up to date. ``random (1,)`` is the state
+    of the generator. Returns the step reached: going on from there, with what came back, makes the
+    same walk as one call.
 
     Complexity: O(D) for each step, and O(R * levels + D) for one that is taken.
     """
@@ -102,6 +114,7 @@ def rearrange(
     n_nodes = state.load.shape[1]
     n_partitions = state.leader.shape[0]
     count = moved.shape[0]
+    is_open = toll < FAR
     step = begin
     allowed = 0.0
     while step < end:
@@ -127,32 +140,46 @@ def rearrange(
             change = passing_lead(partitions, state, gauge, p, here, there)
             if change != 0.0 and change < allowed and admits_leader(problem, state, p, other):
                 lead(problem, state, p, other)
-        elif kind < SEND:
+        elif kind < SEND or (is_open and kind >= TRADE):
             k = moved[draw(random, count)]
-            n = draw(random, n_nodes)
-            if n == state.node[k] or n == partitions.home[k]:
+            here = index(state.node[k])
+            home = index(partitions.home[k])
+            n = draw(random, n_nodes) if kind < SEND else home
+            if n == here or n < 0:
                 continue
-            change = passing_replica(partitions, state, gauge, k, state.node[k], n)
-            if change != 0.0 and change < allowed:
-                move_if_admitted(problem, state, k, n)
+            more = int(here == home) - int(n == home)
+            change = passing_replica(partitions, state, gauge, k, here, n)
+            if more != 0:
+                change += toll * more
+            if (
+                (is_open or change != 0.0)
+                and -FAR < change < allowed
+                and more <= spare[0]
+                and move_if_admitted(problem, state, k, n)
+            ):
+                spare[0] -= more
         elif kind < TRADE:
             k = moved[draw(random, count)]
             i = moved[draw(random, count)]
-            here, there = np.int64(state.node[k]), np.int64(state.node[i])
-            if (
-                here == there
-                or partitions.owner[k] == partitions.owner[i]
-                or there == partitions.home[k]
-                or here == partitions.home[i]
-            ):
+            here, there = index(state.node[k]), index(state.node[i])
+            if here == there or partitions.owner[k] == partitions.owner[i]:
                 continue
+            home, other = index(partitions.home[k]), index(partitions.home[i])
+            more = int(here == home) - int(there == home) + int(there == other) - int(here == other)
             change = passing_pair(partitions, state, gauge, k, i, here, there)
-            if change != 0.0 and change < allowed:
-                trade_if_admitted(problem, state, k, i)
+            if more != 0:
+                change += toll * more
+            if (
+                (is_open or change != 0.0)
+                and -FAR < change < allowed
+                and more <= spare[0]
+                and trade_if_admitted(problem, state, k, i)
+            ):
+                spare[0] -= more
         else:
             at = draw(random, count)
             k = moved[at]
-            home = np.int64(partitions.home[k])
+            home = index(partitions.home[k])
             if home < 0 or home_first[home] == home_first[home + 1]:
                 continue
             i = home_member[

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.admission import admits, distinct_domains, skew_of
 from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.problem import NON_VOTER, Problem, State, leads_now
+from evenkeel_kernels.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.state import apply
 
@@ -32,8 +32,8 @@ def mark_homeless(
     """Fill ``forced (K,)`` for `homeless`, with the same ``keeps (N,)``."""
     partitions = problem.partitions
     for k in range(state.node.shape[0]):
-        n = np.int64(state.node[k])
-        p = np.int64(partitions.owner[k])
+        n = index(state.node[k])
+        p = index(partitions.owner[k])
         forced[k] = n < 0 or not keeps[n] or not problem.rules.allowed[partitions.mask[p], n]
         for i in range(partitions.forbidden_first[p], partitions.forbidden_first[p + 1]):
             if partitions.forbidden[i] == n:
@@ -51,7 +51,7 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
     q = partitions.rule[p]
     count = 0
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = np.int64(rules.limit[i, 0]), np.int64(rules.limit[i, 1])
+        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
         if most >= 0:
             seen = 0  # each replica beyond the first ``most`` of its domain is one too many
             for j in range(first, last):
@@ -101,11 +101,11 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     if n < 0:
         return 0
     g = problem.partitions.group[problem.partitions.owner[k]]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     count = 0
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level, most = np.int64(rules.group_limit[i, 0]), np.int64(rules.group_limit[i, 1])
-        where = np.int64(domains.domain[level, n])
+        level, most = index(rules.group_limit[i, 0]), index(rules.group_limit[i, 1])
+        where = index(domains.domain[level, n])
         if most < 0 or where < 0:
             continue
         inside = state.group_count[rules.group_base[i] - domains.domain_offset[level] + where]
@@ -123,7 +123,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
 @piece
 def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
     """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
-    p = np.int64(problem.partitions.owner[k])
+    p = index(problem.partitions.owner[k])
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[p])
     close_full(problem, state, scan, k)
@@ -158,7 +158,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
                 for k in range(first, last):
                     if going or int(leads_now(partitions.first, state.leader, p, k)) != turn:
                         continue
-                    here = np.int64(state.node[k])
+                    here = index(state.node[k])
                     if here < 0 or not partitions.movable[k]:
                         continue
                     broken = own + group_breaches(problem, state, k, here)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.admission import admits, count_in_domain
-from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.problem import Problem, State, load_of
+from evenkeel_kernels.jit import piece, shared
+from evenkeel_kernels.problem import Problem, State, index, load_of
 
 FAR = 1e300
 
@@ -83,11 +83,11 @@ def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
 def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Close the domains that hold as many other replicas of the partition as its limits allow."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
-    p = np.int64(partitions.owner[k])
+    p = index(partitions.owner[k])
     q = partitions.rule[p]
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = np.int64(rules.limit[i, 0]), np.int64(rules.limit[i, 1])
+        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
         if most < 0:
             continue
         for j in range(partitions.first[p], partitions.first[p + 1]):
@@ -113,7 +113,7 @@ def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
         scan.size[d] = load_of(problem.partitions, state, k, d)
 
 
-@lean
+@shared
 def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
     """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
     take_size(problem, state, scan, k)

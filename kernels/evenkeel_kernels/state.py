@@ -7,33 +7,9 @@ of ``delta`` takes some 45 ns, otherwise microseconds.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.admission import (  # noqa: F401
-    admits,
-    admits_leader,
-    count_in_domain,
-    distinct_domains,
-    fits,
-    keeps_group_limits,
-    keeps_limits,
-    keeps_near,
-    keeps_terms,
-    may_stand,
-    skew_of,
-)
+from evenkeel_kernels.admission import admits
 from evenkeel_kernels.jit import lean, piece, shared
-from evenkeel_kernels.problem import (  # noqa: F401
-    NON_VOTER,
-    VOTER,
-    DomainArrays,
-    MoveArrays,
-    NodeArrays,
-    PartitionArrays,
-    Problem,
-    RuleArrays,
-    State,
-    leads_now,
-    load_of,
-)
+from evenkeel_kernels.problem import NON_VOTER, Problem, State, index, leads_now, load_of
 
 
 @piece
@@ -88,9 +64,9 @@ def distance(problem: Problem, a: int, b: int) -> float:
 def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what movement costs if ``k`` went to ``n``: its own, its group's, its distance."""
     partitions, moves = problem.partitions, problem.moves
-    p = np.int64(partitions.owner[k])
-    home = np.int64(partitions.home[k])
-    here = np.int64(state.node[k])
+    p = index(partitions.owner[k])
+    home = index(partitions.home[k])
+    here = index(state.node[k])
     was_moved = here != home
     is_moved = n != home
     cost = moves.distance_weight * (distance(problem, home, n) - distance(problem, home, here))
@@ -110,7 +86,7 @@ def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
 @piece
 def delta(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of the total cost if replica ``k`` moved to node ``n``. O(D + proportions)."""
-    here = np.int64(state.node[k])
+    here = index(state.node[k])
     change = excess_cost_with(problem, state, n, k, 1.0) - excess_cost(problem, state, n)
     if here >= 0:
         change += excess_cost_with(problem, state, here, k, -1.0) - excess_cost(
@@ -137,8 +113,8 @@ def count_move(state: State, g: int, by: int) -> None:
 def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Add replica ``k`` to the books of node ``n`` (``sign`` 1), or take it out of them (-1)."""
     partitions, domains, rules = problem.partitions, problem.domains, problem.rules
-    p = np.int64(partitions.owner[k])
-    home = np.int64(partitions.home[k])
+    p = index(partitions.owner[k])
+    home = index(partitions.home[k])
     state.replicas[n] += sign
     if leads_now(partitions.first, state.leader, p, k):
         state.leaders[n] += sign
@@ -154,8 +130,8 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 state.domain_load[d, where] += sign * load_of(partitions, state, k, d)
     g = partitions.group[p]
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level = np.int64(rules.group_limit[i, 0])
-        where = np.int64(domains.domain[level, n])
+        level = index(rules.group_limit[i, 0])
+        where = index(domains.domain[level, n])
         if where >= 0:
             at = rules.group_base[i] - domains.domain_offset[level] + where
             before = state.group_count[at]
@@ -179,14 +155,14 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
 @shared
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
-    here = np.int64(state.node[k])
-    home = np.int64(problem.partitions.home[k])
+    here = index(state.node[k])
+    home = index(problem.partitions.home[k])
     if here >= 0:
         book(problem, state, k, here, -1)
     if here == home and n != home:
-        count_move(state, np.int64(problem.partitions.group[problem.partitions.owner[k]]), 1)
+        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), 1)
     elif here != home and n == home:
-        count_move(state, np.int64(problem.partitions.group[problem.partitions.owner[k]]), -1)
+        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), -1)
     state.node[k] = n
     if n >= 0:
         book(problem, state, k, n, 1)
@@ -202,7 +178,7 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
         if s < 0:
             continue
         k = partitions.first[p] + s
-        n = np.int64(state.node[k])
+        n = index(state.node[k])
         if n < 0:
             continue
         sign = -1.0 if turn == 0 else 1.0
@@ -236,7 +212,7 @@ def relocate(
 ) -> None:
     """Move each of ``replicas`` to its entry of ``nodes`` (-1: nowhere), asking no rule."""
     for i in range(replicas.shape[0]):
-        apply(problem, state, replicas[i], np.int64(nodes[i]))
+        apply(problem, state, replicas[i], index(nodes[i]))
 
 
 @lean
@@ -253,15 +229,15 @@ def settle(problem: Problem, state: State) -> None:
     for d in range(state.load.shape[0]):
         any_transient |= problem.nodes.transient[d]
     for k in range(state.node.shape[0]):
-        home = np.int64(partitions.home[k])
+        home = index(partitions.home[k])
         if any_transient and home >= 0:
             for d in range(state.load.shape[0]):
                 if problem.nodes.transient[d]:
                     state.held[d, home] += load_of(partitions, state, k, d)
         if state.node[k] >= 0:
-            book(problem, state, k, np.int64(state.node[k]), 1)
+            book(problem, state, k, index(state.node[k]), 1)
         if state.node[k] != home:
-            count_move(state, np.int64(partitions.group[partitions.owner[k]]), 1)
+            count_move(state, index(partitions.group[partitions.owner[k]]), 1)
 
 
 @lean
@@ -272,7 +248,7 @@ def total_cost(problem: Problem, state: State) -> float:
         cost += excess_cost(problem, state, n)
     partitions, moves = problem.partitions, problem.moves
     for k in range(state.node.shape[0]):
-        home = np.int64(partitions.home[k])
+        home = index(partitions.home[k])
         if state.node[k] != home:
             cost += moves.move_cost[partitions.owner[k]]
             cost += moves.distance_weight * distance(problem, home, state.node[k])

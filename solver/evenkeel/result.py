@@ -1,4 +1,4 @@
-"""The result of a solve: the placement, what it breaks and moves, and how far it is from the best."""
+"""The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -211,9 +211,7 @@ class Result:
         """Indices of replicas that are wanted and stand nowhere, or on a node that is not alive."""
         alive = np.append(self.cluster.nodes.alive, False)
         nowhere = ~alive[self.placement.node]
-        live = np.bincount(
-            self.placement.owner[~nowhere], minlength=len(self.cluster.partitions)
-        )
+        live = np.bincount(self.placement.owner[~nowhere], minlength=len(self.cluster.partitions))
         short = live < self.cluster.partitions.replicas
         return np.flatnonzero(nowhere & short[self.placement.owner])
 
@@ -292,9 +290,7 @@ class Result:
                 raise InvalidInput([Fault("partition", partition, "is no partition")])
             partition = names.index(partition)
         if not 0 <= partition < len(names):
-            raise InvalidInput(
-                [Fault("partition", partition, f"must be 0 to {len(names) - 1}")]
-            )
+            raise InvalidInput([Fault("partition", partition, f"must be 0 to {len(names) - 1}")])
         return explain(self.cluster, self.placement, self.levelness.loads, partition)
 
     def __repr__(self) -> str:
@@ -314,9 +310,7 @@ class Result:
             self.bounds.ratio,
             strict=True,
         ):
-            lines.append(
-                f"  {name}: max/mean {before:.4f} -> {after:.4f} (at least {floor:.4f})"
-            )
+            lines.append(f"  {name}: max/mean {before:.4f} -> {after:.4f} (at least {floor:.4f})")
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
             f"unplaced {len(self.unplaced_replicas):,}"

@@ -1,4 +1,4 @@
-"""Why a replica is where it is: for every node, the rule that forbids it, or how full it would be."""
+"""Why a replica is where it is: node by node, what forbids it, or how full it would be."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -303,9 +303,11 @@ def _why(
     if verdict[now] >= 0:
         reason = reasons[verdict[now]]
         return f"left on {share}, which {reason!r} forbids: no other node is open to it"
-    other = f"; the runner-up {runner_up.node} would be {runner_up.utilisation:.1%} full" if (
-        runner_up
-    ) else "; no other node is open to it"
+    other = (
+        f"; the runner-up {runner_up.node} would be {runner_up.utilisation:.1%} full"
+        if (runner_up)
+        else "; no other node is open to it"
+    )
     if now == before:
         return f"stays on {share}: nothing asks it to move{other}"
     came = f"from {names[before]}" if before >= 0 else "from nowhere"

@@ -1,10 +1,10 @@
 """The ``balance`` method: mend, re-home, level with the fewest moves, and stop there.
 
-1. Replicas too many are dropped; those that must leave, and those missing, wait to be placed.
+1. Replicas too many are dropped; those that must leave, and those missing, wait to be placed. Rules
+   broken between replicas are mended, one move at a time.
 2. The descent places them, together with the fewest replicas that over-full nodes must give away,
    and brings every node below its target (`evenkeel_kernels.descent`).
-3. Rules broken between replicas are mended, one move at a time; if that made a node too full
-   again, the descent goes on from there.
+3. What could not be mended for want of room is tried again.
 4. Wished-for limits give way where a replica would otherwise have no node.
 5. Moves beyond the budgets are taken back, repairs last of all.
 """
@@ -38,7 +38,6 @@ from evenkeel_kernels.scan import new_scan
 from evenkeel_kernels.state import relocate
 
 UNLIMITED = 2**62
-
 
 
 def balance(request: Request) -> Outcome:
@@ -105,12 +104,16 @@ class _Balancing:
     def finish(self) -> Outcome:
         """Descend, mend and keep to the budgets, as far as clock, work and caller allow."""
         try:
+            with self._timed("mend"):
+                broken = self._broken()
+                if broken:
+                    self._mend()
             with self._timed("level"):
                 self._descend(self.request.seed)
-            with self._timed("mend"):
-                if self._mend() and self.stop is None:
+            if broken and self.stop is None and self._mend():
+                with self._timed("level again"):
                     self._descend(self.request.seed)
-                self._place_past_wishes()
+            self._place_past_wishes()
         except KeyboardInterrupt:
             self.stop = "interrupted"
         message = ""
@@ -166,14 +169,13 @@ class _Balancing:
         if best is not None and best[0] < level and level > 1.0:
             self._restart_from(best[1], best[2])
 
-    def _mend(self) -> bool:
-        """Mend broken rules, if any are; whether a node is too full because of it.
-
-        No move breaks a rule, so only the placement that came in can have broken one.
-        """
+    def _broken(self) -> bool:
+        """Whether rules are broken that moves can mend; no move breaks one that was not."""
         standing = Standing(self.request.cluster, self.request.start)
-        if not any(one.count for one in broken_limits(standing) + broken_terms(standing)):
-            return False
+        return any(one.count for one in broken_limits(standing) + broken_terms(standing))
+
+    def _mend(self) -> bool:
+        """Mend broken rules, one move at a time; whether a node is too full afterwards."""
         scan = new_scan(self.problem, np.zeros(self.problem.nodes.watermark.shape[0]))
         if mend(self.problem, self.state, scan, 0, len(self.state.leader)) == 0:
             return False
