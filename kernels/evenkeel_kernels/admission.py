@@ -8,7 +8,7 @@ takes some 60 ns, otherwise microseconds.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import piece, shared
+from evenkeel_kernels.jit import piece
 from evenkeel_kernels.problem import (
     NON_VOTER,
     VOTER,
@@ -290,7 +290,7 @@ def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@shared
+@piece
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` may move to node ``n``: every hard rule, and room.
 

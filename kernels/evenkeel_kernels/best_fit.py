@@ -3,11 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel_kernels.admission import admits
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.leaders import appoint
 from evenkeel_kernels.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
-from evenkeel_kernels.state import move_if_admitted
+from evenkeel_kernels.state import apply
 
 
 @lean
@@ -56,10 +57,11 @@ def best_fit(
             if scan.score[n] > limit:
                 scanned = -1
                 break
-            if not move_if_admitted(problem, state, k, n):
+            if not admits(problem, state, k, n):
                 scan.score[n] = FAR
                 scanned = -1
                 continue
+            apply(problem, state, k, n)
             moved += 1
             score = scan.closed[partitions.mask[p], n]
             for d in range(scan.size.shape[0]):

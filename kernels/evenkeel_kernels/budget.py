@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.pressure import Gauge, passing_replica
 from evenkeel_kernels.problem import Problem, State, index, load_of
-from evenkeel_kernels.state import apply, move_if_admitted
+from evenkeel_kernels.state import move, move_if_admitted
 
 
 @lean
@@ -66,7 +66,7 @@ def take_back(
         if bytes_dimension >= 0:
             load = load_of(problem.partitions, state, k, bytes_dimension)
         if forced[k]:
-            apply(problem, state, k, -1)
+            move(problem, state, k, -1)
         elif not move_if_admitted(problem, state, k, home):
             continue
         spent[0] -= 1.0

@@ -30,7 +30,7 @@ from evenkeel_kernels.pressure import (
 from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.rearrange import mean_square, moved_replicas, placed_replicas, rearrange
 from evenkeel_kernels.scan import Scan, find, new_scan
-from evenkeel_kernels.state import apply, move_if_admitted
+from evenkeel_kernels.state import move, move_if_admitted
 
 SWEEPS = 12
 QUICK_ROUNDS = 4
@@ -303,7 +303,7 @@ def relieve(
                 target = there
         if best >= 0:
             spent += int(state.node[best] == partitions.home[best])
-            apply(problem, state, best, target)
+            move(problem, state, best, target)
             made += 1
     return made
 

@@ -14,7 +14,7 @@ from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.pressure import Gauge, passing_lead
 from evenkeel_kernels.problem import VOTER, Problem, State, index
 from evenkeel_kernels.scan import FAR, Scan
-from evenkeel_kernels.state import lead
+from evenkeel_kernels.state import hand_on, lead
 
 LARGE_SWEEPS = 4
 
@@ -122,7 +122,7 @@ def depose(problem: Problem, state: State, scan: Scan) -> int:
             continue
         before = state.leader[p]
         if before < 0 or can_pass_on(problem, state, p):
-            lead(problem, state, p, -1)
+            hand_on(problem, state, p, -1)
             appoint(problem, state, scan, p, -1)
             changed += int(state.leader[p] != before)
     return changed
@@ -181,7 +181,7 @@ def spread_leaders(
                     least = change
                     best = other
             if best >= 0:
-                lead(problem, state, p, best)
+                hand_on(problem, state, p, best)
                 changed += 1
         if changed == before and least_extra == 0.0:
             break
@@ -212,6 +212,6 @@ def reinstate(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int1
             if more > 0.0 and (state.load[d, gains] + more) * gauge.scale[d, gains] > 1.0:
                 room = False
         if room and admits_leader(problem, state, p, slot):
-            lead(problem, state, p, slot)
+            hand_on(problem, state, p, slot)
             changed += 1
     return changed

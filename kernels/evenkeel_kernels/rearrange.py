@@ -30,7 +30,7 @@ from evenkeel_kernels.pressure import (
 )
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.scan import FAR
-from evenkeel_kernels.state import apply, lead, move_if_admitted
+from evenkeel_kernels.state import hand_on, move, move_if_admitted
 
 CHECK_EVERY = 4096
 LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in, or,
@@ -56,7 +56,7 @@ def trade_if_admitted(problem: Problem, state: State, k: int, i: int) -> bool:
         return False
     if move_if_admitted(problem, state, i, here):
         return True
-    apply(problem, state, k, here)
+    move(problem, state, k, here)
     return False
 
 
@@ -139,7 +139,7 @@ def rearrange(
                 continue
             change = passing_lead(partitions, state, gauge, p, here, there)
             if change != 0.0 and change < allowed and admits_leader(problem, state, p, other):
-                lead(problem, state, p, other)
+                hand_on(problem, state, p, other)
         elif kind < SEND or (is_open and kind >= TRADE):
             k = moved[draw(random, count)]
             here = index(state.node[k])

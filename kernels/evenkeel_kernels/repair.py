@@ -12,7 +12,7 @@ from evenkeel_kernels.admission import admits, distinct_domains, skew_of
 from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
-from evenkeel_kernels.state import apply
+from evenkeel_kernels.state import move
 
 
 def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -166,7 +166,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
                         continue
                     n = mending_node(problem, state, scan, k, broken)
                     if n >= 0:
-                        apply(problem, state, k, n)
+                        move(problem, state, k, n)
                         moves += 1
                         going = True
     return moves

@@ -31,7 +31,7 @@ from evenkeel_kernels.search_walk import (
     stray,
     swap_price,
 )
-from evenkeel_kernels.state import apply, move_cost
+from evenkeel_kernels.state import move, move_cost
 
 COOLING_STEP = 256
 """Candidates between two changes of the temperature."""
@@ -163,7 +163,7 @@ def settle(
                     return
                 turn = 2
                 continue
-        apply(problem, state, k, n)
+        move(problem, state, k, n)
         if turn == 2:
             return
         stray(walk, k)

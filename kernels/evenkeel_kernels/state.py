@@ -152,7 +152,7 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 state.near_count[at + domains.domain[level, n]] += sign
 
 
-@shared
+@piece
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = index(state.node[k])
@@ -168,7 +168,7 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
         book(problem, state, k, n, 1)
 
 
-@shared
+@piece
 def lead(problem: Problem, state: State, p: int, slot: int) -> None:
     """Let ``slot`` (-1: nobody) lead partition ``p``; the leader's extra load goes with it."""
     partitions = problem.partitions
@@ -195,6 +195,18 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
                     more = sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
                     state.domain_load[d, where] += more
     state.leader[p] = slot
+
+
+@shared
+def move(problem: Problem, state: State, k: int, n: int) -> None:
+    """Do what `apply` does, as a call."""
+    apply(problem, state, k, n)
+
+
+@shared
+def hand_on(problem: Problem, state: State, p: int, slot: int) -> None:
+    """Do what `lead` does, as a call."""
+    lead(problem, state, p, slot)
 
 
 @shared

@@ -255,4 +255,3 @@ def _verdict(
         best = "All goals are met, and no placement meets them with fewer moves."
         return "optimal", outcome.message or best
     return "feasible", outcome.message or "No hard rule is broken and all goals are met."
-

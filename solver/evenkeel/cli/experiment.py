@@ -8,7 +8,8 @@ from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.exits import DONE
 
 if TYPE_CHECKING:
-    from evenkeel.simulate.crush_experiments import Layout, Place, Table
+    from evenkeel.simulate.crush_experiments import Layout, Place
+    from evenkeel.simulate.experiment_tables import Table
 
 Experiment = Callable[["Place", "Layout"], "Table | tuple[Table, ...]"]
 

@@ -116,7 +116,7 @@ class Crushed(Crush):
     mended : bool
         Whether what is broken in the original is mended: all groups are dealt as one, the ring
         begins again where it ends, and an unlucky partition does not send its whole group back to
-        the base strategy.
+        the base strategy. Nodes are then level over all groups, and no longer in each by itself.
 
     Examples
     --------

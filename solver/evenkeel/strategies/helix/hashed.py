@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,3 +128,26 @@ class HashedNames:
             hashlib.sha1(name.encode("utf-8", "replace")).digest()[:4] for name in self.names
         ]
         return np.frombuffer(b"".join(digests), ">u4").astype(np.uint32)
+
+
+@lru_cache(maxsize=2)
+def hashed(names: Names) -> HashedNames:
+    """Hash the names of a cluster, which is likely to be solved again with the same ones.
+
+    Parameters
+    ----------
+    names : Names
+        The names.
+
+    Returns
+    -------
+    HashedNames
+        The same object for the same names, as long as few others come in between.
+
+    Examples
+    --------
+    >>> names = Names(None, 3, "p")
+    >>> hashed(names) is hashed(names)
+    True
+    """
+    return HashedNames(names)

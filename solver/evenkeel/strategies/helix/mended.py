@@ -1,12 +1,13 @@
 """CRUSH-ed and MultiRoundCRUSH without the faults of the originals.
 
 What is mended: all groups are dealt together, so that no node collects one surplus replica of each;
-what nobody has room for goes to whoever has least; the ring is walked round and round, and a
+what nobody has room for goes to whoever has least, and who was left with too little is handed some;
+the ring is walked round and round, and a
 partition that still finds no node is left short without dragging its group along; nodes lead
 evenly over all groups; MultiRoundCRUSH works without zones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ from evenkeel_kernels.ring import Ring
 
 ROOMS = 10
 """Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
+
+SEARCHED = 64
+"""Nodes looked at for one that can give a card away, by itself or through others."""
 
 SEED = 0
 """What the steps that treat all groups as one are seeded with."""
@@ -124,7 +128,7 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hand
     Returns
     -------
     Hands
-        What each node holds after the deal; nothing is left over.
+        What each node holds after the deal; nothing is left over, and nobody is left short.
     """
     target = shares(tree, hands.partition.size, len(partitions))
     order = shuffled(len(tree), SEED)
@@ -139,7 +143,92 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hand
     count = 0
     for room in (whole, whole + 1, whole + 2, np.full(len(tree), np.iinfo(np.int64).max)):
         count = cards.deal_out(deal, room, tree.zone, names, count)
-    return cards.dealt_hands(hands, deal, count)
+    return settled(cards.dealt_hands(hands, deal, count), tree, target, len(partitions))
+
+
+def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: int) -> Hands:
+    """Hand cards over from nodes above their share to those that the deal left below it.
+
+    Parameters
+    ----------
+    hands : Hands
+        What each node holds.
+    tree : Tree
+        Nodes and zones.
+    target : (N,) float32
+        What each node should hold.
+    partitions : int
+        How many partitions there are.
+
+    Returns
+    -------
+    Hands
+        No node holds less than the whole part of its share, or more than one above that, if one
+        hand-over after another can bring this about.
+    """
+    whole = np.floor(target).astype(np.int64)
+    load = np.diff(hands.first)
+    if (load >= whole).all() and (load <= whole + 1).all():
+        return hands
+    holder = np.repeat(np.arange(len(tree)), load)
+    taken = np.zeros((partitions, tree.zones), np.bool_)
+    taken[hands.partition, tree.zone[holder]] = True
+
+    def fitting(taker: int) -> NDArray[np.bool_]:
+        """Cards that a node could take: of its own zone, or of partitions its zone has not."""
+        near = tree.zone[holder] == tree.zone[taker]
+        return np.asarray(near | ~taken[hands.partition, tree.zone[taker]])
+
+    for level in (whole, whole + 1):
+        waiting = load < level
+        while waiting.any() and (over := load > level).any():
+            taker = int(np.argmin(np.where(waiting, load - target, np.inf)))
+            way = _way(taker, over, lambda node: np.unique(holder[fitting(node)]))
+            waiting[taker] &= bool(way)
+            for giver, receiver in way:
+                cards_of = np.flatnonzero((holder == giver) & fitting(receiver))
+                if cards_of.size == 0:  # the hand-over before took the only one
+                    waiting[taker] = False
+                    break
+                card = cards_of[0]
+                taken[hands.partition[card], tree.zone[giver]] = False
+                taken[hands.partition[card], tree.zone[receiver]] = True
+                holder[card] = receiver
+                load[giver] -= 1
+                load[receiver] += 1
+            waiting[taker] &= load[taker] < level[taker]
+    order = np.argsort(holder, kind="stable")
+    first = np.concatenate([[0], np.cumsum(load)])
+    fresh = np.flatnonzero((load > 0) & ~np.isin(np.arange(len(tree)), hands.entered))
+    return hands._replace(
+        first=first,
+        partition=hands.partition[order],
+        entered=np.concatenate([hands.entered, fresh]).astype(hands.entered.dtype),
+    )
+
+
+def _way(
+    taker: int, over: NDArray[np.bool_], givers: Callable[[int], NDArray[np.int64]]
+) -> list[tuple[int, int]]:
+    """Find hand-overs (giver, receiver) from a node with too much to the taker, the last one first.
+
+    The search gives up after ``SEARCHED`` nodes.
+    """
+    receiver = {taker: -1}
+    queue = [taker]
+    for node in queue:
+        for giver in givers(node).tolist():
+            if giver in receiver:
+                continue
+            receiver[giver] = node
+            if over[giver]:
+                way = [(giver, node)]
+                while receiver[way[-1][1]] >= 0:
+                    way.append((way[-1][1], receiver[way[-1][1]]))
+                return way[::-1]
+            if len(queue) < SEARCHED:
+                queue.append(giver)
+    return []
 
 
 def shares(tree: Tree, total: int, partitions: int) -> NDArray[np.float32]:

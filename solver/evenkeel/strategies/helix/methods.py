@@ -235,7 +235,7 @@ def _outcome(
 
 
 def _check(request: Request, found: list[Site], zoned: bool) -> None:
-    """Refuse budgets, which these methods cannot keep, and nodes without zones if zones it needs."""
+    """Refuse budgets, which these methods cannot keep, and a lack of zones that are needed."""
     faults = FaultList()
     if request.limits != Limits():
         faults.add("limits", request.limits, "these methods place anew and keep to no budgets")

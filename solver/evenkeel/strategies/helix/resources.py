@@ -17,7 +17,7 @@ from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.topology import NODE_LEVEL
-from evenkeel.strategies.helix.hashed import HashedNames
+from evenkeel.strategies.helix.hashed import HashedNames, hashed
 from evenkeel.strategies.helix.java_order import text_order
 from evenkeel.strategies.helix.states import state_counts
 from evenkeel.strategies.helix.tree import DEFAULT_WEIGHT, Tree
@@ -123,7 +123,7 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
         for mask, level in zip(masks, levels, strict=True)
     ]
     site_of = np.array(kind, np.int64)[rule]
-    names = HashedNames.of(cluster.partitions.names)
+    names = hashed(cluster.partitions.names)
     found = []
     for number, (mask, level) in enumerate(kinds):
         site = _site(cluster, np.frombuffer(mask, np.bool_), level)

@@ -1,0 +1,222 @@
+"""What experiments measure: how even a placement is, and what an event moved."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How replicas and leaders are distributed over the nodes that are up.
+
+    Parameters
+    ----------
+    what : str
+        What was placed.
+    total : int
+        Replicas.
+    least, most : int
+        Replicas on the emptiest and on the fullest node.
+    std : float
+        Standard deviation of the replicas on a node.
+    leaders_least, leaders_most : int
+        Leaders on the node with fewest and with most.
+    leaders_std : float
+        Standard deviation of the leaders on a node.
+    nodes : int
+        Nodes that are up.
+    """
+
+    what: str
+    total: int
+    least: int
+    most: int
+    std: float
+    leaders_least: int
+    leaders_most: int
+    leaders_std: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event moved.
+
+    Parameters
+    ----------
+    event : str
+        What happened.
+    nodes : int
+        Nodes that came, or below 0 went.
+    total, leaders : int
+        Replicas and leaders in all.
+    moved, forced : int
+        Replicas that moved; those that stood on a node that went, or stand on one that came.
+    leader_changes, forced_changes : int
+        Leaders that changed; those on a node that went, or on one that came.
+    """
+
+    event: str
+    nodes: int
+    total: int
+    leaders: int
+    moved: int
+    forced: int
+    leader_changes: int
+    forced_changes: int
+
+    @property
+    def extra(self) -> int:
+        """Moves that the event did not force."""
+        return self.moved - self.forced
+
+    @property
+    def extra_changes(self) -> int:
+        """Leader changes that the event did not force."""
+        return self.leader_changes - self.forced_changes
+
+
+@dataclass(frozen=True)
+class Size:
+    """How evenly data lies on the nodes where partitions differ in size.
+
+    Parameters
+    ----------
+    what : str
+        What was placed.
+    most, mean, std : float
+        Data on the fullest node, on average, and its standard deviation.
+    """
+
+    what: str
+    most: float
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """The outcome of an experiment.
+
+    Parameters
+    ----------
+    title : str
+        What was tried.
+    rows : tuple of Spread, Change or Size
+        One kind throughout.
+    """
+
+    title: str
+    rows: tuple[Spread, ...] | tuple[Change, ...] | tuple[Size, ...]
+
+
+def most_surplus(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Find by how much the fullest node exceeds the emptiest, group by group.
+
+    CRUSH-ed promises at most one wherever fault zones allow it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    placement : Placement
+        Where its replicas are.
+
+    Returns
+    -------
+    ndarray of int64, shape (G,)
+        Difference in replicas between two nodes that are up.
+    """
+    groups, nodes = len(cluster.partitions.group_names), len(cluster.nodes)
+    held = placement.node >= 0
+    group = cluster.partitions.group[placement.owner[held]].astype(np.int64)
+    key = group * nodes + placement.node[held]
+    count = np.bincount(key, minlength=groups * nodes).reshape(groups, nodes)
+    seen = count[:, cluster.nodes.alive]
+    return np.asarray(seen.max(axis=1) - seen.min(axis=1), np.int64)
+
+
+def spread_of(cluster: Cluster, placement: Placement, what: str) -> Spread:
+    """Count replicas and leaders by node.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    placement : Placement
+        Where its replicas are.
+    what : str
+        Name of the row.
+
+    Returns
+    -------
+    Spread
+        Over the nodes that are up.
+    """
+    up = cluster.nodes.alive
+    held, led = placement.node, placement.leader_node
+    count = np.bincount(held[held >= 0], minlength=len(up))[up]
+    leaders = np.bincount(led[led >= 0], minlength=len(up))[up]
+    return Spread(
+        what,
+        int(count.sum()),
+        int(count.min()),
+        int(count.max()),
+        float(count.std()),
+        int(leaders.min()),
+        int(leaders.max()),
+        float(leaders.std()),
+        int(up.sum()),
+    )
+
+
+NOBODY = np.zeros(0, np.int64)
+
+
+def change_of(
+    event: str,
+    before: Placement,
+    after: Placement,
+    *,
+    went: NDArray[np.int64] = NOBODY,
+    came: NDArray[np.int64] = NOBODY,
+) -> Change:
+    """Count what moved between two placements of equal rows.
+
+    Parameters
+    ----------
+    event : str
+        Name of the row.
+    before, after : Placement
+        The two.
+    went, came : ndarray of int64, shape (n,)
+        Nodes that went down, and that came up or were added.
+
+    Returns
+    -------
+    Change
+        A move that both leaves a node that went and joins one that came is forced once.
+    """
+    old, new = before.by_slot, after.by_slot
+    joined = (new >= 0) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
+    left = (old >= 0) & ~(old[:, :, None] == new[:, None, :]).any(axis=2)
+    pulled = (joined & np.isin(new, came)).sum(axis=1)
+    pushed = (left & np.isin(old, went)).sum(axis=1)
+    forced = np.minimum(pulled + pushed, joined.sum(axis=1))
+    was, leads = before.leader_node, after.leader_node
+    changed = was != leads
+    forced_change = changed & (np.isin(was, went) | np.isin(leads, came))
+    return Change(
+        event,
+        len(came) - len(went),
+        int(np.count_nonzero(new >= 0)),
+        int(np.count_nonzero(leads >= 0)),
+        int(joined.sum()),
+        int(forced.sum()),
+        int(changed.sum()),
+        int(forced_change.sum()),
+    )
