@@ -124,7 +124,7 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     (1, 1, 'n0')
     """
     start = cluster.placement if before is None else before
-    standing = Standing(cluster, placement)
+    standing = Standing.of(cluster, placement)
     found = misplaced_replicas(standing, start)
     found += misplaced_leaders(standing)
     found += broken_limits(standing)

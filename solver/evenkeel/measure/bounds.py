@@ -100,7 +100,7 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
     >>> found.level.tolist(), found.moves_level
     ([0.25], 2)
     """
-    standing = Standing(cluster, cluster.placement)
+    standing = Standing.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     wanted = wanted_load(cluster)
     names, proven = zip(*level_terms(standing, scope, wanted), strict=True)
@@ -112,9 +112,9 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
     target = level_target(cluster, goals, np.maximum(fair, level))
     capacity = level_target(cluster, Goals(level=None), level)
     kept = keepable(standing, scope)
-    to_fit, to_level = shedding(standing, kept, np.stack([capacity, target]))
-    if to_level.moves < to_fit.moves:
-        to_level = to_fit  # what is level fits
+    targets = [capacity] if np.array_equal(capacity, target) else [capacity, target]
+    proofs = shedding(standing, kept, np.stack(targets))
+    to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return Bounds(
         fair=frozen(fair),

@@ -38,7 +38,7 @@ def level_terms(
         Name of the term, and the utilisation that it proves per dimension.
     """
     cluster = standing.cluster
-    yield "aggregate", aggregate(standing, wanted)
+    yield "aggregate", aggregate(standing, scope, wanted)
     yield "whole replicas", whole_replicas(cluster)
     capacity = np.where(_absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
     yield "largest replica", largest_replica(cluster, scope, capacity)
@@ -62,13 +62,43 @@ def usable(cluster: Cluster) -> NDArray[np.bool_]:
     return cluster.nodes.may_hold | cluster.nodes.may_receive
 
 
-def aggregate(standing: Standing, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+def piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
+    """Return the partitions of which a node may hold two replicas.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are.
+    scope : Scope
+        The rules of partitions.
+
+    Returns
+    -------
+    ndarray of bool, shape (P,)
+        True where no hard rule keeps them apart.
+    """
+    topology = standing.cluster.topology
+    may_pile = np.ones(len(standing.placement), bool)
+    for binding in scope.bindings:
+        row = topology.level_index(binding.level)
+        if (
+            binding.kind == "spread"
+            and binding.hard
+            and topology.domain_with_nodes[row].min(initial=0) >= 0
+        ):
+            may_pile &= (binding.amount == NONE) | (binding.amount > 1)
+    return may_pile
+
+
+def aggregate(standing: Standing, scope: Scope, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide the load wanted by the capacity there is for it.
 
     Parameters
     ----------
     standing : Standing
         Where the replicas are now.
+    scope : Scope
+        The rules of partitions.
     wanted : ndarray of float64, shape (D,)
         Load of all replicas wanted.
 
@@ -84,6 +114,9 @@ def aggregate(standing: Standing, wanted: NDArray[np.float64]) -> NDArray[np.flo
     keepers = nodes.may_hold & ~nodes.may_receive
     if not keepers.any():
         return utilisation(load, room)
+    absent = np.append(False, keepers & ~nodes.alive).take(standing.seat)
+    if (standing.tallied(absent)[piling(standing, scope)] > 0).any():
+        return np.zeros(len(load))  # all of a partition may pile up where no level is asked of it
     held = standing.weighed(standing.heaviest.T, standing.seat)
     load = load - held[keepers & ~nodes.alive].sum(0)
     held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope, domain_of, suspects, tally
+from evenkeel.measure.audit_limits import Scope, domain_of, suspects, tally
+from evenkeel.measure.bounds_level import piling
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
@@ -107,7 +108,7 @@ def keepable(standing: Standing, scope: Scope) -> Keepable:
     most = np.minimum(having, _most_kept(standing, scope, stays, having))
     wanted = cluster.partitions.replicas
     free = (having > most) | (having > wanted)
-    piled = _piling(standing, scope)
+    piled = piling(standing, scope)
     if piled.any():
         # replicas may pile up on nodes kept, so nothing need join while there is one
         most = np.where(piled & (having > 0), wanted, most)
@@ -330,18 +331,3 @@ def _most_kept(
         lost = np.bincount(who, over, len(members)).astype(np.int64)
         most[members] = np.minimum(most[members], having[members] - lost)
     return most
-
-
-def _piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
-    """Return the partitions of which a node may hold two replicas; (P,)."""
-    topology = standing.cluster.topology
-    piling = np.ones(len(standing.placement), bool)
-    for binding in scope.bindings:
-        row = topology.level_index(binding.level)
-        if (
-            binding.kind == "spread"
-            and binding.hard
-            and topology.domain_with_nodes[row].min(initial=0) >= 0
-        ):
-            piling &= (binding.amount == NONE) | (binding.amount > 1)
-    return piling

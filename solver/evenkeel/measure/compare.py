@@ -95,7 +95,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     bytes_at = cluster.bytes_dimension
     return Comparison(
         moves=len(arrivals),
-        forced=forced_moves(Standing(cluster, before)),
+        forced=forced_moves(Standing.of(cluster, before)),
         leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
         removed=int(np.maximum(left_per - came_per, 0).sum()),
         load_moved=frozen(fraction),

@@ -83,7 +83,7 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     ([0.5], [0.75], [1.5])
     """
     nodes = cluster.nodes
-    standing = Standing(cluster, placement)
+    standing = Standing.of(cluster, placement)
     loads, leaders = standing.loads, standing.leaders
     table = utilisation(loads, nodes.capacity)
     alive = nodes.alive & ~nodes.gone

@@ -34,7 +34,7 @@ def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     >>> node_loads(c, c.placement).tolist()
     [[1.0], [3.0]]
     """
-    return Standing(cluster, placement).loads
+    return Standing.of(cluster, placement).loads
 
 
 def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     >>> replica_counts(c, c.placement).tolist()
     [0, 2]
     """
-    return Standing(cluster, placement).replicas
+    return Standing.of(cluster, placement).replicas
 
 
 def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     >>> leader_counts(c, c.placement).tolist()
     [0, 1]
     """
-    return Standing(cluster, placement).leaders
+    return Standing.of(cluster, placement).leaders
 
 
 def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:

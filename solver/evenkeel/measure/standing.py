@@ -29,6 +29,27 @@ class Standing:
     cluster: Cluster
     placement: Placement
 
+    @classmethod
+    def of(cls, cluster: Cluster, placement: Placement) -> "Standing":
+        """Return the standing of a placement, counted once and kept with it.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            N nodes, P partitions.
+        placement : Placement
+            Where the replicas are.
+
+        Returns
+        -------
+        Standing
+            The same object while the same cluster asks.
+        """
+        kept = placement.__dict__.get("_standing")
+        if kept is None or kept.cluster is not cluster:
+            kept = placement.__dict__["_standing"] = cls(cluster, placement)
+        return kept
+
     @property
     def uniform(self) -> bool:
         """Whether every partition has as many slots, and the order is slot by slot."""

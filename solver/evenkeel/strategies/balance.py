@@ -171,7 +171,7 @@ class _Balancing:
 
     def _broken(self) -> bool:
         """Whether rules are broken that moves can mend; no move breaks one that was not."""
-        standing = Standing(self.request.cluster, self.request.start)
+        standing = Standing.of(self.request.cluster, self.request.start)
         return any(one.count for one in broken_limits(standing) + broken_terms(standing))
 
     def _mend(self) -> bool:
