@@ -212,11 +212,13 @@ def _moved_load(
 ) -> NDArray[np.float64]:
     """Return the total load of some replicas, in the roles they have; (D,)."""
     owner = after.owner[arrivals]
-    load = cluster.partitions.load
-    weight = load.voter[owner]
-    other = after.role[arrivals] == Role.NON_VOTER
-    weight[other] = load.non_voter[owner[other]]
+    load, partitions = cluster.partitions.load, len(cluster.partitions)
     leads = after.leader_replica[owner] == arrivals
-    weight[leads] = load.leader[owner[leads]]
-    total: NDArray[np.float64] = weight.sum(0)
+    light = (after.role[arrivals] == Role.NON_VOTER) & ~leads
+    total = np.zeros(load.voter.shape[1])
+    for weight, counted in (
+        (load.leader, leads), (load.non_voter, light), (load.voter, ~(leads | light)),
+    ):  # fmt: skip
+        if counted.any():
+            total += weighted_sum(np.bincount(owner[counted], minlength=partitions), weight)
     return total

@@ -226,9 +226,9 @@ class _Balancing:
         return np.where((node < 0) & short[owner] & ~self.dropped, cluster.placement.node, node)
 
     def _leaders(self) -> NDArray[np.int16]:
-        """Leading slots of the result: a cluster that knows no leaders is given none."""
-        cluster = self.request.cluster
-        return self.state.leader if has_leaders(cluster) else cluster.placement.leader
+        """Leading slots: a cluster that knows no leaders is given none, and none is lost."""
+        was, leader = self.request.cluster.placement.leader, self.state.leader
+        return np.where(leader < 0, was, leader) if has_leaders(self.request.cluster) else was
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

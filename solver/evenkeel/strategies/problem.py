@@ -59,7 +59,7 @@ def compile_problem(
 def compile_state(
     cluster: Cluster, problem: kernel.Problem, start: Placement | None = None
 ) -> kernel.State:
-    """Return the books of a placement, settled: replicas that must leave are nowhere.
+    """Return the books of a placement, settled: what must leave is nowhere, and leads no more.
 
     Parameters
     ----------
@@ -81,11 +81,14 @@ def compile_state(
     node = placement.node.copy()
     stays = np.append(cluster.nodes.may_hold, False)
     node[~stays[node] & problem.partitions.movable] = -1
+    leader = placement.leader.copy()
+    led = np.flatnonzero(leader >= 0)
+    leader[led[node[placement.first[led] + leader[led]] < 0]] = -1
     replicas = len(node)
     state = kernel.State(
         node=node,
         role=placement.role.copy(),
-        leader=placement.leader.copy(),
+        leader=leader,
         load=np.zeros((dimensions, nodes)),
         held=np.zeros((dimensions, nodes)),
         replicas=np.zeros(nodes, np.int32),

@@ -56,7 +56,9 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     kind = _kind(cluster, empty)
     missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
     never = placement.node[empty] < 0
-    order = np.lexsort((empty, never, kind))
+    order = np.arange(len(empty))
+    if never.any() != never.all() or (kind[1:] < kind[:-1]).any():
+        order = np.lexsort((empty, never, kind))
     rank = _rank_in_run(kind[order])
     fill = order[rank < missing[order]]
     chosen[empty[fill]] = True
