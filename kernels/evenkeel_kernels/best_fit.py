@@ -71,7 +71,7 @@ def best_fit(
         if not led[p] and (at + 1 == end or partitions.owner[order[at + 1]] != p):
             scanned = -1
             if state.leader[p] < 0:
-                appoint(problem, state, scan, p, -1)
+                appoint(problem, state, scan, p, index(-1))
     return moved
 
 

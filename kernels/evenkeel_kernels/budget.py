@@ -66,7 +66,7 @@ def take_back(
         if bytes_dimension >= 0:
             load = load_of(problem.partitions, state, k, bytes_dimension)
         if forced[k]:
-            move(problem, state, k, -1)
+            move(problem, state, k, index(-1))
         elif not move_if_admitted(problem, state, k, home):
             continue
         spent[0] -= 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import jit, lean
-from evenkeel_kernels.problem import Problem, State, load_of
+from evenkeel_kernels.problem import Problem, State, index, load_of
 from evenkeel_kernels.scan import FAR
 
 ROUNDS = 6
@@ -189,7 +189,7 @@ def shed_each(
                 above = True
         if not above:
             continue
-        items = 0
+        items = index(0)
         for i in range(first[n], first[n + 1]):
             k = member[i]
             if forced[k]:

@@ -283,8 +283,8 @@ def relieve(
         if not is_hot(state, gauge, here):
             continue
         least = -1e-12
-        best = -1
-        target = -1
+        best = index(-1)
+        target = index(-1)
         for i in range(first[here], first[here + 1]):
             k = member[i]
             if state.node[k] != here or not partitions.movable[k]:

@@ -63,7 +63,7 @@ def stand_down(
     for p in range(was.shape[0]):
         was[p] = state.leader[p]
         if state.leader[p] >= 0 and can_pass_on(problem, state, p):
-            lead(problem, state, p, -1)
+            lead(problem, state, p, index(-1))
             for d in range(extra.shape[0]):
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
@@ -77,7 +77,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
-    best = -1
+    best = index(-1)
     best_rank = 255
     best_score = FAR
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
@@ -122,8 +122,8 @@ def depose(problem: Problem, state: State, scan: Scan) -> int:
             continue
         before = state.leader[p]
         if before < 0 or can_pass_on(problem, state, p):
-            hand_on(problem, state, p, -1)
-            appoint(problem, state, scan, p, -1)
+            hand_on(problem, state, p, index(-1))
+            appoint(problem, state, scan, p, index(-1))
             changed += int(state.leader[p] != before)
     return changed
 
@@ -170,7 +170,7 @@ def spread_leaders(
                     pressed = True
             if not pressed:
                 continue
-            best = -1
+            best = index(-1)
             least = -1e-12
             for other in range(partitions.first[p + 1] - partitions.first[p]):
                 there = state.node[partitions.first[p] + other]

@@ -133,7 +133,7 @@ class State(NamedTuple):
 
 @piece
 def index(value: int) -> int:
-    """Widen an index to 64 bits, so that no piece is compiled for two widths."""
+    """Widen an index to 64 bits, so that no piece is compiled for two widths or for a constant."""
     return int(np.int64(value))
 
 

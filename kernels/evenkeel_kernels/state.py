@@ -158,14 +158,14 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
     here = index(state.node[k])
     home = index(problem.partitions.home[k])
     if here >= 0:
-        book(problem, state, k, here, -1)
+        book(problem, state, k, here, index(-1))
     if here == home and n != home:
-        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), 1)
+        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), index(1))
     elif here != home and n == home:
-        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), -1)
+        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), index(-1))
     state.node[k] = n
     if n >= 0:
-        book(problem, state, k, n, 1)
+        book(problem, state, k, n, index(1))
 
 
 @piece
@@ -247,9 +247,9 @@ def settle(problem: Problem, state: State) -> None:
                 if problem.nodes.transient[d]:
                     state.held[d, home] += load_of(partitions, state, k, d)
         if state.node[k] >= 0:
-            book(problem, state, k, index(state.node[k]), 1)
+            book(problem, state, k, index(state.node[k]), index(1))
         if state.node[k] != home:
-            count_move(state, index(partitions.group[partitions.owner[k]]), 1)
+            count_move(state, index(partitions.group[partitions.owner[k]]), index(1))
 
 
 @lean
