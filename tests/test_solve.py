@@ -344,3 +344,20 @@ def test_with_a_cost_what_must_move_is_placed_before_anything_is_minimised():
 def test_budgets_go_with_goals(expanded):
     with pytest.raises(ek.InvalidInput, match="go with Goals"):
         ek.solve(expanded, goals=ek.Cost(), limits=ek.Limits(moves=3))
+
+
+def test_budgets_never_overfill_a_node_whose_room_a_repair_has_taken():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0], [10.0], [10.0]],
+        load=[[6.0], [4.0], [3.0]],
+        placement=[[0], [0], [2]],
+        alive=[True, True, False],
+        rules=[ek.Rule(), ek.Rule(require=["node=n0"])],
+        rule=[0, 0, 1],
+    )
+    free = ek.solve(cluster, goals=ek.Goals(level=0.3))
+    assert free.audit.hard == 0  # a replica makes room for the lost one
+    kept = ek.solve(cluster, goals=ek.Goals(level=0.3), limits=ek.Limits(node_out=0))
+    assert kept.comparison.node_out[0] == 0
+    assert kept.audit.counts["capacity"] == 0
+    assert kept.status == "partial"

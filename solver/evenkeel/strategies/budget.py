@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.limits import Limits
+from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.budget import price_returns, take_back
 from evenkeel_kernels.pressure import Gauge
 from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.scan import FAR, new_scan
 from evenkeel_kernels.state import relocate
 
 ROUNDS = 16
@@ -83,7 +85,8 @@ def keep_within(
             any_taken = any_taken or taken > 0
             if taken == 0:
                 if not repairs:
-                    any_taken = _all_home(problem, state, candidates) or any_taken
+                    _start_over(problem, state, forced)
+                    any_taken = True
                 break
     return any_taken
 
@@ -135,7 +138,16 @@ def _excess(
     return excess
 
 
-def _all_home(problem: Problem, state: State, moved: NDArray[np.int64]) -> bool:
-    """Undo every move that was not forced: where everything was is where everything may be."""
-    relocate(problem, state, moved, problem.partitions.home[moved])
-    return len(moved) > 0
+def _start_over(problem: Problem, state: State, forced: NDArray[np.bool_]) -> None:
+    """Put everything back where it was, and place anew only what must move.
+
+    Room that a move made may have been taken since, so that undoing moves alone could break rules.
+    """
+    moved = np.flatnonzero((state.node >= 0) & (state.node != problem.partitions.home))
+    repairs, others = moved[forced[moved]], moved[~forced[moved]]
+    relocate(problem, state, repairs, np.full(len(repairs), -1, np.int32))
+    relocate(problem, state, others, problem.partitions.home[others])
+    scan = new_scan(problem, np.zeros(len(state.load)))
+    order = largest_first(problem, forced)
+    led = np.ones(len(state.leader), np.bool_)
+    best_fit(problem, state, scan, order, forced, led, FAR, 0, len(order))
