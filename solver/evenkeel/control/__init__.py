@@ -1,0 +1,1 @@
+"""Control: what runs again and again on a cluster that changes."""

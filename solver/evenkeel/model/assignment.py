@@ -1,0 +1,130 @@
+"""Assignment: who holds which partition in which state, in rows of any length.
+
+A placement has the cluster's slots. What a pipeline keeps between two runs, and what Helix's
+rebalancers take and return, has not: a partition may have more replicas than it wants while a node
+is down, or fewer while zones are missing, and its replicas have states beyond leader and follower.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.arrays import frozen
+from evenkeel.model.placement import Placement
+
+TOP = 0
+"""The state that leads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Replicas by partition. P partitions, K replicas; every array is read-only.
+
+    Parameters
+    ----------
+    first : ndarray of int64, shape (P + 1,)
+        Where each partition's replicas start.
+    node : ndarray of int32, shape (K,)
+        Node of each replica, never -1: a replica without a node is not in an assignment.
+    state : ndarray of uint8, shape (K,)
+        State of each replica by falling priority in its partition's state model; 0 is the top
+        state. Rows are sorted by state, then by node.
+
+    Examples
+    --------
+    >>> one = Assignment(np.array([0, 2]), np.array([3, 1], np.int32), np.array([0, 1], np.uint8))
+    >>> len(one), one.node[one.state == TOP].tolist()
+    (1, [3])
+    """
+
+    first: NDArray[np.int64]
+    node: NDArray[np.int32]
+    state: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    @cached_property
+    def owner(self) -> NDArray[np.int32]:
+        """Partition of each replica, (K,) int32."""
+        return frozen(np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)))
+
+    def same_as(self, other: "Assignment") -> bool:
+        """Whether another assignment says the same.
+
+        Parameters
+        ----------
+        other : Assignment
+            Of the same nodes and partitions.
+
+        Returns
+        -------
+        bool
+            True if every replica is on the same node in the same state.
+        """
+        return (
+            np.array_equal(self.first, other.first)
+            and np.array_equal(self.node, other.node)
+            and np.array_equal(self.state, other.state)
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        partitions: int,
+        owner: NDArray[np.int64],
+        node: NDArray[np.int32],
+        state: NDArray[np.uint8],
+    ) -> "Assignment":
+        """Build an assignment from replicas in any order.
+
+        Parameters
+        ----------
+        partitions : int
+            P.
+        owner : ndarray of int, shape (K,)
+            Partition of each replica.
+        node : ndarray of int32, shape (K,)
+            Node of each replica; those on -1 are left out.
+        state : ndarray of uint8, shape (K,)
+            State of each replica.
+
+        Returns
+        -------
+        Assignment
+            With rows sorted by state, then by node.
+
+        Examples
+        --------
+        >>> Assignment.of_rows(2, np.array([1, 0]), np.array([5, -1]), np.array([0, 0])).first.tolist()
+        [0, 0, 1]
+        """
+        held = np.flatnonzero(node >= 0)
+        order = held[np.lexsort((node[held], state[held], owner[held]))]
+        first = np.zeros(partitions + 1, np.int64)
+        np.cumsum(np.bincount(owner[order], minlength=partitions), out=first[1:])
+        return cls(
+            frozen(first),
+            frozen(node[order].astype(np.int32, copy=False)),
+            frozen(state[order].astype(np.uint8, copy=False)),
+        )
+
+    @classmethod
+    def of_placement(cls, placement: Placement) -> "Assignment":
+        """Read a placement: who leads is in the top state, everybody else in the next one.
+
+        Parameters
+        ----------
+        placement : Placement
+            Any placement; empty slots are left out.
+
+        Returns
+        -------
+        Assignment
+            Of the same partitions.
+        """
+        state = np.ones(len(placement.node), np.uint8)
+        state[placement.leader_replica[placement.leader >= 0]] = TOP
+        return cls.of_rows(len(placement), placement.owner, placement.node, state)
