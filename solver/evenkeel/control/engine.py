@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
@@ -115,27 +114,6 @@ class Answer:
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
-class Engine(Protocol):
-    """An algorithm in all four scopes."""
-
-    def __call__(self, task: Task) -> Answer:
-        """Calculate.
-
-        Parameters
-        ----------
-        task : Task
-            What to do.
-
-        Returns
-        -------
-        Answer
-            Its result.
-
-        Raises
-        ------
-        CalculationFailed
-            If there is none.
-        Cancelled
-            If it was told to stop.
-        """
-        ...
+Engine = Callable[[Task], Answer]
+"""An algorithm in all four scopes; it raises ``CalculationFailed`` where it has no result, and
+``Cancelled`` once it was told to stop."""

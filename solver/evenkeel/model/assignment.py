@@ -74,7 +74,7 @@ class Assignment:
     def of_rows(
         cls,
         partitions: int,
-        owner: NDArray[np.int64],
+        owner: NDArray[np.integer],
         node: NDArray[np.int32],
         state: NDArray[np.uint8],
     ) -> "Assignment":
@@ -98,7 +98,8 @@ class Assignment:
 
         Examples
         --------
-        >>> Assignment.of_rows(2, np.array([1, 0]), np.array([5, -1]), np.array([0, 0])).first.tolist()
+        >>> node, state = np.array([5, -1], np.int32), np.array([0, 0], np.uint8)
+        >>> Assignment.of_rows(2, np.array([1, 0]), node, state).first.tolist()
         [0, 0, 1]
         """
         held = np.flatnonzero(node >= 0)
