@@ -20,6 +20,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.result import Result
 from evenkeel.solve import solve
 from evenkeel.strategies import options
+from evenkeel.strategies.exact.conflicts import conflicts
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "Result",
     "Role",
     "Rule",
+    "conflicts",
     "options",
     "read",
     "solve",

@@ -249,6 +249,8 @@ def _verdict(
         return "partial", outcome.message or f"What fits is placed; still broken: {broken}."
     if isinstance(goals, Cost):
         return "feasible", outcome.message or "No hard rule is broken."
+    if outcome.stop_reason == "optimum":
+        return "optimal", outcome.message or "Proven: no placement is better."
     if not goals_met(level, proven):
         return "feasible", outcome.message or "No hard rule is broken; the goals were not reached."
     if compared.moves <= proven.moves_level:

@@ -154,6 +154,39 @@ class Auto(States):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exact:
+    """Options of ``exact``.
+
+    Parameters
+    ----------
+    largest : int
+        Replicas times nodes beyond which a cluster is refused.
+    workers : int
+        Threads; with more than one, equally good answers may differ from run to run.
+    effort : float
+        Deterministic seconds to spend, which are the same on every machine.
+
+    Examples
+    --------
+    >>> Exact(largest=5000).workers
+    1
+    """
+
+    largest: int = 2000
+    workers: int = 1
+    effort: float = 10.0
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        for name in ("largest", "workers"):
+            if not getattr(self, name) >= 1:
+                faults.add(f"options.{name}", getattr(self, name), "must be at least 1")
+        if not self.effort > 0.0:
+            faults.add("options.effort", self.effort, "must be above 0")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
 class CephCrush:
     """Options of ``ceph_crush``.
 

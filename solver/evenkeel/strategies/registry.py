@@ -167,6 +167,11 @@ register(
     "mends, re-homes and levels with the fewest moves, to the goals and no further",
 )
 register(
+    "exact",
+    "evenkeel.strategies.exact.method:exact",
+    "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
+)
+register(
     "helix_crush",
     "evenkeel.strategies.helix.methods:helix_crush",
     "Apache Helix's CRUSH, bit for bit",

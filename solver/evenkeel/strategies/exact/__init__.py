@@ -1,0 +1,1 @@
+"""Exact answers for small clusters: CP-SAT, with a proof."""

@@ -1,0 +1,220 @@
+"""Loads as constraints: capacities, shared ones too, and what is to be held against the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.compare import has_leaders, wanted_load
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.strategies.exact.seats import Seats, class_names
+from evenkeel.strategies.exact.whole import WIDEST, Scale
+
+UNBOUND = 4.0 * WIDEST
+"""More than all loads together."""
+
+SNUG = 1e-9
+"""A node this far above its target, relatively, is at it."""
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A node's load in one dimension, or its leaders, against its target.
+
+    Parameters
+    ----------
+    reading : linear expression
+        What the node carries, in whole numbers.
+    target : float
+        What it may carry, on the same scale.
+    """
+
+    reading: Any
+    target: float
+
+    def most(self, excess: float) -> int:
+        """Return what the node may carry.
+
+        Parameters
+        ----------
+        excess : float
+            How far above its target, as a share of it.
+
+        Returns
+        -------
+        int
+            Rounded down.
+        """
+        return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + SNUG), UNBOUND)))
+
+    def less(self, excess: float) -> int:
+        """Return what the node may carry to be better than something.
+
+        Parameters
+        ----------
+        excess : float
+            What is to be beaten, as a share of the target.
+
+        Returns
+        -------
+        int
+            The greatest whole number clearly below.
+        """
+        return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
+
+
+def weigh(seats: Seats, bounds: Bounds | None) -> list[Gauge]:
+    """Add what nodes and domains can hold, and say what is to be held against the targets.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns.
+    bounds : Bounds, optional
+        With the targets; None where only what fits is asked.
+
+    Returns
+    -------
+    list of Gauge
+        One for every target; none without targets.
+    """
+    cluster = seats.cluster
+    classes = class_names(cluster)
+    most = cluster.nodes.max_replicas
+    gauges = []
+    asked = cluster.partitions.replicas > 0
+    asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
+    for n in np.flatnonzero(most >= 0).tolist():
+        count = sum(seats.count(p, n) for p in range(len(cluster.partitions)))
+        seats.reasons.hold(count <= int(most[n]), f"max_replicas ({classes[n]})")
+    for d, name in enumerate(cluster.dimensions):
+        load = cluster.partitions.load
+        every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
+        total = max(float(wanted_load(cluster)[d]), float(every.max(initial=0.0)))
+        scale = Scale.of(every, 2.0 * total)
+        capacity = cluster.nodes.capacity[:, d]
+        on = _loads(seats, d, scale)
+        for n in np.flatnonzero(np.isfinite(capacity)).tolist():
+            here = on[n] + (_left_behind(seats, n, d, scale) if cluster.transient[d] else 0)
+            room = scale.down(float(capacity[n]))
+            seats.reasons.hold(here <= room, f"capacity {name} ({classes[n]})")
+        _share(seats, on, d, scale)
+        if bounds is not None:
+            target = bounds.target[:, d] * scale.factor
+            finite = np.flatnonzero(np.isfinite(target)).tolist()
+            gauges += [Gauge(on[n], float(target[n])) for n in finite]
+    if bounds is not None and has_leaders(cluster):
+        for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
+            leads = sum(one[n] for one in seats.leads if n in one)
+            gauges.append(Gauge(leads, float(bounds.leader_target[n])))
+    return [gauge for gauge in gauges if not isinstance(gauge.reading, int)]
+
+
+def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:
+    """Load of every node in one dimension, in whole numbers."""
+    load = seats.cluster.partitions.load
+    on: list[Any] = [0] * len(seats.cluster.nodes)
+    for p in range(len(seats.voters)):
+        voter, other = scale.up(load.voter[p, d]), scale.up(load.non_voter[p, d])
+        more = scale.up(load.leader[p, d]) - voter
+        for n, count in seats.voters[p].items():
+            on[n] = on[n] + voter * count
+        for n, count in seats.others[p].items():
+            on[n] = on[n] + other * count
+        for n, lead in seats.leads[p].items():
+            on[n] = on[n] + more * lead
+    return on
+
+
+def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
+    """Load of the replicas that leave a node, which counts there until all moves are done."""
+    cluster = seats.cluster
+    placement, load = cluster.placement, cluster.partitions.load
+    total: Any = 0
+    for p in np.unique(placement.owner[placement.node == n]).tolist():
+        rows = np.arange(placement.first[p], placement.first[p + 1])
+        rows = rows[placement.node[rows] == n]
+        for kind, seated in ((Role.VOTER, seats.voters[p]), (Role.NON_VOTER, seats.others[p])):
+            held = rows[(placement.role[rows] == Role.VOTER) == (kind == Role.VOTER)]
+            if len(held) == 0:
+                continue
+            each = load.voter[p, d] if kind == Role.VOTER else load.non_voter[p, d]
+            gone = seats.model.new_int_var(0, len(held), "")
+            seats.model.add(gone + seated.get(n, 0) >= len(held))
+            total = total + scale.up(float(each)) * gone
+            if int(placement.leader_node[p]) == n and kind == Role.VOTER:
+                more = scale.up(float(load.leader[p, d])) - scale.up(float(each))
+                left = seats.model.new_bool_var("")
+                seats.model.add(gone >= left)
+                seats.model.add(len(held) * left >= gone)
+                total = total + max(more, 0) * left
+    return total
+
+
+def _share(seats: Seats, on: list[Any], d: int, scale: Scale) -> None:
+    """Add the capacities that the nodes of a domain share."""
+    topology = seats.cluster.topology
+    for level, shared in topology.level_capacity.items():
+        domain = topology.domain[topology.level_index(level)]
+        for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
+            inside = sum(on[n] for n in np.flatnonzero(domain == where).tolist())
+            room = scale.down(float(shared[where, d]))
+            seats.reasons.hold(
+                inside <= room, f"level_capacity {seats.cluster.dimensions[d]} ({level} {where})"
+            )
+
+
+def moved(seats: Seats) -> list[tuple[Any, int, int]]:
+    """Count the nodes that join a partition's set of nodes.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns.
+
+    Returns
+    -------
+    list of (linear expression, int, int)
+        Replicas that moved, the partition and the node, for every pair that was not there before.
+    """
+    homes = _homes(seats.cluster)
+    found = []
+    for p, n in seats.all():
+        if n not in homes[p]:
+            found.append((seats.count(p, n), p, n))
+    return found
+
+
+def changed_leaders(seats: Seats) -> list[Any]:
+    """Count the partitions whose live leader hands on.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns.
+
+    Returns
+    -------
+    list of linear expression
+        1 where another node leads.
+    """
+    was: NDArray[np.int32] = seats.cluster.placement.leader_node
+    alive = seats.cluster.nodes.alive
+    found = []
+    for p, leads in enumerate(seats.leads):
+        if leads and was[p] >= 0 and alive[was[p]]:
+            found.append(1 - leads.get(int(was[p]), 0))
+    return found
+
+
+def _homes(cluster: Cluster) -> list[set[int]]:
+    placement = cluster.placement
+    homes: list[set[int]] = [set() for _ in range(len(placement))]
+    for k in np.flatnonzero(placement.node >= 0).tolist():
+        homes[int(placement.owner[k])].add(int(placement.node[k]))
+    return homes

@@ -1,0 +1,97 @@
+"""The ``exact`` method: CP-SAT on small clusters, from where ``balance`` ends."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import has_leaders
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost
+from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.exact.stages import Search, in_stages
+from evenkeel.strategies.options import Exact, given_or
+from evenkeel.strategies.registry import Outcome, Request, find
+from evenkeel.strategies.stopping import StopReason
+
+
+def exact(request: Request) -> Outcome:
+    """Place all, level, and move little, each proven before the next is looked at.
+
+    Parameters
+    ----------
+    request : Request
+        With ``options.Exact`` or none, and ``Goals``.
+
+    Returns
+    -------
+    Outcome
+        With a ``Proof`` in ``native``. Where nothing better was found in the time given, what
+        ``balance`` found.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster is larger than the options allow, or a ``Cost`` is asked for.
+    """
+    options = given_or(request.options, Exact())
+    cluster = request.cluster
+    faults = FaultList()
+    size = len(cluster.placement.node) * len(cluster.nodes)
+    if isinstance(request.goals, Cost):
+        faults.add("goals", "Cost", "exact meets Goals; balance minimises a Cost")
+    if size > options.largest:
+        faults.add(
+            "cluster", size, f"replicas x nodes may be {options.largest:,}; see options.Exact"
+        )
+    faults.raise_if_any()
+    begun = find("balance").load()(replace(request, options=None))
+    hint = cluster.placement.replaced(begun.node, begun.leader)
+
+    def seconds_left() -> float:
+        limit = request.watch.time_limit
+        return float("inf") if limit is None else limit - request.watch.seconds
+
+    search = Search(options.workers, options.effort, request.seed, seconds_left)
+    found = in_stages(cluster, request.bounds, request.limits, hint, search)
+    if found.node is None or found.leader is None:
+        return replace(begun, native=found.proof, message=_said(found.proof))
+    node = _kept(request, found.node)
+    leader = found.leader if has_leaders(cluster) else cluster.placement.leader
+    return Outcome(
+        node=node,
+        leader=np.where(leader < 0, cluster.placement.leader, leader).astype(np.int16),
+        stop_reason="optimum" if found.proof.status == "optimal" else _cut_short(request),
+        message=_said(found.proof),
+        work=begun.work,
+        timings=begun.timings,
+        native=found.proof,
+    )
+
+
+def _kept(request: Request, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Leave what found no node where it was, while its partition is short."""
+    cluster = request.cluster
+    owner = cluster.placement.owner
+    placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
+    short = placed < cluster.partitions.replicas
+    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
+
+
+def _cut_short(request: Request) -> StopReason:
+    return "time" if request.watch.out_of_time else "work"
+
+
+def _said(proof: Proof) -> str:
+    """Say in a sentence what is proven."""
+    if proof.status == "infeasible":
+        return "Proven: no placement keeps the hard rules."
+    if proof.status == "unknown":
+        return "Nothing was proven in the time given."
+    missing = int(proof.stages[0].bound)
+    if missing:
+        return f"Proven: at least {missing} replicas or leaders find no node, whatever is moved."
+    if proof.status == "optimal":
+        return "Proven: none is more level, and none as level moves less."
+    gaps = ", ".join(f"{stage.name} within {stage.gap:.4g}" for stage in proof.stages)
+    return f"Cut short: {gaps} of the proven least."

@@ -1,0 +1,303 @@
+"""The unknowns: how many voters and other replicas of a partition a node holds, and who leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import partition_scope
+from evenkeel.measure.compare import has_leaders
+from evenkeel.model.binding import bound_rules, node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Role
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+
+@dataclass
+class Reasons:
+    """Names of constraints, so that a set of them that cannot hold together can be told.
+
+    Parameters
+    ----------
+    model : CpModel
+        That the constraints belong to.
+    switches : dict of str to variable, or None
+        The switch of each name, made when it is first used; None where nobody asks for reasons.
+    """
+
+    model: CpModel
+    switches: dict[str, Any] | None = None
+
+    def hold(self, constraint: Any, name: str) -> None:
+        """Add a constraint under a name.
+
+        Parameters
+        ----------
+        constraint : linear expression
+            What must hold.
+        name : str
+            The rule, and the nodes it is about.
+        """
+        if isinstance(constraint, bool | np.bool_):
+            constraint = self.model.new_constant(int(constraint)) >= 1
+        added = self.model.add(constraint)
+        if self.switches is not None:
+            if name not in self.switches:
+                self.switches[name] = self.model.new_bool_var(name)
+            added.only_enforce_if(self.switches[name])
+
+
+@dataclass
+class Seats:
+    """The unknowns of a cluster. P partitions, N nodes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    model : CpModel
+        That the unknowns belong to.
+    reasons : Reasons
+        Where constraints are added.
+    voters, others : list of dict of int to variable
+        Per partition, by node: replicas of each kind.
+    leads : list of dict of int to variable
+        Per partition, by node: whether it leads there. Empty where the cluster knows no leaders.
+    missing : list of variable
+        Replicas that find no node, by partition, and partitions that nobody leads.
+    swapped : list of variable
+        Voters that stand in for other replicas, or the other way round, by partition.
+    """
+
+    cluster: Cluster
+    model: CpModel
+    reasons: Reasons
+    voters: list[dict[int, Any]] = field(default_factory=list)
+    others: list[dict[int, Any]] = field(default_factory=list)
+    leads: list[dict[int, Any]] = field(default_factory=list)
+    missing: list[Any] = field(default_factory=list)
+    swapped: list[Any] = field(default_factory=list)
+
+    def count(self, p: int, n: int) -> Any:
+        """Return how many replicas of a partition a node holds.
+
+        Parameters
+        ----------
+        p, n : int
+            Partition and node.
+
+        Returns
+        -------
+        linear expression
+            0 where it can hold none.
+        """
+        return self.voters[p].get(n, 0) + self.others[p].get(n, 0)
+
+    def nodes(self, p: int) -> list[int]:
+        """Return the nodes that can hold a partition at all.
+
+        Parameters
+        ----------
+        p : int
+            Partition.
+
+        Returns
+        -------
+        list of int
+            Ascending.
+        """
+        return sorted({*self.voters[p], *self.others[p]})
+
+    def all(self) -> Iterator[tuple[int, int]]:
+        """Go through the pairs of a partition and a node that can hold it.
+
+        Yields
+        ------
+        tuple of int
+            Partition and node.
+        """
+        for p in range(len(self.voters)):
+            for n in self.nodes(p):
+                yield p, n
+
+
+def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) -> Seats:
+    """Make the unknowns of a cluster, with what binds each partition by itself to single nodes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    model : CpModel
+        An empty model.
+    reasons : Reasons
+        Where constraints are added.
+    may_miss : bool
+        Whether replicas may find no node.
+
+    Returns
+    -------
+    Seats
+        With everything but limits, loads and groups.
+    """
+    seats = Seats(cluster, model, reasons)
+    standing = _Standing.of(cluster)
+    rules, rule_of = bound_rules(cluster)
+    scope = partition_scope(cluster)
+    voters_open = []
+    for rule in rules:
+        mask = np.ones(len(cluster.nodes), bool)
+        for text in rule.voters_require:
+            mask &= node_mask(cluster, text)
+        voters_open.append(mask)
+    banned = {(int(p), int(n)) for p, n in cluster.forbidden}
+    led = has_leaders(cluster)
+    for p in range(len(cluster.partitions)):
+        q = int(rule_of[p])
+        wanted = int(cluster.partitions.replicas[p])
+        ballots = min(int(cluster.partitions.voters[p]), wanted)
+        by_kind = []
+        for kind in (Role.VOTER, Role.NON_VOTER):
+            slots = standing.slots.get((p, int(kind)), 0)
+            number = min(slots, wanted)
+            found: dict[int, Any] = {}
+            for n in range(len(cluster.nodes)) if number else ():
+                held, pinned = standing.of_kind(p, n, kind)
+                most = number if cluster.nodes.may_receive[n] else min(number, held)
+                barred = []
+                if not cluster.nodes.may_hold[n] and pinned == 0:
+                    barred.append("nodes that may hold nothing")
+                elif most < number:
+                    barred.append("nodes that accept nothing")
+                if not scope.open[q, n]:
+                    barred.append(f"require {_texts(rules[q].require)}")
+                    most = 0
+                if kind == Role.VOTER and not voters_open[q][n]:
+                    barred.append(f"voters_require {_texts(rules[q].voters_require)}")
+                    most = 0
+                if (p, n) in banned:
+                    barred.append("forbidden")
+                    most = 0
+                if not cluster.nodes.may_hold[n]:
+                    most = min(most, pinned)
+                most = max(most, pinned)
+                if most == 0 and reasons.switches is None:
+                    continue
+                top = most if reasons.switches is None else number
+                found[n] = model.new_int_var(pinned, max(top, pinned), "")
+                if barred and reasons.switches is not None:
+                    reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
+            model.add(sum(found.values()) <= slots)
+            by_kind.append(found)
+        seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
+        lacking = model.new_int_var(0, wanted if may_miss else 0, "")
+        model.add(seated + lacking == wanted)
+        seats.missing.append(lacking)
+        swapped = model.new_int_var(0, wanted, "")
+        model.add(sum(by_kind[0].values()) <= ballots + swapped)
+        model.add(sum(by_kind[1].values()) <= wanted - ballots + swapped)
+        seats.swapped.append(swapped)
+        seats.voters.append(by_kind[0])
+        seats.others.append(by_kind[1])
+        seats.leads.append(_leader(seats, by_kind[0]) if led and wanted else {})
+    return seats
+
+
+def _leader(seats: Seats, voters: dict[int, Any]) -> dict[int, Any]:
+    """Let one voter lead that may, if there is one; leaderless partitions count as missing."""
+    model, may_lead = seats.model, seats.cluster.nodes.may_lead
+    leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
+    for n, lead in leads.items():
+        model.add(lead <= voters[n])
+    lacking = model.new_bool_var("")
+    model.add(sum(leads.values()) + lacking == 1)
+    if seats.reasons.switches is None:
+        seats.missing.append(lacking)
+    return leads
+
+
+def _texts(texts: list[str]) -> str:
+    return " and ".join(repr(text) for text in texts)
+
+
+def _class_of(cluster: Cluster, n: int) -> str:
+    """Name a node's class: its domain on the widest level, or itself."""
+    topology = cluster.topology
+    if len(topology) and topology.domain[0, n] >= 0:
+        return f"{topology.levels[0]}={topology.domain_name(0, int(topology.domain[0, n]))}"
+    return f"node={cluster.nodes.names[n]}"
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Replicas and slots of each kind as things stand, and how many are pinned."""
+
+    held: dict[tuple[int, int, int], int]
+    pinned: dict[tuple[int, int, int], int]
+    slots: dict[tuple[int, int], int]
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> _Standing:
+        placement = cluster.placement
+        held: dict[tuple[int, int, int], int] = {}
+        pinned: dict[tuple[int, int, int], int] = {}
+        slots: dict[tuple[int, int], int] = {}
+        for k in range(len(placement.node)):
+            kind = Role.VOTER if placement.role[k] == Role.VOTER else Role.NON_VOTER
+            row = int(placement.owner[k]), int(kind)
+            if stuck(cluster, k):
+                continue
+            slots[row] = slots.get(row, 0) + 1
+            if placement.node[k] < 0:
+                continue
+            key = row[0], int(placement.node[k]), row[1]
+            held[key] = held.get(key, 0) + 1
+            if placement.flags[k] & Flag.PINNED:
+                pinned[key] = pinned.get(key, 0) + 1
+        return cls(held, pinned, slots)
+
+    def of_kind(self, p: int, n: int, kind: Role) -> tuple[int, int]:
+        key = p, n, int(kind)
+        return self.held.get(key, 0), self.pinned.get(key, 0)
+
+
+def stuck(cluster: Cluster, k: int) -> bool:
+    """Whether a replica is pinned to a node that may hold nothing: it stays, and does not count.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    k : int
+        Replica.
+
+    Returns
+    -------
+    bool
+        True if its slot can be used by nobody.
+    """
+    n = cluster.placement.node[k]
+    pinned = bool(cluster.placement.flags[k] & Flag.PINNED)
+    return n >= 0 and pinned and not cluster.nodes.may_hold[n]
+
+
+def class_names(cluster: Cluster) -> NDArray[np.object_]:
+    """Name the class of every node: its domain on the widest level, or itself.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+
+    Returns
+    -------
+    ndarray of object, shape (N,)
+        Such as ``"zone=z1"``.
+    """
+    return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)

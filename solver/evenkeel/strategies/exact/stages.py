@@ -1,0 +1,316 @@
+"""One stage after another: place all, then level, then move little, each fixed for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import Bounds
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Placement, Role
+from evenkeel.strategies.exact.loads import SNUG, Gauge, changed_leaders, moved, weigh
+from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
+from evenkeel.strategies.exact.rules import bind
+from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+
+NEARLY = 1e-4
+"""Excesses this close are told apart by asking for something strictly better."""
+
+
+@dataclass
+class Search:
+    """How CP-SAT is run.
+
+    Parameters
+    ----------
+    workers : int
+        Threads; with more than one the answer may differ from run to run.
+    effort : float
+        Deterministic seconds for all stages together.
+    seed : int
+        All randomness comes from it.
+    seconds_left : callable
+        Seconds of the clock that are left; infinite without a limit.
+    spent : float
+        Deterministic seconds spent so far.
+    """
+
+    workers: int
+    effort: float
+    seed: int
+    seconds_left: Callable[[], float]
+    spent: float = field(default=0.0)
+
+    def minimise(self, model: CpModel, objective: Any) -> tuple[Any, Certainty]:
+        """Run CP-SAT on one objective.
+
+        Parameters
+        ----------
+        model : CpModel
+            With hints for where to start.
+        objective : linear expression
+            What to make small.
+
+        Returns
+        -------
+        tuple of (CpSolver, str)
+            The solver, which holds the answer, and how certain it is.
+        """
+        from ortools.sat.python import cp_model
+
+        model.minimize(objective)
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = self.workers
+        parameters.random_seed = self.seed & 0x7FFFFFFF
+        parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
+        left = self.seconds_left()
+        if np.isfinite(left):
+            parameters.max_time_in_seconds = max(left, 1e-3)
+        status = solver.solve(model)
+        self.spent += solver.response_proto.deterministic_time
+        names: dict[Any, Certainty] = {
+            cp_model.OPTIMAL: "optimal",
+            cp_model.FEASIBLE: "feasible",
+            cp_model.INFEASIBLE: "infeasible",
+        }
+        return solver, names.get(status, "unknown")
+
+
+@dataclass
+class Found:
+    """What the stages end with.
+
+    Parameters
+    ----------
+    node : ndarray of int32, shape (K,), or None
+        Node of each replica in the cluster's slots; None if nothing was found.
+    leader : ndarray of int16, shape (P,), or None
+        Slot that leads.
+    proof : Proof
+        How certain it is.
+    """
+
+    node: NDArray[np.int32] | None
+    leader: NDArray[np.int16] | None
+    proof: Proof
+
+
+def in_stages(
+    cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
+) -> Found:
+    """Place as many replicas as can be, then level, then move as little as possible.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        A small one.
+    bounds : Bounds
+        With the targets of the goals.
+    limits : Limits
+        Budgets, which hold in every stage.
+    hint : Placement
+        A placement to start from, in the cluster's slots.
+    search : Search
+        How much may be spent.
+
+    Returns
+    -------
+    Found
+        The placement and its proof.
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    seats = seat(cluster, model, Reasons(model), may_miss=True)
+    wishes = [*bind(seats), *seats.swapped]
+    gauges = weigh(seats, bounds)
+    joins = moved(seats)
+    changes = changed_leaders(seats)
+    _budget(seats, limits, joins)
+    _hint(seats, hint)
+    run = _Run(seats, search)
+    many = 1 + 1000 * (1 + len(wishes))
+    run.minimise("missing", many * sum(seats.missing) + sum(wishes), 1.0 / many)
+    run.level(gauges)
+    each = 1 + len(changes)
+    run.minimise("moves", each * sum(count for count, _, _ in joins) + sum(changes), 1.0 / each)
+    proof = Proof(run.certain, tuple(run.stages), search.spent)
+    if run.answer is None:
+        return Found(None, None, proof)
+    return Found(*run.answer, proof)
+
+
+@dataclass
+class _Run:
+    """The stages so far, and the best answer."""
+
+    seats: Seats
+    search: Search
+    stages: list[Stage] = field(default_factory=list)
+    certain: Certainty = "optimal"
+    answer: tuple[NDArray[np.int32], NDArray[np.int16]] | None = None
+    _solver: Any = None
+
+    def minimise(self, name: str, objective: Any, unit: float) -> None:
+        """Make something small, and hold it there."""
+        if self.certain in ("infeasible", "unknown"):
+            return
+        if isinstance(objective, int):
+            self.stages.append(Stage(name, objective * unit, objective * unit))
+            return
+        solver, status = self.search.minimise(self.seats.model, objective)
+        if status in ("infeasible", "unknown"):
+            self.certain = status if self.answer is None else "feasible"
+            return
+        if status == "feasible":
+            self.certain = "feasible"
+        value = round(solver.objective_value)
+        bound = int(np.ceil(solver.best_objective_bound - 1e-6))
+        self.stages.append(Stage(name, value * unit, bound * unit))
+        self._keep(solver)
+        self.seats.model.add(objective <= value)
+
+    def level(self, gauges: list[Gauge]) -> None:
+        """Bring the greatest excess down, by asking whether all nodes can be below some value.
+
+        An excess as an unknown of its own would be multiplied with every target, and products of
+        such size are beyond what the solver handles safely.
+        """
+        if self.answer is None or self.certain in ("infeasible", "unknown") or not gauges:
+            return
+        low, high = 0.0, self._excess(gauges)
+        proven = high <= 0.0
+        if not proven and self._try(gauges, [one.most(0.0) for one in gauges]) is True:
+            low = high = 0.0
+            proven = True
+        while not proven:
+            close = high - low < NEARLY
+            beaten = self._try(
+                gauges,
+                [one.less(high) if close else one.most((low + high) / 2.0) for one in gauges],
+            )
+            if beaten is None:
+                self.certain = "feasible"
+                break
+            if beaten:
+                high = self._excess(gauges)
+                proven = high <= low
+            elif close:
+                low, proven = high, True
+            else:
+                low = (low + high) / 2.0
+        for one in gauges:
+            reached = int(self._solver.value(one.reading))
+            self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
+        self.stages.append(Stage("level", high, low))
+
+    def _try(self, gauges: list[Gauge], most: list[int]) -> bool | None:
+        """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""
+        model = self.seats.model
+        wanted = model.new_bool_var("")
+        for one, limit in zip(gauges, most, strict=True):
+            model.add(one.reading <= limit).only_enforce_if(wanted)
+        solver, status = self.search.minimise(model, 1 - wanted)
+        reached = status in ("optimal", "feasible") and bool(solver.value(wanted))
+        if reached:
+            self._keep(solver)
+        model.add(wanted == int(reached))
+        return True if reached else False if status == "optimal" else None
+
+    def _excess(self, gauges: list[Gauge]) -> float:
+        """How far above its target the worst node is in the best answer."""
+        return max(
+            max(self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0, 0.0)
+            if one.target > 0.0
+            else 0.0
+            for one in gauges
+        )
+
+    def _keep(self, solver: Any) -> None:
+        self.answer = _read(self.seats, solver)
+        self._solver = solver
+        _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
+
+
+def _budget(seats: Seats, limits: Limits, joins: list[tuple[Any, int, int]]) -> None:
+    """Hold the moves to their budgets."""
+    cluster, model = seats.cluster, seats.model
+    if limits.moves is not None:
+        model.add(sum(count for count, _, _ in joins) <= limits.moves)
+    if limits.node_in is not None:
+        for n in range(len(cluster.nodes)):
+            model.add(sum(count for count, _, at in joins if at == n) <= limits.node_in)
+    if limits.node_out is not None:
+        placement = cluster.placement
+        for n in range(len(cluster.nodes)):
+            held = placement.owner[placement.node == n]
+            stays = sum(seats.count(p, n) for p in set(held.tolist()))
+            model.add(len(held) - stays <= limits.node_out)
+    if limits.bytes is not None:
+        from evenkeel.strategies.exact.whole import Scale
+
+        load, d = cluster.partitions.load, cluster.bytes_dimension
+        each = np.maximum.reduce([load.leader[:, d], load.voter[:, d], load.non_voter[:, d]])
+        scale = Scale.of(each, 4.0 * float(each.sum()) + limits.bytes)
+        total = sum(scale.up(float(each[p])) * count for count, p, _ in joins)
+        model.add(total <= scale.down(limits.bytes))
+
+
+def _hint(seats: Seats, hint: Placement) -> None:
+    """Start from a placement."""
+    seats.model.clear_hints()
+    held: dict[tuple[int, int, bool], int] = {}
+    for k in np.flatnonzero(hint.node >= 0).tolist():
+        key = int(hint.owner[k]), int(hint.node[k]), bool(hint.role[k] == Role.VOTER)
+        held[key] = held.get(key, 0) + 1
+    led = hint.leader_node
+    for p in range(len(seats.voters)):
+        for n, count in seats.voters[p].items():
+            seats.model.add_hint(count, held.get((p, n, True), 0))
+        for n, count in seats.others[p].items():
+            seats.model.add_hint(count, held.get((p, n, False), 0))
+        for n, lead in seats.leads[p].items():
+            seats.model.add_hint(lead, int(led[p]) == n)
+
+
+def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+    """Put an answer into the cluster's slots: who stays keeps its slot."""
+    placement = seats.cluster.placement
+    node = np.full(len(placement.node), -1, np.int32)
+    leader = np.full(len(placement), -1, np.int16)
+    for p in range(len(placement)):
+        rows = np.arange(placement.first[p], placement.first[p + 1])
+        votes = placement.role[rows] == Role.VOTER
+        for slots, seated in ((rows[votes], seats.voters[p]), (rows[~votes], seats.others[p])):
+            left = {n: solver.value(count) for n, count in seated.items()}
+            free = []
+            for k in slots.tolist():
+                n = int(placement.node[k])
+                if stuck(seats.cluster, k):
+                    node[k] = n
+                elif left.get(n, 0) > 0:
+                    node[k] = n
+                    left[n] -= 1
+                else:
+                    free.append(k)
+            # a slot that lost its replica is filled before one that never had any
+            free.sort(key=lambda k: (placement.node[k] < 0, k))
+            joining = [n for n, count in left.items() for _ in range(count)]
+            for k, n in zip(free, joining, strict=False):
+                node[k] = n
+        leads = [n for n, lead in seats.leads[p].items() if solver.value(lead)]
+        if leads:
+            at = np.flatnonzero(votes & (node[rows] == leads[0]))
+            was = placement.leader[p]
+            leader[p] = was if was in at else at[0]
+    return node, leader
