@@ -10,6 +10,7 @@ True
 """
 
 from evenkeel.formats.registry import read, write
+from evenkeel.frontier import Frontier, frontier
 from evenkeel.installation import versions, warmup
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
@@ -29,6 +30,7 @@ __all__ = [
     "Cost",
     "Fault",
     "Flag",
+    "Frontier",
     "Goals",
     "InvalidInput",
     "Limits",
@@ -38,6 +40,7 @@ __all__ = [
     "Role",
     "Rule",
     "conflicts",
+    "frontier",
     "options",
     "read",
     "solve",
