@@ -172,6 +172,11 @@ register(
     "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
 )
 register(
+    "leaders",
+    "evenkeel.strategies.leaders:leaders",
+    "who leads, replicas staying where they are: the proven least on the fullest node",
+)
+register(
     "helix_crush",
     "evenkeel.strategies.helix.methods:helix_crush",
     "Apache Helix's CRUSH, bit for bit",
