@@ -72,6 +72,27 @@ def copied_capacity(count: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
+def filled_capacity(count: int) -> int:
+    """Buckets of an empty map into which all entries of another were put at once.
+
+    Parameters
+    ----------
+    count : int
+        Entries of the other.
+
+    Returns
+    -------
+    int
+        A power of two.
+
+    Examples
+    --------
+    >>> filled_capacity(2), filled_capacity(3), filled_capacity(6)
+    (4, 8, 16)
+    """
+    return 1 << (4 * count // 3).bit_length()
+
+
 def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
     """Tell which bucket each key falls into.
 
@@ -117,6 +138,36 @@ def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray
     [1, 0, 2]
     """
     return _by_bucket(hashes, capacity or grown_capacity(hashes.size))
+
+
+def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Walk several ``HashMap``s or ``HashSet``s, each grown from empty.
+
+    Parameters
+    ----------
+    first : (n + 1,) int64
+        Collection ``i`` has the keys ``first[i]`` to ``first[i + 1]``.
+    hashes : (first[-1],) int32
+        Hashes of the keys, in the order in which they were put in.
+
+    Returns
+    -------
+    (first[-1],) int64
+        The keys in the order of the walks, one after another.
+
+    Examples
+    --------
+    >>> set_orders(np.array([0, 3, 5]), np.array([17, 16, 1, 2, 1], np.int32)).tolist()
+    [1, 0, 2, 4, 3]
+    """
+    size = np.diff(first)
+    capacity = np.full(len(size), SMALLEST, np.int64)
+    while (small := 4 * size > 3 * capacity).any():
+        capacity[small] *= 2
+    words = hashes.view(np.uint32)
+    owner = np.repeat(np.arange(len(size)), size)
+    bucket = (words ^ (words >> np.uint32(16))) & (capacity - 1)[owner]
+    return np.lexsort((bucket, owner))
 
 
 def text_order(names: Sequence[str]) -> NDArray[np.int64]:
