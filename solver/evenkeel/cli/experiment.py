@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Experiment = Callable[["Place", "Layout"], "Table | tuple[Table, ...]"]
 
 NAMES = ("distribution", "down", "recovery", "bouncing", "zone", "rolling", "adding", "sizes")
+STORIES = "longhorn"
+"""Name under which Longhorn's user stories and test scenarios are played."""
 
 
 def add(commands: Commands) -> None:
@@ -24,9 +26,11 @@ def add(commands: Commands) -> None:
     commands : object
         Where it is added.
     """
-    summary = "run the experiments of the CRUSH-ed text with a method"
+    summary = "run the experiments of the CRUSH-ed text with a method, or Longhorn's stories"
     parser = add_command(commands, "experiment", summary, run)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{STORIES}, or of {', '.join(NAMES)}; all"
+    )
     parser.add_argument("--method", default="helix_crushed", help="%(default)s by default")
     parser.add_argument("--mended", action="store_true", help="helix_crushed without its faults")
     parser.add_argument(
@@ -79,6 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.solve import solve
     from evenkeel.strategies.options import Crushed
     from evenkeel.view.experiments import written
+
+    if arguments.names == [STORIES]:
+        from evenkeel.strategies.longhorn import stories
+
+        print(stories.written(stories.played()))
+        return DONE
 
     def place(cluster: Cluster) -> Placement:
         options = Crushed(mended=True) if arguments.mended else None

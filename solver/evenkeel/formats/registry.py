@@ -24,6 +24,7 @@ ROOMS = {
     "native-rows": "evenkeel.formats.native_rows",
     "rebalancer-npz": "evenkeel.formats.rebalancer_npz",
     "kafka": "evenkeel.formats.kafka",
+    "longhorn": "evenkeel.formats.longhorn",
     "roadef": "evenkeel.formats.roadef_format",
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""

@@ -5,14 +5,18 @@
 'multiround'
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
+from evenkeel.strategies.longhorn.settings import Longhorn as Longhorn
 
 ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"
 """As many replicas as there are nodes that may hold them."""
@@ -151,6 +155,86 @@ class Auto(States):
     def _check(self, faults: FaultList) -> None:
         if self.most is not None and self.most < 1:
             faults.add("options.most", self.most, "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waged(States):
+    """Options of ``helix_waged``.
+
+    Parameters
+    ----------
+    states : mapping of str to int or str
+        States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
+    replicas : "ANY_LIVEINSTANCE", optional
+        A replica on every node that may hold one, as far as the fault zones allow.
+    zone : str, optional
+        Level of the fault zones; ``"node"`` where every node is one. By default the widest level
+        on which the rules spread replicas.
+    scope : "global", "partial", "emergency" or "overwrite"
+        How much is placed anew. Global: a baseline on all nodes, dead ones too, that keeps what is
+        valid unless ``changes`` says otherwise. Partial: where the current assignment differs
+        from the baseline. Emergency: what is on nodes that will not be back in time. Overwrite:
+        what partitions lack that have too few live replicas.
+    current : Assignment or Placement, optional
+        What to start from: the last baseline for a global run, else the best possible. Where the
+        solve starts if not given.
+    baseline : Assignment or Placement, optional
+        What a partial run comes closer to.
+    changes : collection of str
+        For a global run what changed since the last baseline: ``"cluster"`` or ``"nodes"``, and
+        everything is placed anew; ``"groups"``, and groups are.
+    changed_groups : sequence of str, optional
+        Which groups are; all if not given.
+    evenness, less_movement : int
+        Factors of what speaks for even nodes, and for staying: 0 to 1000.
+    force_converge : bool
+        Whether coming closer to the baseline goes before all else.
+    scoring_keys : sequence of str
+        Dimensions to be even in; all if there is none.
+    max_per_group : int, optional
+        Replicas of one group that a node may hold at most.
+    merge : bool
+        Whether an overwrite is laid over the current assignment, and not given by itself.
+
+    Examples
+    --------
+    >>> Waged(scope="emergency").evenness
+    1
+    """
+
+    zone: str | None = None
+    scope: Literal["global", "partial", "emergency", "overwrite"] = "global"
+    current: Assignment | Placement | None = None
+    baseline: Assignment | Placement | None = None
+    changes: Collection[str] = ()
+    changed_groups: Sequence[str] | None = None
+    evenness: int = 1
+    less_movement: int = 1
+    force_converge: bool = False
+    scoring_keys: Sequence[str] = ()
+    max_per_group: int | None = None
+    merge: bool = True
+
+    def _check(self, faults: FaultList) -> None:
+        scopes = ("global", "partial", "emergency", "overwrite")
+        if self.scope not in scopes:
+            faults.add("options.scope", self.scope, f"must be one of {', '.join(scopes)}")
+        if self.scope == "partial" and self.baseline is None:
+            faults.add("options.baseline", None, "a partial run needs one")
+        for name in ("current", "baseline"):
+            given = getattr(self, name)
+            if not isinstance(given, Assignment | Placement | None):
+                message = "must be an Assignment or a Placement"
+                faults.add(f"options.{name}", type(given).__name__, message)
+        for change in self.changes:
+            if change not in ("cluster", "nodes", "groups"):
+                faults.add("options.changes", change, "must be 'cluster', 'nodes' or 'groups'")
+        for name in ("evenness", "less_movement"):
+            factor = getattr(self, name)
+            if not (isinstance(factor, int) and 0 <= factor <= 1000):
+                faults.add(f"options.{name}", factor, "must be a whole number from 0 to 1000")
+        if self.max_per_group is not None and self.max_per_group < 0:
+            faults.add("options.max_per_group", self.max_per_group, "must not be negative")
 
 
 @dataclass(frozen=True, kw_only=True)

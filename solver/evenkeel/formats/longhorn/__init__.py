@@ -1,0 +1,20 @@
+"""Longhorn: its resources as kubectl prints them, and the changes that a person applies with it.
+
+References
+----------
+longhorn-manager, ``k8s/pkg/apis/longhorn/v1beta2``: volumes, replicas, nodes and settings.
+"""
+
+from evenkeel.formats.longhorn.cluster import read
+from evenkeel.formats.longhorn.objects import recognises
+from evenkeel.formats.longhorn.output import write
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="longhorn",
+    summary="Longhorn: volumes, replicas, nodes and settings as kubectl get -o json prints them",
+    suffixes=(),
+    recognises=recognises,
+    read=read,
+    write=write,
+)

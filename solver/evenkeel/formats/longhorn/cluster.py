@@ -1,0 +1,275 @@
+"""Longhorn's resources put together to a cluster: disks are nodes, volumes partitions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from math import nan
+from typing import Any
+
+from evenkeel.formats.documents import Document
+from evenkeel.formats.longhorn.objects import Found, Objects, gather
+from evenkeel.formats.longhorn.resources import (
+    Condition,
+    DiskSpec,
+    DiskStatus,
+    NodeResource,
+    ReplicaResource,
+    VolumeResource,
+)
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.strategies.longhorn.intake import cluster_of
+from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
+from evenkeel.strategies.longhorn.settings import Settings
+from evenkeel.strategies.longhorn.system import System
+
+CORDONED = "KubernetesNodeCordoned"
+"""Why a node that people have cordoned is not schedulable."""
+
+MOST_RETRIES = 5
+"""A failed replica that was built anew so often is not tried again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(System):
+    """A system, and the resources that it was read from: what travels as ``cluster.native``.
+
+    Parameters
+    ----------
+    settings : Settings
+        Global settings as they are stored.
+    hosts : Hosts
+        H hosts.
+    disks : Disks
+        N disks.
+    volumes : Volumes
+        P volumes.
+    replicas : Replicas
+        K slots.
+    engine_names : tuple of str
+        Image and data engine.
+    engine_block : ndarray of bool, shape (E,)
+        Whether each wants block devices.
+    selectors : tuple of tuple of str
+        Distinct lists of tags that volumes ask for.
+    now : float
+        Time of the snapshot, in seconds.
+    objects : Objects
+        The resources.
+    """
+
+    objects: Objects = field(default_factory=Objects)
+
+
+def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
+    """Read a cluster from what ``kubectl get -o json`` prints of Longhorn's resources.
+
+    Parameters
+    ----------
+    documents : sequence of Document
+        Lists of volumes, replicas, nodes and settings, in one file or several. Without settings
+        Longhorn's defaults hold.
+    now : float, optional
+        Time of the snapshot, in seconds since 1970; by default the latest that a resource states.
+
+    Returns
+    -------
+    Cluster
+        Nodes are the disks, called ``node/disk``, on the levels zone and host; its ``native`` keeps
+        the resources. A replica that Longhorn has not scheduled has no node.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with its JSON path and value: truncated files, values that do not fit,
+        and resources that name others which are not there.
+    """
+    faults = FaultList()
+    objects = gather(faults, documents)
+    if not faults and not objects.nodes:
+        names = [document.name for document in documents]
+        faults.add("source", names, "lists no Longhorn node: needs nodes, volumes and replicas")
+    reader = _Reader(faults, objects)
+    hosts = [reader.host(node) for node in objects.nodes]
+    by_volume = reader.replicas()
+    volumes = [reader.volume(one, by_volume) for one in objects.volumes]
+    settings = _settings(faults, objects)
+    faults.raise_if_any()
+    latest = reader.latest if now is None else now
+    cluster = cluster_of(hosts, volumes, settings=settings, now=latest)
+    system = cluster.native
+    said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
+    return replace(cluster, native=Snapshot(**said, objects=objects))
+
+
+@dataclass
+class _Reader:
+    """Turns resources into rows, and looks up what one says of another."""
+
+    faults: FaultList
+    objects: Objects
+    latest: float = 0.0
+    disk_at: dict[tuple[str, str], str] = field(default_factory=dict)
+    host_of: dict[str, list[str]] = field(default_factory=dict)
+
+    def host(self, found: Found[NodeResource]) -> Host:
+        """Return a node with its disks."""
+        node = found.value
+        name, status = node.metadata.name, node.status
+        conditions = self._conditions(found.at("status.conditions"), status.conditions)
+        ready, schedulable = conditions.get("Ready"), conditions.get("Schedulable")
+        cordoned = schedulable is not None and schedulable.reason == CORDONED
+        of = status.diskStatus or {}
+        return Host(
+            name=name,
+            disks=[
+                self._disk(found, disk, spec, of.get(disk))
+                for disk, spec in (node.spec.disks or {}).items()
+            ],
+            zone=status.zone,
+            ready=_holds(ready),
+            schedulable=_holds(schedulable) or cordoned,
+            allow_scheduling=node.spec.allowScheduling,
+            cordoned=cordoned,
+            deleting=node.metadata.deletionTimestamp is not None,
+            eviction_requested=node.spec.evictionRequested or status.autoEvicting,
+            ready_since=nan if ready is None else self._time("", ready.lastTransitionTime),
+            tags=node.spec.tags or (),
+        )
+
+    def _disk(
+        self, found: Found[NodeResource], name: str, spec: DiskSpec, status: DiskStatus | None
+    ) -> Disk:
+        """Return a disk; one that Longhorn has not looked at yet has no room."""
+        host, path = found.value.metadata.name, found.at(f"status.diskStatus.{name}")
+        told = DiskStatus() if status is None else status
+        ready = _holds(self._conditions(f"{path}.conditions", told.conditions).get("Ready"))
+        if told.diskUUID:
+            first = self.disk_at.setdefault((host, told.diskUUID), name)
+            if first != name:
+                self.faults.add(f"{path}.diskUUID", told.diskUUID, f"is that of {first} already")
+            self.host_of.setdefault(told.diskUUID, []).append(host)
+        elif status is not None and (ready or told.scheduledReplica):
+            self.faults.add(f"{path}.diskUUID", told.diskUUID, "is missing")
+        return Disk(
+            name=name,
+            maximum=told.storageMaximum,
+            available=told.storageAvailable,
+            reserved=spec.storageReserved,
+            scheduled=told.storageScheduled,
+            ready=ready and status is not None,
+            allow_scheduling=spec.allowScheduling,
+            eviction_requested=spec.evictionRequested,
+            type=spec.diskType or "filesystem",
+            tags=spec.tags or (),
+        )
+
+    def replicas(self) -> Mapping[str, list[Replica]]:
+        """Return the replicas by volume; those that Longhorn has not scheduled are left out."""
+        by_volume: dict[str, list[Replica]] = {
+            one.value.metadata.name: [] for one in self.objects.volumes
+        }
+        nodes = {one.value.metadata.name for one in self.objects.nodes}
+        for found in self.objects.replicas:
+            spec = found.value.spec
+            if spec.volumeName not in by_volume:
+                self.faults.add(found.at("spec.volumeName"), spec.volumeName, "is no volume")
+                continue
+            if not spec.nodeID:
+                continue
+            disk = self.disk_at.get((spec.nodeID, spec.diskID))
+            if spec.nodeID not in nodes:
+                self.faults.add(found.at("spec.nodeID"), spec.nodeID, "is no node")
+            elif disk is None:
+                there = self.host_of.get(spec.diskID)
+                known = f"; it is one of {there[0]}" if there else ""
+                message = f"is no disk of {spec.nodeID}{known}"
+                self.faults.add(found.at("spec.diskID"), spec.diskID, message)
+            else:
+                by_volume[spec.volumeName].append(self._replica(found, disk))
+        return by_volume
+
+    def _replica(self, found: Found[ReplicaResource], disk: str) -> Replica:
+        one = found.value
+        spec = one.spec
+        built = bool(spec.healthyAt or spec.lastHealthyAt)
+        failed = bool(spec.failedAt)
+        return Replica(
+            name=one.metadata.name,
+            host=spec.nodeID,
+            disk=disk,
+            healthy=bool(spec.healthyAt) and not failed,
+            failed=failed,
+            active=spec.active,
+            eviction_requested=spec.evictionRequested or one.status.evictionRequested,
+            reusable=failed and built and spec.rebuildRetryCount < MOST_RETRIES,
+            healthy_at=self._time(found.at("spec.healthyAt"), spec.healthyAt),
+            failed_at=self._time(found.at("spec.failedAt"), spec.failedAt),
+        )
+
+    def volume(
+        self, found: Found[VolumeResource], by_volume: Mapping[str, list[Replica]]
+    ) -> Volume:
+        """Return a volume with its replicas."""
+        name, spec, status = found.value.metadata.name, found.value.spec, found.value.status
+        image = spec.image or spec.engineImage
+        in_use = status.currentImage or image
+        attached = status.currentNodeID if status.state == "attached" else ""
+        known = {one.value.metadata.name for one in self.objects.nodes}
+        if attached and attached not in known:
+            self.faults.add(found.at("status.currentNodeID"), attached, "is no node")
+        return Volume(
+            name=name,
+            size=int(spec.size),
+            replicas=by_volume.get(name, ()),
+            number_of_replicas=spec.numberOfReplicas,
+            actual_size=status.actualSize,
+            replica_auto_balance=spec.replicaAutoBalance or "ignored",
+            replica_soft_anti_affinity=spec.replicaSoftAntiAffinity or "ignored",
+            replica_zone_soft_anti_affinity=spec.replicaZoneSoftAntiAffinity or "ignored",
+            replica_disk_soft_anti_affinity=spec.replicaDiskSoftAntiAffinity or "ignored",
+            data_locality=spec.dataLocality or "disabled",
+            attached_to=attached or None,
+            robustness=status.robustness or None,
+            migrating=bool(spec.migrationNodeID or status.currentMigrationNodeID),
+            in_sync=in_use == image and not status.expansionRequired,
+            engine=f"{in_use} {spec.dataEngine or 'v1'}",
+            block=spec.dataEngine == "v2",
+            node_selector=spec.nodeSelector or (),
+            disk_selector=spec.diskSelector or (),
+        )
+
+    def _conditions(self, path: str, listed: Sequence[Condition] | None) -> Mapping[str, Condition]:
+        """Return conditions by type, and note the latest time among them."""
+        for i, one in enumerate(listed or ()):
+            self._time(f"{path}[{i}].lastTransitionTime", one.lastTransitionTime)
+        return {one.type: one for one in listed or ()}
+
+    def _time(self, path: str, text: str) -> float:
+        """Return a time in seconds since 1970; NaN if none is stated."""
+        if not text:
+            return nan
+        try:
+            time = datetime.fromisoformat(text).timestamp()
+        except ValueError:
+            if path:
+                self.faults.add(path, text, "must be a time such as 2026-01-31T12:00:00Z")
+            return nan
+        self.latest = max(self.latest, time)
+        return time
+
+
+def _holds(condition: Condition | None) -> bool:
+    """Whether a condition is met; one that is not stated is."""
+    return condition is None or condition.status == "True"
+
+
+def _settings(faults: FaultList, objects: Objects) -> Settings:
+    """Return the global settings."""
+    found = FaultList()
+    given = {one.value.metadata.name: one.value.value for one in objects.settings}
+    settings = Settings.read(found, "settings", given)
+    at = {f"settings[{one.value.metadata.name!r}]": one.at("value") for one in objects.settings}
+    for fault in found.faults:
+        faults.add(at.get(fault.path, fault.path), fault.value, fault.message)
+    return settings

@@ -1,0 +1,222 @@
+"""What kubectl printed, taken apart into resources: each as it came, and as its kind has it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from evenkeel.formats.documents import Document, decode_json, note_misfits
+from evenkeel.formats.longhorn.resources import (
+    SHAPES,
+    NodeResource,
+    ReplicaResource,
+    SettingResource,
+    VolumeResource,
+)
+from evenkeel.model.errors import FaultList
+
+GROUP = "longhorn.io/"
+API_VERSION = "longhorn.io/v1beta2"
+HEAD = 4096
+"""Bytes within which the first resource of a list says what it is."""
+
+EMPTY_LIST = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\s*\],\s*"kind":\s*"List"')
+
+Raw = dict[str, Any]
+
+LIST: Raw = {"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}
+"""A list without resources, as kubectl prints it."""
+
+Shape = TypeVar("Shape")
+
+
+@dataclass(frozen=True)
+class Found(Generic[Shape]):
+    """One resource.
+
+    Parameters
+    ----------
+    path : str
+        Where it stands.
+    item : int
+        Its number among all resources.
+    raw : dict
+        All of it.
+    value : object
+        What of it placing needs.
+    """
+
+    path: str
+    item: int
+    raw: Raw
+    value: Shape
+
+    def at(self, place: str) -> str:
+        """Return where a field of it stands.
+
+        Parameters
+        ----------
+        place : str
+            The field, as ``spec.size``.
+
+        Returns
+        -------
+        str
+            With the file, and the number in the list if there is one.
+        """
+        return inside(self.path, place)
+
+
+@dataclass
+class Objects:
+    """All resources that were read.
+
+    Parameters
+    ----------
+    head : dict
+        What stands around the resources, with none of them; an ordinary list where several files
+        were read.
+    items : list of dict
+        Every resource as it came, those of unknown kinds included.
+    nodes, volumes, replicas, settings : list of Found
+        Those of a known kind, in the order in which they came.
+    """
+
+    head: Raw = field(default_factory=lambda: dict(LIST))
+    items: list[Raw] = field(default_factory=list)
+    nodes: list[Found[NodeResource]] = field(default_factory=list)
+    volumes: list[Found[VolumeResource]] = field(default_factory=list)
+    replicas: list[Found[ReplicaResource]] = field(default_factory=list)
+    settings: list[Found[SettingResource]] = field(default_factory=list)
+
+
+def recognises(document: Document) -> bool:
+    """Tell whether a document is a list of Longhorn's resources, or one of them.
+
+    Parameters
+    ----------
+    document : Document
+        Any document.
+
+    Returns
+    -------
+    bool
+        True too for the empty list that kubectl prints where there are none.
+
+    Examples
+    --------
+    >>> recognises(Document("a.json", b'{"apiVersion": "longhorn.io/v1beta2", "kind": "Volume"}'))
+    True
+    """
+    head = document.data[:HEAD]
+    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return False
+    return b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
+
+
+def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
+    """Take documents apart into resources.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where everything wrong is noted, with its place.
+    documents : sequence of Document
+        Lists of resources, of one kind or mixed, or single ones.
+
+    Returns
+    -------
+    Objects
+        Without the resources that do not fit their kind.
+    """
+    objects = Objects()
+    first: dict[tuple[str, str], str] = {}
+    for document in documents:
+        top = decode_json(faults, document, dict[str, Any])
+        if top is None:
+            continue
+        listed = str(top.get("kind", "")).endswith("List")
+        if listed and len(documents) == 1:
+            objects.head = {**top, "items": []}
+        for path, raw in _resources(faults, document, top, listed):
+            objects.items.append(raw)
+            # a list of one kind need not name it in each
+            kind = str(top["kind"]).removesuffix("List") if listed else ""
+            told = {"apiVersion": top.get("apiVersion"), "kind": kind} if kind else {}
+            _take(faults, objects, first, path, told | raw)
+    return objects
+
+
+def _resources(
+    faults: FaultList, document: Document, top: Raw, listed: bool
+) -> Iterator[tuple[str, Raw]]:
+    """Yield the resources of a document, each with its place."""
+    if not listed:
+        yield document.name, top
+        return
+    items = top.get("items")
+    if not isinstance(items, list):
+        faults.add(f"{document.name}: items", items, "must be a list of resources")
+        return
+    for i, raw in enumerate(items):
+        path = f"{document.name}: items[{i}]"
+        if isinstance(raw, dict):
+            yield path, raw
+        else:
+            faults.add(path, raw, "must be a resource")
+
+
+def _take(
+    faults: FaultList, objects: Objects, first: dict[tuple[str, str], str], path: str, raw: Raw
+) -> None:
+    """Read the last resource of the items, if it is of a kind that placing needs."""
+    version, kind = str(raw.get("apiVersion", "")), str(raw.get("kind", ""))
+    if not version.startswith(GROUP) or kind not in SHAPES:
+        return
+    if version != API_VERSION:
+        faults.add(inside(path, "apiVersion"), version, f"is not {API_VERSION}")
+        return
+    shape = SHAPES[kind]
+    try:
+        value = msgspec.convert(raw, shape)
+    except msgspec.ValidationError:
+        note_misfits(faults, path if ": " in path else f"{path}: ", raw, shape)
+        return
+    found: Found[Any] = Found(path, len(objects.items) - 1, raw, value)
+    name = found.value.metadata.name
+    before = first.setdefault((kind, name), path)
+    if before != path:
+        faults.add(found.at("metadata.name"), name, f"is the name of {before} already")
+        return
+    by_kind: dict[str, list[Any]] = {
+        "Node": objects.nodes,
+        "Volume": objects.volumes,
+        "Replica": objects.replicas,
+        "Setting": objects.settings,
+    }
+    by_kind[kind].append(found)
+
+
+def inside(path: str, place: str) -> str:
+    """Return the place of a field.
+
+    Parameters
+    ----------
+    path : str
+        Of a resource: a file, or an item of the list in it.
+    place : str
+        The field.
+
+    Returns
+    -------
+    str
+        Both together.
+
+    Examples
+    --------
+    >>> inside("a.json", "spec.size"), inside("a.json: items[3]", "spec.size")
+    ('a.json: spec.size', 'a.json: items[3].spec.size')
+    """
+    return f"{path}.{place}" if ": " in path else f"{path}: {place}"

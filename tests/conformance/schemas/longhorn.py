@@ -1,0 +1,342 @@
+"""Longhorn's auto-balance: counts, passes, tiers, deletions, and the rules of space."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.protocol import MISSING, Case, Document, Replay, compared
+
+NAME = "longhorn placement"
+
+BYTES = 10**12
+"""Room of a disk where a case says that there is room everywhere."""
+
+STEP_KEYS = {"schedulable", "expect_node_counts", "expect_sorted_counts"}
+
+
+def recognises(path: Path, document: Document) -> bool:
+    """Cases of placement that name Longhorn as their system."""
+    return (
+        isinstance(document, dict)
+        and document.get("schema") == "placement-cases/1"
+        and document.get("system") == "longhorn"
+    )
+
+
+def replay(path: Path, document: Any) -> Replay:
+    """Answer every case of the file's category."""
+    category = document.get("category")
+    if category not in CATEGORIES:
+        return Replay([Case(f"category {category!r}", False, "is not known")], document)
+    answer, keys = CATEGORIES[category]
+    cases = []
+    for k, case in enumerate(document["cases"]):
+        name = str(case.get("id", f"cases[{k}]"))
+        unknown = sorted(case.keys() - keys - {"id", "why", "expect"})
+        if unknown:
+            cases.append(Case(name, False, f"keys that are not known: {', '.join(unknown)}"))
+        else:
+            cases += answer(name, case)
+    return Replay(cases, document)
+
+
+def _judged(name: str, case: dict[str, Any], computed: dict[str, Any]) -> list[Case]:
+    """Compare with what is expected, and put what was computed in its place."""
+    expected = case.get("expect", MISSING)
+    case["expect"] = computed
+    return [compared(name, expected, computed)]
+
+
+def _hosts(zones: dict[str, str], schedulable: Any, **disk: Any) -> list[Any]:
+    from evenkeel.strategies.longhorn.records import Disk, Host
+
+    return [
+        Host(
+            name=name,
+            zone=zone,
+            allow_scheduling=name in schedulable,
+            disks=[Disk(name="disk", maximum=BYTES, **disk)],
+        )
+        for name, zone in zones.items()
+    ]
+
+
+def _replicas(hosts: list[str]) -> list[Any]:
+    from evenkeel.strategies.longhorn.records import Replica
+
+    return [Replica(name=f"r{i:04}", host=h, disk="disk") for i, h in enumerate(hosts)]
+
+
+def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel.strategies.longhorn.carried_out import cluster_after
+    from evenkeel.strategies.longhorn.intake import cluster_of
+    from evenkeel.strategies.longhorn.records import Volume
+    from evenkeel.strategies.longhorn.settings import Settings
+    from evenkeel.strategies.longhorn.stepping import AutoBalance
+    from evenkeel_kernels.auto_balance import ADD
+
+    soft = case["soft_anti_affinity"]
+    settings = Settings(
+        replica_auto_balance=case["global_setting"],
+        replica_soft_anti_affinity=soft["node"],
+        replica_zone_soft_anti_affinity=soft["zone"],
+    )
+    held = [host for host, count in case["start"].items() for _ in range(count)]
+    moves, cases = 0, []
+    for k, step in enumerate(case["steps"]):
+        if unknown := sorted(step.keys() - STEP_KEYS):
+            return [Case(name, False, f"keys that are not known: {', '.join(unknown)}")]
+        volume = Volume(
+            name="volume",
+            size=1,
+            replicas=_replicas(held),
+            number_of_replicas=case["number_of_replicas"],
+            replica_auto_balance=case["volume_setting"],
+            attached_to="node-1",
+            robustness=case.get("robustness", "healthy"),
+        )
+        hosts = _hosts(case["zones"], step["schedulable"])
+        work = AutoBalance(cluster_of(hosts, [volume], settings=settings))
+        log = work.run()
+        moves += int((log.kind == ADD).sum())
+        after = cluster_after(work)
+        places = after.native.disks.host[after.placement.node[after.placement.node >= 0]]
+        held = [after.native.hosts.names[h] for h in places.tolist()]
+        cases += _counts(f"{name}, step {k + 1}", step, Counter(held), list(case["zones"]))
+    expected = case.get("moves", MISSING)
+    case["moves"] = moves
+    return cases if expected is MISSING else [*cases, compared(f"{name}, moves", expected, moves)]
+
+
+def _counts(name: str, step: dict[str, Any], held: Counter[str], hosts: list[str]) -> list[Case]:
+    """Compare the counts of a step, by host and in order, with those that are expected."""
+    told = [key for key in ("expect_node_counts", "expect_sorted_counts") if key in step]
+    named = step.get("expect_node_counts", hosts)
+    computed = {
+        "expect_node_counts": {host: held[host] for host in named},
+        "expect_sorted_counts": sorted(held[host] for host in hosts),
+    }
+    expected = {key: step[key] for key in told}
+    step |= {key: computed[key] for key in told or computed}
+    if not told:
+        return [Case(name, None)]
+    return [compared(name, expected, {key: computed[key] for key in told})]
+
+
+def _replenish_count(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel.strategies.longhorn.intake import cluster_of
+    from evenkeel.strategies.longhorn.records import Volume
+    from evenkeel.strategies.longhorn.settings import Settings
+    from evenkeel.strategies.longhorn.stepping import next_action
+
+    mode = case["mode"]
+    if mode == "least-effort":
+        zones, held = _least_effort_hosts(case)
+        wanted = case["replicas"]
+    else:
+        held = list(case["replicas_per_owner"])
+        wanted = sum(held)
+        zones = ["zone"] * len(held)
+        if case["least_effort_result"]:  # as many hosts are free as it asks for
+            held += [0] * case["least_effort_result"]
+            zones = ["zone"] * len(held)
+    hosts = {f"host-{h:03}": zone for h, zone in enumerate(zones)}
+    places = [host for host, count in zip(hosts, held, strict=True) for _ in range(count)]
+    volume = Volume(
+        name="volume",
+        size=1,
+        replicas=_replicas(places),
+        number_of_replicas=wanted,
+        attached_to=next(iter(hosts)),
+    )
+    settings = Settings(replica_auto_balance=mode, replica_soft_anti_affinity=True)
+    told = next_action(cluster_of(_hosts(hosts, hosts), [volume], settings=settings), "volume")
+    if told.kind not in ("add", "nothing"):
+        return [Case(name, False, f"is no volume with as many replicas as it wants: {told}")]
+    return _judged(name, case, {"replenish": told.asked})
+
+
+def _least_effort_hosts(case: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """Zones and counts of hosts that are occupied and free as the case says."""
+    occupied, in_zones = case["occupied_nodes"], case["occupied_zones"]
+    free, free_zones = case["unused_schedulable_nodes"], case["unused_schedulable_zones"]
+    zones = [f"zone-{h % in_zones}" for h in range(occupied)]
+    kind, count = ("free", free_zones) if free_zones else ("zone", in_zones)
+    zones += [f"{kind}-{h % count}" for h in range(free)]
+    held = [1] * occupied + [0] * free
+    held[0] += case["replicas"] - occupied
+    return zones, held
+
+
+def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel.strategies.longhorn.intake import cluster_of
+    from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
+    from evenkeel.strategies.longhorn.settings import Settings
+    from evenkeel.strategies.longhorn.stepping import next_action
+
+    known = {"replica", "disk", "node", "zone", "disk_available", "evict"}
+    rows = case["replicas"]
+    if unknown := sorted({key for row in rows for key in row} - known):
+        return [Case(name, False, f"keys that are not known: {', '.join(unknown)}")]
+    zones = {row["node"]: row["zone"] for row in rows}
+    free = {(row["node"], row["disk"]): row["disk_available"] for row in rows}
+    hosts = [
+        Host(
+            name=host,
+            zone=zone,
+            disks=[
+                Disk(name=disk, maximum=BYTES, available=space)
+                for (on, disk), space in free.items()
+                if on == host
+            ],
+        )
+        for host, zone in zones.items()
+    ]
+    replicas = [
+        Replica(
+            name=row["replica"],
+            host=row["node"],
+            disk=row["disk"],
+            eviction_requested=row.get("evict", False),
+        )
+        for row in rows
+    ]
+    volume = Volume(
+        name="volume",
+        size=1,
+        replicas=replicas,
+        number_of_replicas=len(rows) - 1,
+        attached_to=rows[0]["node"],
+    )
+    settings = Settings(
+        replica_auto_balance=case["setting"],
+        replica_soft_anti_affinity=True,
+        replica_auto_balance_disk_pressure_percentage=0,
+    )
+    told = next_action(cluster_of(hosts, [volume], settings=settings), "volume")
+    gone = told.replica if told.kind == "delete" else None
+    return _judged(name, case, {"delete": gone})
+
+
+def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
+    import numpy as np
+
+    from evenkeel.strategies.longhorn.naming import ranks
+    from evenkeel.strategies.longhorn.stepping import host_scores
+    from evenkeel_kernels.auto_balance_space import levellest
+
+    hosts = list(case["usable"])
+    disks = [(h, disk) for h, host in enumerate(hosts) for disk in case["usable"][host]]
+    on = np.array([h for h, _ in disks], np.int32)
+    usable = np.array([case["usable"][hosts[h]][disk] for h, disk in disks], np.int64)
+    candidate = np.ones(len(disks), np.bool_)
+
+    def scratch(n: int) -> tuple[Any, Any, Any]:
+        return np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int64)
+
+    total, fit, spread = scratch(len(hosts))
+    rank = ranks(hosts).astype(np.int32)
+    h = levellest(on, rank, candidate, usable, case["size"], total, fit, spread)
+    scores = host_scores(total, spread, case["size"])
+    computed: dict[str, Any] = {
+        "node": None,
+        "disk": None,
+        "node_scores": {hosts[i]: round(score, 6) for i, score in scores.items()},
+    }
+    if h >= 0:
+        itself = np.arange(len(disks), dtype=np.int32)
+        names = ranks([disk for _, disk in disks]).astype(np.int32)
+        d = levellest(itself, names, on == h, usable, case["size"], *scratch(len(disks)))
+        computed |= {"node": hosts[h], "disk": disks[d][1]}
+    return _judged(name, case, computed)
+
+
+def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel_kernels.auto_balance_space import leaves_free, share_of
+
+    disk, replica = case["disk"], case["replica"]
+    if disk.keys() != {"maximum", "available", "scheduled", "reserved"}:
+        return [Case(name, False, f"a disk of {sorted(disk)} is not known")]
+    if replica.keys() != {"size", "required"}:
+        return [Case(name, False, f"a replica of {sorted(replica)} is not known")]
+    minimal = share_of(disk["maximum"], case["minimal_available_pct"])
+    free = leaves_free(disk["maximum"], disk["available"], replica["required"], minimal)
+    promised = share_of(disk["maximum"] - disk["reserved"], case["over_provisioning_pct"])
+    fits = replica["size"] + disk["scheduled"] <= promised
+    return _judged(name, case, {"schedulable": bool(free and fits)})
+
+
+def _disk_pressure(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel_kernels.auto_balance_space import stays_below, under_pressure
+
+    disk, percent = case["disk"], case["pressure_pct"]
+    if case["group"] == "pressure" and disk.keys() == {"maximum", "available", "reserved"}:
+        pressed = under_pressure(disk["maximum"], disk["available"], disk["reserved"], percent)
+        return _judged(name, case, {"under_pressure": bool(pressed)})
+    if case["group"] == "target_stays_below" and disk.keys() == {
+        "maximum",
+        "scheduled",
+        "reserved",
+    }:
+        below = stays_below(
+            disk["maximum"], disk["scheduled"], disk["reserved"], case["required"], percent
+        )
+        return _judged(name, case, {"acceptable": bool(below)})
+    return [Case(name, False, f"group {case['group']!r} of {sorted(disk)} is not known")]
+
+
+def _placement_tiers(name: str, case: dict[str, Any]) -> list[Case]:
+    from evenkeel.strategies.longhorn.intake import cluster_of
+    from evenkeel.strategies.longhorn.records import Volume
+    from evenkeel.strategies.longhorn.settings import Settings
+    from evenkeel.strategies.longhorn.stepping import next_action
+
+    existing, hosts = case["existing"], case["nodes"]
+    volume = Volume(
+        name="volume",
+        size=1,
+        replicas=_replicas(existing),
+        number_of_replicas=len(existing) + 1,
+        attached_to=next(iter(hosts)),
+    )
+    settings = Settings(
+        replica_soft_anti_affinity=case["node_soft"],
+        replica_zone_soft_anti_affinity=case["zone_soft"],
+    )
+    told = next_action(cluster_of(_hosts(hosts, hosts), [volume], settings=settings), "volume")
+    if told.kind not in ("add", "nothing"):
+        return [Case(name, False, f"asks for no replica: {told}")]
+    candidates = sorted(disk.partition("/")[0] for disk in told.candidates)
+    expected = case.get("expect", MISSING)
+    if isinstance(expected, dict) and "candidates" in expected:
+        expected = {**expected, "candidates": sorted(expected["candidates"])}
+    case["expect"] = {"candidates": candidates}
+    return [compared(name, expected, case["expect"])]
+
+
+Answer = Callable[[str, dict[str, Any]], list[Case]]
+
+CATEGORIES: dict[str, tuple[Answer, set[str]]] = {
+    "auto_balance": (
+        _auto_balance,
+        {
+            "zones", "soft_anti_affinity", "number_of_replicas", "global_setting",
+            "volume_setting", "start", "steps", "moves", "robustness",
+        },
+    ),
+    "deletion_choice": (_deletion_choice, {"replicas", "setting"}),
+    "disk_choice": (_disk_choice, {"usable", "size"}),
+    "disk_feasibility": (
+        _disk_feasibility, {"disk", "replica", "minimal_available_pct", "over_provisioning_pct"},
+    ),
+    "disk_pressure": (_disk_pressure, {"group", "disk", "pressure_pct", "required"}),
+    "placement_tiers": (_placement_tiers, {"nodes", "existing", "node_soft", "zone_soft"}),
+    "replenish_count": (
+        _replenish_count,
+        {
+            "replicas", "occupied_zones", "occupied_nodes", "unused_schedulable_zones",
+            "unused_schedulable_nodes", "mode", "least_effort_result", "replicas_per_owner",
+        },
+    ),
+}  # fmt: skip
