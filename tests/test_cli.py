@@ -20,6 +20,7 @@ from evenkeel.simulate.scenarios import expansion
 from evenkeel.strategies.registry import METHODS, Outcome, register
 from evenkeel.strategies.stopping import Progress
 
+LONGHORN = Path(__file__).parent / "data" / "longhorn" / "cluster.json"
 FORMATS = Path(__file__).parent / "data" / "formats"
 KAFKA_FILES = (".json", ".rollback.json", ".election.json")
 
@@ -143,6 +144,16 @@ class TestSolve:
         main(["solve", cluster_file, "--json", "--level", "0.02", "--moves", "7"])
         assert json.loads(capsys.readouterr().out)["moves"] <= 7
 
+    def test_a_methods_own_options_can_be_given(self, capsys):
+        told = {}
+        for scope in ("volume", "cluster"):
+            chosen = ["--method", "longhorn", "--option", f"scope={scope}"]
+            chosen += ["--option", "replica-auto-balance=best-effort"]
+            main(["solve", str(LONGHORN), *chosen])
+            told[scope] = capsys.readouterr().out
+        assert "plans the cheapest" in told["cluster"]
+        assert "plans the cheapest" not in told["volume"]
+
     def test_the_same_seed_and_work_give_the_same_placement(self, cluster_file, tmp_path):
         once, twice = str(tmp_path / "a.npz"), str(tmp_path / "b.npz")
         for path in (once, twice):
@@ -217,6 +228,7 @@ class TestBadInput:
             ["solve", "x.npz", "--level", "cpu=0.1,=0.2"],
             ["solve", "x.npz", "--level", "cpu=nan"],
             ["solve", "x.npz", "--moves", "some"],
+            ["solve", "x.npz", "--option", "mended"],
             ["explain", "x.npz"],
         ],
     )
@@ -260,6 +272,9 @@ class TestBadInput:
         ("extra", "says"),
         [
             (["--method", "magic"], "is no method"),
+            (["--option", "mended=true"], "balance; it takes none"),
+            (["--method", "helix_crushed", "--option", "colour=1"], "known: states, replicas"),
+            (["--method", "helix_crushed", "--option", "base=straw"], "options.base"),
             (["--format", "magic"], "is no format"),
             (["--level", "heat=0.1"], "is no dimension"),
             (["--moves", "-1"], "limits.moves"),

@@ -1,7 +1,9 @@
 """Arguments that several commands take, and how their texts are read."""
 
 import argparse
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,6 +87,10 @@ def add_solving(parser: argparse.ArgumentParser) -> None:
     """
     solving = parser.add_argument_group("solving")
     solving.add_argument("--method", default="balance", help="%(default)s by default")
+    solving.add_argument(
+        "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
+        help="one of the method's own options; may be given several times",
+    )  # fmt: skip
     solving.add_argument(
         "--level", type=level_of, default=0.05, metavar="X|NAME=X,...",
         help="how far above level a node may be: 0.04, or cpu=0.1,disk=none (%(default)s)",
@@ -171,6 +177,78 @@ def level_of(text: str) -> float | Mapping[str, float | None] | None:
             raise argparse.ArgumentTypeError(f"{name.strip()!r} is named twice")
         found[name.strip()] = tolerance_of(value)
     return found
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """Read one option of a method.
+
+    Parameters
+    ----------
+    text : str
+        ``NAME=VALUE``, the value as JSON has it or else as a text.
+
+    Returns
+    -------
+    tuple of (str, object)
+        Name and value.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no name or no value.
+
+    Examples
+    --------
+    >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("mended=true")
+    (('scope', 'cluster'), ('most_copied', 0.25), ('mended', True))
+    """
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    try:
+        read = json.loads(value)
+    except ValueError:
+        read = value
+    return name.strip().replace("-", "_"), read
+
+
+def options_of(arguments: argparse.Namespace) -> Any:
+    """Return the options of the method that the arguments name.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With ``method`` and ``option``.
+
+    Returns
+    -------
+    object or None
+        Validated, of the method's own class; None if no option was given.
+
+    Raises
+    ------
+    InvalidInput
+        If the method has no such option, naming those it has, or a value is wrong.
+    """
+    from evenkeel.model.errors import FaultList
+    from evenkeel.strategies import options
+    from evenkeel.strategies.registry import find
+
+    given: list[tuple[str, Any]] = arguments.option
+    if not given:
+        return None
+    kind = getattr(options, find(arguments.method).options, None)
+    known = [one.name for one in fields(kind)] if kind is not None else []
+    faults = FaultList()
+    for i, (name, value) in enumerate(given):
+        if name not in known:
+            told = f"known: {', '.join(known)}" if known else "it takes none"
+            faults.add(f"option {name}", value, f"is no option of {arguments.method}; {told}")
+        elif name in [other for other, _ in given[:i]]:
+            faults.add(f"option {name}", value, "is given twice")
+    faults.raise_if_any()
+    assert kind is not None
+    return kind(**dict(given))
 
 
 def goals_of(arguments: argparse.Namespace) -> "Goals":

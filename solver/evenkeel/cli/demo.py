@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
     add_output(parser)
     parser.set_defaults(
-        method="balance", level=LEVEL, leaders=None, time_limit=None, work_limit=None,
+        method="balance", option=[], level=LEVEL, leaders=None, time_limit=None, work_limit=None,
         moves=None, bytes=None, node_in=None, node_out=None,
     )  # fmt: skip
 

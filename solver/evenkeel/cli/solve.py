@@ -12,6 +12,7 @@ from evenkeel.cli.arguments import (
     add_solving,
     goals_of,
     limits_of,
+    options_of,
 )
 from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
@@ -145,6 +146,7 @@ def solved(
             arguments.method,
             goals=goals_of(arguments),
             limits=limits_of(arguments),
+            options=options_of(arguments),
             time_limit=arguments.time_limit,
             work_limit=arguments.work_limit,
             seed=arguments.seed,

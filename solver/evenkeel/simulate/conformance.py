@@ -1,0 +1,160 @@
+"""Conformance: how many partitions are not as they should be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.simulate.world import Health, World
+
+KINDS = (
+    "under", "over", "unavailable", "in_danger", "violating", "lead_violating",
+    "lead_less_preferred",
+)  # fmt: skip
+"""What is counted; in danger is what has fewer live replicas than its ``min_active``."""
+
+Placing = list[tuple[NDArray[np.bool_], int]]
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What one rule asks for, as masks of nodes.
+
+    Parameters
+    ----------
+    require, voters_require : ndarray of bool, shape (N,)
+        Where every replica, or every voter, may be.
+    place, voters_place : list of (ndarray of bool, shape (N,), int)
+        Where there must be at least so many.
+    lead : list of ndarray of bool, shape (N,)
+        Where the leader should be, first choice first.
+    """
+
+    require: NDArray[np.bool_]
+    voters_require: NDArray[np.bool_]
+    place: Placing
+    voters_place: Placing
+    lead: list[NDArray[np.bool_]]
+
+    def broken(
+        self, node: NDArray[np.int32], held: NDArray[np.bool_], votes: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return which rows break what is asked of their replicas, or of their voters.
+
+        Parameters
+        ----------
+        node : ndarray of int32, shape (P, W)
+            Node in each slot.
+        held, votes : ndarray of bool, shape (P, W)
+            Slots with a replica, and with a voter.
+
+        Returns
+        -------
+        ndarray of bool, shape (P,)
+            True where anything is broken.
+        """
+        bad: NDArray[np.bool_] = np.zeros(len(node), bool)
+        bad |= (held & ~self.require[node]).any(1)
+        bad |= (votes & ~self.voters_require[node]).any(1)
+        for which, placing in ((held, self.place), (votes, self.voters_place)):
+            for mask, least in placing:
+                bad |= (which & mask[node]).sum(1) < least
+        return bad
+
+
+def demands_of(cluster: Cluster) -> list[Demands]:
+    """Return what each rule of a cluster asks for.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+
+    Returns
+    -------
+    list of Demands
+        In the order of its rules.
+    """
+
+    def all_of(texts: Iterable[str]) -> NDArray[np.bool_]:
+        mask = np.ones(len(cluster.nodes), bool)
+        for text in texts:
+            mask &= node_mask(cluster, text)
+        return mask
+
+    return [
+        Demands(
+            require=all_of(rule.require),
+            voters_require=all_of(rule.voters_require),
+            place=[(node_mask(cluster, text), n) for text, n in rule.place.items()],
+            voters_place=[(node_mask(cluster, text), n) for text, n in rule.voters_place.items()],
+            lead=[node_mask(cluster, text) for text in rule.lead],
+        )
+        for rule in cluster.rules
+    ]
+
+
+class Conformance:
+    """Counts the partitions that are not as they should be.
+
+    They have too few or too many live replicas, no majority, replicas where their rule does not
+    want them, or a leader where it does not want one.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose rules are looked at.
+
+    References
+    ----------
+    CockroachDB, replication reports: under-replicated, over-replicated, unavailable, violating
+    constraints, and the same of lease preferences.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._demands = demands_of(cluster)
+
+    def count(self, world: World) -> NDArray[np.int64]:
+        """Count.
+
+        Parameters
+        ----------
+        world : World
+            What is looked at.
+
+        Returns
+        -------
+        ndarray of int64, shape (7,)
+            By kind, as in ``KINDS``.
+        """
+        node = world.node
+        held = node >= 0
+        votes = held & (world.role == Role.VOTER)
+        lost = held & (world.health[node] >= Health.DEAD)
+        answering = votes & world.serves()[node]
+        live = (held & ~lost).sum(1)
+        under = (live < world.wanted) | ((votes & ~lost).sum(1) < world.voters)
+        over = live > world.wanted
+        in_danger = (held & world.serves()[node]).sum(1) < world.least_active()
+        unavailable = 2 * answering.sum(1) <= votes.sum(1)
+        violating = np.zeros(len(world), bool)
+        badly_led = np.zeros(len(world), bool)
+        less_preferred = np.zeros(len(world), bool)
+        leader = world.leader_nodes()
+        for number, demands in enumerate(self._demands):
+            mine = np.flatnonzero(world.rule == number)
+            if len(mine) == 0:
+                continue
+            violating[mine] = demands.broken(node[mine], held[mine], votes[mine])
+            if demands.lead:
+                meets = np.stack(
+                    [mask[leader[mine]] & (leader[mine] >= 0) for mask in demands.lead]
+                )
+                badly_led[mine] = ~meets.any(0)
+                less_preferred[mine] = ~meets[0] & meets.any(0)
+        kinds = (under, over, unavailable, in_danger, violating, badly_led, less_preferred)
+        return np.array([int(which.sum()) for which in kinds])

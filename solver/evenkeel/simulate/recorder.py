@@ -1,0 +1,173 @@
+"""The recorder: takes the samples of a simulation and counts what happened between them."""
+
+from typing import Literal
+
+import numpy as np
+
+from evenkeel.simulate.changes import Change
+from evenkeel.simulate.conformance import Conformance
+from evenkeel.simulate.history import TOTALS, Entry, History
+from evenkeel.simulate.scenario import Scenario
+from evenkeel.simulate.world import Health, World
+
+
+class Recorder:
+    """Collects what a ``History`` holds.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is played.
+    world : World
+        Where everything is.
+    """
+
+    def __init__(self, scenario: Scenario, world: World) -> None:
+        self._scenario = scenario
+        self._world = world
+        self._conformance = Conformance(scenario.cluster)
+        self._totals = dict.fromkeys(TOTALS, 0.0)
+        self._moves = np.zeros(len(world.health), np.int64)
+        self._left: set[tuple[int, int]] = set()
+        self._log: list[Entry] = []
+        self._events: list[tuple[float, str]] = []
+        self._warnings: list[str] = []
+        self._rows: list[tuple[object, ...]] = []
+
+    def event(self, what: str) -> None:
+        """Note that something happened from outside: from here on a replica may return.
+
+        Parameters
+        ----------
+        what : str
+            What it was.
+        """
+        self._events.append((self._world.seconds, what))
+        self._left.clear()
+
+    def warn(self, what: str) -> None:
+        """Note what a person should look into, once.
+
+        Parameters
+        ----------
+        what : str
+            What it is.
+        """
+        if what not in self._warnings:
+            self._warnings.append(what)
+
+    def left(self, partition: int, node: int) -> bool:
+        """Return whether a replica has left a node since the last event.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+        node : int
+            The node.
+
+        Returns
+        -------
+        bool
+            If so, its return would be thrash.
+        """
+        return (partition, node) in self._left
+
+    def all_left(self) -> list[tuple[int, int]]:
+        """Return what has left which node since the last event.
+
+        Returns
+        -------
+        list of (int, int)
+            Partition and node, sorted.
+        """
+        return sorted(self._left)
+
+    def made(self, change: Change, leader_was: int) -> None:
+        """Count and log a change that was made.
+
+        Parameters
+        ----------
+        change : Change
+            The change.
+        leader_was : int
+            Node that led before.
+        """
+        self._log.append(Entry(self._world.seconds, change, "made"))
+        partition = change.partition
+        self._totals["moves"] += change.moves
+        self._totals["bytes"] += change.moves * self._world.size(partition)
+        if change.only_leads and change.lead not in (-1, leader_was):
+            self._totals["leader_changes"] += 1
+        for node, _ in change.add:
+            self._totals["thrash"] += self.left(partition, node)
+            self._moves[node] += 1
+        for node in change.drop:
+            self._left.add((partition, node))
+            self._moves[node] += 1
+
+    def not_made(self, change: Change, outcome: Literal["failed", "expired"]) -> None:
+        """Count and log a change that was not made.
+
+        Parameters
+        ----------
+        change : Change
+            The change.
+        outcome : {"failed", "expired"}
+            Whether it no longer fitted, or took too long.
+        """
+        self._log.append(Entry(self._world.seconds, change, outcome))
+        self._totals[outcome] += 1
+
+    def sample(self) -> None:
+        """Take a sample."""
+        world = self._world
+        world.refresh()
+        self._rows.append(
+            (
+                world.seconds,
+                world.load.copy(),
+                world.capacity.copy(),
+                world.replicas.copy(),
+                world.leaders.copy(),
+                self._moves.copy(),
+                world.health != Health.ABSENT,
+                self._conformance.count(world),
+                np.array([self._totals[name] for name in TOTALS]),
+            )
+        )
+
+    def history(self, method: str, *, interrupted: bool) -> History:
+        """Return what was collected.
+
+        Parameters
+        ----------
+        method : str
+            Who decided.
+        interrupted : bool
+            Whether it was broken off.
+
+        Returns
+        -------
+        History
+            Of arrays.
+        """
+        columns = [np.array(column) for column in zip(*self._rows, strict=True)]
+        seconds, load, capacity, replicas, leaders, moves, present, conformance, totals = columns
+        return History(
+            scenario=self._scenario,
+            method=method,
+            seconds=seconds,
+            load=load,
+            capacity=capacity,
+            replicas=replicas,
+            leaders=leaders,
+            moves=moves,
+            present=present,
+            conformance=conformance,
+            totals=totals,
+            log=tuple(self._log),
+            events=tuple(self._events),
+            warnings=tuple(self._warnings),
+            interrupted=interrupted,
+        )
