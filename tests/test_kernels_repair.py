@@ -16,6 +16,7 @@ from tests.naive import repair as naive
 from tests.small_problems import Small, level_case, random_small
 
 seeds = st.integers(0, 2**32 - 1)
+ANY = 1 << 40
 
 
 @lean
@@ -94,7 +95,9 @@ def test_mending_leaves_nothing_that_one_move_mends(seed: int) -> None:
     replicas = len(small.placement[0])
     before = [naive.breaches(small, row) for row in small.placement]
     unplaced = state.node < 0
-    moves = mend(problem, state, new_scan(problem, np.zeros(state.load.shape[0])), 0, n_partitions)
+    moves = mend(
+        problem, state, new_scan(problem, np.zeros(state.load.shape[0])), 0, n_partitions, ANY
+    )
     rows = state.node.reshape(-1, replicas).tolist()
     after = [naive.breaches(small, row) for row in rows]
     assert ((state.node < 0) == unplaced).all()
@@ -175,7 +178,7 @@ def test_two_replicas_in_one_zone_are_parted_by_one_move() -> None:
     small.accepts = small.leads = [True] * 12
     small.capacity[:] = np.inf
     problem, state = small.arrays()
-    assert mend(problem, state, new_scan(problem, np.zeros(2)), 0, 60) == 1
+    assert mend(problem, state, new_scan(problem, np.zeros(2)), 0, 60, ANY) == 1
     assert len({small.zone[n] for n in state.node[:3]}) == 3
 
 
@@ -186,7 +189,7 @@ def test_a_group_with_too_many_in_a_zone_sheds_just_those(seed: int) -> None:
     problem, state = with_group_rules(small, [[0, most, -1, -1, -1]], [], [])
     before = state.group_count.copy()
     excess = int(np.maximum(before - most, 0).sum())
-    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16)
+    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16, ANY)
     assert moves == excess == int((state.node != problem.partitions.home).sum())
     zone = np.array(small.zone)[state.node]
     assert state.group_count.tolist() == np.bincount(zone, minlength=4).tolist()
@@ -201,6 +204,6 @@ def test_a_group_with_too_few_inside_a_mask_brings_in_just_those(seed: int) -> N
     least = 15
     problem, state = with_group_rules(small, [], [[least, 0, 0]], [inside])
     missing = max(0, least - int(np.array(inside)[state.node].sum()))
-    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16)
+    moves = mend(problem, state, new_scan(problem, np.zeros(2)), 0, 16, ANY)
     assert moves == missing
     assert int(np.array(inside)[state.node].sum()) == state.group_inside[0] >= least

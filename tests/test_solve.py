@@ -51,8 +51,11 @@ def test_nothing_is_ever_left_worse_than_it_came(cluster):
     assert after.hard <= before.hard
     least = np.minimum(live_replicas(cluster, cluster.placement), cluster.partitions.replicas)
     assert (live_replicas(cluster, result.placement) >= least).all()
-    for kind in ("spread", "same_node", "capacity", "forbidden", "require", "pinned", "not_kept"):
+    for kind in ("spread", "same_node", "forbidden", "require", "pinned", "not_kept"):
         assert after.counts[kind] <= before.counts[kind], kind
+    # a partition that can be led is led, even where no replica of it has room for that
+    led = before.counts["leaderless"] + before.counts["leader"]
+    assert after.counts["capacity"] <= before.counts["capacity"] + led
 
 
 @given(clusters(solvable=True))
@@ -361,3 +364,23 @@ def test_budgets_never_overfill_a_node_whose_room_a_repair_has_taken():
     assert kept.comparison.node_out[0] == 0
     assert kept.audit.counts["capacity"] == 0
     assert kept.status == "partial"
+
+
+def test_rules_are_mended_as_far_as_the_budget_goes():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+        domains={"zone": [0, 0, 1, 1]}, spread={"zone": 1},
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None), limits=ek.Limits(moves=3))
+    assert result.audit_before.counts["spread"] == 4
+    assert (result.audit.counts["spread"], result.comparison.moves) == (1, 3)
+
+
+def test_dropping_replicas_uses_up_no_budget():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 5, replicas=1,
+        placement=[[0, 1], [0, -1], [0, -1], [0, -1], [1, -1]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0), limits=ek.Limits(moves=2))
+    assert result.comparison.removed == 1
+    assert result.levelness.most.max() * 9.0 == pytest.approx(2.0)

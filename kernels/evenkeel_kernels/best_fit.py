@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.admission import admits
 from evenkeel_kernels.jit import lean
-from evenkeel_kernels.leaders import appoint
+from evenkeel_kernels.leaders import appoint, can_lead, stands_alone
 from evenkeel_kernels.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.state import apply
@@ -27,15 +27,17 @@ def best_fit(
 
     A replica that finds no node, or, unless it is ``forced (K,)``, none that scores at most
     ``ceiling``, stays where it is. A partition that is not ``led (P,)`` gets its leader as soon as
-    the last of its replicas in a row is placed; until then any voter of it might be the one.
-    Replicas of one partition that follow each other, have no node yet and weigh the same share a
-    scan. Returns how many were moved. Call it again with the next stretch of ``order`` to go on; a
-    stretch should not end within a partition.
+    the last of its replicas in a row is placed; until then any voter of it might be the one, and
+    the first of them goes where there is room to lead. Replicas of one partition that follow each
+    other, have no node yet and weigh the same share a scan. Returns how many were moved. Call it
+    again with the next stretch of ``order`` to go on; a stretch should not end within a partition.
 
     Complexity: O(D N) for each partition and O(N) for each further replica of it, both vectorised.
     """
     partitions = problem.partitions
     moved = 0
+    if scan.score.shape[0] == 0:
+        return moved  # no node to look at
     scanned = -1  # partition whose scores are in the buffer and still hold
     role = np.uint8(VOTER)
     for at in range(begin, end):
@@ -57,7 +59,8 @@ def best_fit(
             if scan.score[n] > limit:
                 scanned = -1
                 break
-            if not admits(problem, state, k, n):
+            alone = not led[p] and stands_alone(problem, state, p)
+            if not admits(problem, state, k, n) or (alone and not can_lead(problem, state, p, n)):
                 scan.score[n] = FAR
                 scanned = -1
                 continue

@@ -29,12 +29,14 @@ from evenkeel_kernels.pressure import (
 )
 from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.rearrange import mean_square, moved_replicas, placed_replicas, rearrange
+from evenkeel_kernels.relay import relay_leaders
 from evenkeel_kernels.scan import Scan, find, new_scan
 from evenkeel_kernels.state import move, move_if_admitted
 
 SWEEPS = 12
 QUICK_ROUNDS = 4
 QUICK_SWEEPS = 4
+LAST_ROUNDS = 8  # of relief, before replicas that are at home take part in walks
 QUICK_PART = 10  # one node in so many may be hot for the quick rounds
 WALK_STEPS = 2_000_000  # a walk's length, or
 WALK_PER_REPLICA = 400  # so many steps for each replica, if that is less, or
@@ -62,7 +64,8 @@ class Walk(NamedTuple):
     length: int  # steps
     threshold: float  # rise of the penalty allowed at the start
     toll: float  # price of leaving home; inf for a closed walk
-    relievable: int  # if no more nodes are hot afterwards, relieve them
+    relievable: int  # while no more nodes are hot afterwards, relieve them,
+    rounds: int  # at most so often
 
 
 class Progress(NamedTuple):
@@ -140,6 +143,7 @@ def redistribute(
         partitions = problem.partitions
         large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
         spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS, large)
+        relay_leaders(problem, state, gauge)
     return moved
 
 
@@ -177,6 +181,7 @@ def descend(
         left = most_moves - moves_made(problem, state, forced)
         relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
         spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, QUICK_SWEEPS, 0.0)
+        relay_leaders(problem, state, gauge)
         yield Progress("relieve", highest(state, gauge), 0)
     gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
     homes = by_node(problem.partitions.home, n_nodes)
@@ -208,10 +213,14 @@ def descend(
             if reached < end:
                 break
             step = end
-        if 0 < count_hot(state, gauge) <= walk.relievable:
+        for _ in range(walk.rounds):
+            if not 0 < count_hot(state, gauge) <= walk.relievable:
+                break
             left = most_moves - moves_made(problem, state, forced)
-            relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
+            made = relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
             yield Progress("relieve", highest(state, gauge), steps)
+            if made == 0:
+                break
     if highest(state, gauge) <= 1.0:
         send_home(problem, state, gauge, forced)
         reinstate(problem, state, gauge, was)
@@ -234,18 +243,18 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     length = max(
         min(WALK_STEPS, WALK_PER_REPLICA * replicas), WALK_PER_PARTITION * state.leader.shape[0]
     )
-    stroll = Walk(length // STROLL_PART, unit, np.inf, n_nodes // QUICK_PART)
+    stroll = Walk(length // STROLL_PART, unit, np.inf, n_nodes // QUICK_PART, 1)
     schedule = [
         stroll,
         stroll,
-        Walk(length, unit, np.inf, n_nodes),
-        Walk(length, 0.1 * unit, np.inf, n_nodes),
-        Walk(length, 0.1 * unit, np.inf, n_nodes),
+        Walk(length, unit, np.inf, n_nodes, 1),
+        Walk(length, 0.1 * unit, np.inf, n_nodes, 1),
+        Walk(length, 0.1 * unit, np.inf, n_nodes, LAST_ROUNDS),
     ]
     tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
-    schedule += [Walk(length, 0.1 * toll, toll, 0) for toll in tolls.tolist()]
+    schedule += [Walk(length, 0.1 * toll, toll, 0, 0) for toll in tolls.tolist()]
     if replicas <= FEW_REPLICAS:
-        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0)] * FREE_WALKS
+        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0)] * FREE_WALKS
     for number, walk in enumerate(schedule):
         hot = count_hot(state, gauge)
         if hot == 0:
@@ -255,8 +264,8 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
 
 
 def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
-    """Count the replicas that have moved though nothing forced them. O(K)."""
-    return int(((state.node != problem.partitions.home) & ~forced).sum())
+    """Count the replicas that have moved though nothing forced them; dropping one is none. O(K)."""
+    return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
 
 
 @lean

@@ -48,6 +48,25 @@ def can_pass_on(problem: Problem, state: State, p: int) -> bool:
     return False
 
 
+@piece
+def stands_alone(problem: Problem, state: State, p: int) -> bool:
+    """Whether no replica of ``p`` has a node: the first that gets one may have to lead."""
+    for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
+        if state.node[k] >= 0:
+            return False
+    return True
+
+
+@piece
+def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
+    """Whether node ``n`` has room for the leader of ``p``, which is not there yet."""
+    for d in range(state.load.shape[0]):
+        there = state.load[d, n] + state.held[d, n] + problem.partitions.leader_load[p, d]
+        if there > problem.nodes.capacity[d, n]:
+            return False
+    return True
+
+
 @lean
 def stand_down(
     problem: Problem, state: State, was: NDArray[np.int16], extra: NDArray[np.float64]
@@ -111,6 +130,14 @@ def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16])
             appoint(problem, state, scan, p, index(was[p]))
             changed += int(state.leader[p] != was[p])
     return changed
+
+
+@lean
+def hand_back(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
+    """Let the slot ``was (P,)`` lead again, or nobody, asking no rule. O(P), and D for each."""
+    for p in range(was.shape[0]):
+        if state.leader[p] != was[p]:
+            hand_on(problem, state, p, index(was[p]))
 
 
 @lean

@@ -138,9 +138,10 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
 
 
 @lean
-def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> int:
+def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_moves: int) -> int:
     """Mend the broken limits and terms of the partitions ``begin`` to ``end``; returns the moves.
 
+    At most ``most_moves`` replicas leave the node that they came from.
     A partition is mended one move at a time, each of which leaves less broken than before; of its
     replicas the one tried first leads nothing and comes first. What no move mends stays.
 
@@ -148,6 +149,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
     """
     partitions = problem.partitions
     moves = 0
+    left = most_moves
     for p in range(begin, end):
         first, last = partitions.first[p], partitions.first[p + 1]
         going = True
@@ -161,6 +163,9 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
                     here = index(state.node[k])
                     if here < 0 or not partitions.movable[k]:
                         continue
+                    at_home = here == partitions.home[k]
+                    if at_home and left <= 0:
+                        continue
                     broken = own + group_breaches(problem, state, k, here)
                     if broken == 0:
                         continue
@@ -168,5 +173,6 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int) -> in
                     if n >= 0:
                         move(problem, state, k, n)
                         moves += 1
+                        left -= int(at_home)
                         going = True
     return moves

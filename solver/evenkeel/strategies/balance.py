@@ -4,9 +4,12 @@
    broken between replicas are mended, one move at a time.
 2. The descent places them, together with the fewest replicas that over-full nodes must give away,
    and brings every node below its target (`evenkeel_kernels.descent`).
-3. What could not be mended for want of room is tried again.
-4. Wished-for limits give way where a replica would otherwise have no node.
-5. Moves beyond the budgets are taken back, repairs last of all.
+3. A replica that fits nowhere takes the room of smaller ones, which go elsewhere.
+4. What could not be mended for want of room is tried again.
+5. Two replicas of a partition move at once, where single moves did not level all; and where all of
+   it was hardly worth while, everything stays.
+6. Wished-for limits give way where a replica would otherwise have no node.
+7. Moves beyond the budgets are taken back, repairs last of all.
 """
 
 import time
@@ -27,7 +30,9 @@ from evenkeel.model.rules import Rule
 from evenkeel.strategies.budget import is_limited, keep_within
 from evenkeel.strategies.problem import compile_problem, compile_state
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.room import make_room
 from evenkeel.strategies.stopping import Progress, StopReason
+from evenkeel.strategies.tandem import move_pairs
 from evenkeel.strategies.wanted import serving, slots_to_fill, surplus_replicas
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.descent import descend, moves_made
@@ -38,6 +43,9 @@ from evenkeel_kernels.scan import new_scan
 from evenkeel_kernels.state import relocate
 
 UNLIMITED = 2**62
+WORTH_MOVING = 0.9  # part of the excess that may be left if moves are to be made for it at all
+NO_TARGET = 1e29  # 1 / the target of a node that may carry nothing
+WORTH_DESCENDING = 0.5  # part of the excess that pairs left, below which single moves go on
 
 
 def balance(request: Request) -> Outcome:
@@ -103,6 +111,7 @@ class _Balancing:
 
     def finish(self) -> Outcome:
         """Descend, mend and keep to the budgets, as far as clock, work and caller allow."""
+        before, due = self._excess(), self.dropped.any() or not self._nothing_due()
         try:
             with self._timed("mend"):
                 broken = self._broken()
@@ -113,6 +122,11 @@ class _Balancing:
             if broken and self.stop is None and self._mend():
                 with self._timed("level again"):
                     self._descend(self.request.seed)
+            with self._timed("pairs"):
+                self._move_pairs()
+            free = self.stop is None and not is_limited(self.request.limits)
+            if free and not due and not broken and not self._is_worth_it(before):
+                self._restart_from(self.request.start.node, self.request.start.leader)
             self._place_past_wishes()
         except KeyboardInterrupt:
             self.stop = "interrupted"
@@ -132,14 +146,26 @@ class _Balancing:
 
     def _at_rest(self) -> bool:
         """Whether nothing must move, every leader may lead, and every node is within its target."""
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        return self._nothing_due() and highest(self.state, gauge) <= 1.0
+
+    def _nothing_due(self) -> bool:
+        """Whether nothing must move, and every leader may lead."""
         state, partitions = self.state, self.problem.partitions
         leads = np.append(self.problem.nodes.leads, False)
         replica = partitions.first[:-1] + np.maximum(state.leader, 0)
         led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
         led[led] = leads[state.node[replica[led]]]
-        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
         well_led = bool(led.all()) or not has_leaders(self.request.cluster)
-        return well_led and not self.forced.any() and highest(state, gauge) <= 1.0
+        return well_led and not self.forced.any()
+
+    def _excess(self) -> float:
+        """How far all nodes together are above their targets, in units of these."""
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        scale = np.where(gauge.scale < NO_TARGET, gauge.scale, 0.0)
+        leader_scale = np.where(gauge.leader_scale < NO_TARGET, gauge.leader_scale, 0.0)
+        over = np.maximum(self.state.load * scale - 1.0, 0.0).sum()
+        return float(over + np.maximum(self.state.leaders * leader_scale - 1.0, 0.0).sum())
 
     def _descend(self, seed: int) -> None:
         """Take the pieces of the descent until it ends or must stop; the most level one stands."""
@@ -148,10 +174,13 @@ class _Balancing:
         best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
         level = np.inf
         before = self.work
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
         for piece in descend(
             self.problem, self.state, self.forced, self.most_leaders, self._moves_left(), seed
         ):
             level = piece.highest
+            if best is None and self._make_room():
+                level = highest(self.state, gauge)
             self.work = before + piece.steps
             if best is None or level < best[0]:
                 best = (level, self.state.node.copy(), self.state.leader.copy())
@@ -177,10 +206,35 @@ class _Balancing:
     def _mend(self) -> bool:
         """Mend broken rules, one move at a time; whether a node is too full afterwards."""
         scan = new_scan(self.problem, np.zeros(self.problem.nodes.watermark.shape[0]))
-        if mend(self.problem, self.state, scan, 0, len(self.state.leader)) == 0:
+        left = self._moves_left() - moves_made(self.problem, self.state, self.forced)
+        if mend(self.problem, self.state, scan, 0, len(self.state.leader), left) == 0:
             return False
         gauge = new_gauge(self.problem, self.most_leaders, 1.0)
         return highest(self.state, gauge) > 1.0
+
+    def _make_room(self) -> bool:
+        """Place what fits nowhere in the room of smaller ones; whether anything was."""
+        return make_room(self.problem, self.state, self.forced, self._moves_left()) > 0
+
+    def _is_worth_it(self, before: float) -> bool:
+        """Whether all is level, or nodes are a good deal less above their targets than ``before``.
+
+        Where goals cannot be reached, every run finds something a little better; each would move
+        replicas for it, and the next one others.
+        """
+        after = self._excess()
+        return after == 0.0 or after < WORTH_MOVING * before
+
+    def _move_pairs(self) -> None:
+        """Move two replicas of a partition at once, where single moves did not level all."""
+        gauge = new_gauge(self.problem, self.most_leaders, 1.0)
+        if self.stop is not None or highest(self.state, gauge) <= 1.0:
+            return
+        left = self._moves_left() - moves_made(self.problem, self.state, self.forced)
+        excess = highest(self.state, gauge) - 1.0
+        move_pairs(self.problem, self.state, gauge, left, self.request.watch)
+        if highest(self.state, gauge) - 1.0 < WORTH_DESCENDING * excess:
+            self._descend(self.request.seed)
 
     def _place_past_wishes(self) -> None:
         """Place what only wished-for limits keep from having a node."""

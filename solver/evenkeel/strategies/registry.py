@@ -103,11 +103,14 @@ class Method:
         ``module:function`` of the strategy, imported when it is first used.
     summary : str
         One line for people.
+    options : str
+        Name of its class in ``strategies.options``; "" if it takes none.
     """
 
     name: str
     where: str
     summary: str
+    options: str = ""
 
     def load(self) -> Strategy:
         """Import the strategy.
@@ -308,7 +311,7 @@ METHODS: dict[str, Method] = {}
 DECIDERS: dict[str, DeciderEntry] = {}
 
 
-def register(name: str, where: str, summary: str) -> None:
+def register(name: str, where: str, summary: str, options: str = "") -> None:
     """Add a method to the table, or replace one.
 
     Parameters
@@ -319,8 +322,10 @@ def register(name: str, where: str, summary: str) -> None:
         ``module:function`` of the strategy.
     summary : str
         One line for people.
+    options : str, optional
+        Name of its class in ``strategies.options``.
     """
-    METHODS[name] = Method(name, where, summary)
+    METHODS[name] = Method(name, where, summary, options)
 
 
 def register_decider(name: str, where: str, summary: str) -> None:
@@ -371,6 +376,7 @@ register(
     "exact",
     "evenkeel.strategies.exact.method:exact",
     "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
+    "Exact",
 )
 register(
     "leaders",
@@ -381,46 +387,55 @@ register(
     "helix_crush",
     "evenkeel.strategies.helix.methods:helix_crush",
     "Apache Helix's CRUSH, bit for bit",
+    "Crush",
 )
 register(
     "helix_multiround",
     "evenkeel.strategies.helix.methods:helix_multiround",
     "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
+    "MultiRound",
 )
 register(
     "helix_crushed",
     "evenkeel.strategies.helix.methods:helix_crushed",
     "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
+    "Crushed",
 )
 register(
     "helix_auto",
     "evenkeel.strategies.helix.methods:helix_auto",
     "Apache Helix's card dealing on a given placement, blind to fault zones",
+    "Auto",
 )
 register(
     "helix_waged",
     "evenkeel.strategies.helix.waged.method:helix_waged",
     "Apache Helix's WAGED in all its scopes, bit for bit",
+    "Waged",
 )
 register(
     "ceph_crush",
     "evenkeel.strategies.ceph.methods:ceph_crush",
     "Ceph's CRUSH on a Ceph map, bit for bit",
+    "CephCrush",
 )
 register(
     "ceph_upmap",
     "evenkeel.strategies.ceph.methods:ceph_upmap",
     "pg-upmap-items that level the devices of a Ceph map with few moves",
+    "Upmap",
 )
 register(
     "cockroach",
     "evenkeel.strategies.cockroach.methods:cockroach",
     "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
+    "Cockroach",
 )
 register(
     "longhorn",
     "evenkeel.strategies.longhorn.methods:longhorn",
     "Longhorn's replica auto-balance, volume by volume or as one plan for all of them",
+    "Longhorn",
 )
 register_decider(
     "cockroach",
