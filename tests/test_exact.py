@@ -137,3 +137,28 @@ def test_conflicts_are_minimal_and_absent_where_everything_fits():
         domains={"zone": ["a", "b", "c"]},
     )  # fmt: skip
     assert len(ek.conflicts(tight)) == 3
+
+
+def test_balance_hands_what_it_could_not_place_to_the_exact_method_and_says_so():
+    rng = np.random.default_rng(0)
+    rescued = 0
+    for _ in range(60):
+        # items that fill three to five bins to the last unit, in no helpful order
+        bins = int(rng.integers(3, 6))
+        cuts = [np.sort(rng.choice(np.arange(1, 30), 3, replace=False)) for _ in range(bins)]
+        sizes = np.concatenate([np.diff(np.r_[0, cut, 30]) for cut in cuts]).astype(float)
+        rng.shuffle(sizes)
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[30.0]] * bins, load=sizes[:, None], replicas=1
+        )  # fmt: skip
+        result = ek.solve(cluster, goals=ek.Goals(level=None))
+        assert result.audit.hard == 0 and not result.unplaced
+        rescued += "CP-SAT" in result.message
+    assert rescued > 0
+
+
+def test_what_can_be_placed_by_nobody_is_said_to_be_proven():
+    cluster = ek.Cluster.from_arrays(capacity=[[10.0]] * 2, load=[[6.0]] * 3, replicas=1)
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.status == "partial"
+    assert result.message == "Proven: whatever is moved, the last 1 of the replicas find no node."

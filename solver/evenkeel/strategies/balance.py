@@ -63,6 +63,27 @@ def balance(request: Request) -> Outcome:
     """
     if isinstance(request.goals, Cost):
         return _mended_then_minimised(request)
+    outcome = searched(request)
+    if (outcome.node < 0).any() or not request.cluster.nodes.may_hold.all():
+        from evenkeel.strategies.exact.rescue import rescued
+
+        return rescued(request, outcome)
+    return outcome
+
+
+def searched(request: Request) -> Outcome:
+    """Do what ``balance`` does with ``Goals``, by search alone.
+
+    Parameters
+    ----------
+    request : Request
+        With ``Goals``.
+
+    Returns
+    -------
+    Outcome
+        No worse than what came in.
+    """
     return _Balancing.begin(request).finish()
 
 

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from evenkeel.measure.compare import has_leaders
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
+from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import Search, in_stages
 from evenkeel.strategies.options import Exact, given_or
-from evenkeel.strategies.registry import Outcome, Request, find
+from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import StopReason
 
 
@@ -45,7 +46,7 @@ def exact(request: Request) -> Outcome:
             "cluster", size, f"replicas x nodes may be {options.largest:,}; see options.Exact"
         )
     faults.raise_if_any()
-    begun = find("balance").load()(replace(request, options=None))
+    begun = searched(replace(request, options=None))
     hint = cluster.placement.replaced(begun.node, begun.leader)
 
     def seconds_left() -> float:

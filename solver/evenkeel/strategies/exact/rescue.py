@@ -1,0 +1,76 @@
+"""The exact way out for ``balance``: what its search left without a node, on small clusters."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evenkeel.measure.compare import has_leaders
+from evenkeel.strategies.exact.stages import Search, in_stages
+from evenkeel.strategies.options import Exact
+from evenkeel.strategies.registry import Outcome, Request
+
+EFFORT = 1.0
+"""Deterministic seconds, which are the same on every machine."""
+
+
+def rescued(request: Request, outcome: Outcome) -> Outcome:
+    """Place by CP-SAT what a search left without a live node, if the cluster is small.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for.
+    outcome : Outcome
+        What the search found.
+
+    Returns
+    -------
+    Outcome
+        With more replicas placed and a message that says so, or the one given; where it is proven
+        that no more can be placed, its message says that.
+    """
+    cluster = request.cluster
+    missing = _missing(request, outcome)
+    if missing == 0 or len(outcome.node) * len(cluster.nodes) > Exact().largest:
+        return outcome
+    if outcome.stop_reason in ("time", "work", "interrupted"):
+        return outcome
+
+    def seconds_left() -> float:
+        limit = request.watch.time_limit
+        return np.inf if limit is None else limit - request.watch.seconds
+
+    search = Search(1, EFFORT, request.seed, seconds_left)
+    start = cluster.placement.replaced(outcome.node, outcome.leader)
+    found = in_stages(cluster, request.bounds, request.limits, start, search)
+    if found.node is None or found.leader is None:
+        return outcome
+    better = replace(outcome, node=found.node, leader=found.leader)
+    left = _missing(request, better)
+    if left >= missing:
+        if found.proof.status == "optimal":
+            told = f"Proven: whatever is moved, the last {left:,} of the replicas find no node."
+            return replace(outcome, message=outcome.message or told)
+        return outcome
+    owner = cluster.placement.owner
+    placed = np.bincount(owner[found.node >= 0], minlength=len(cluster.partitions))
+    short = placed < cluster.partitions.replicas
+    stays = (found.node < 0) & short[owner]
+    led = has_leaders(cluster)
+    leader = np.where((found.leader < 0) | (not led), cluster.placement.leader, found.leader)
+    return replace(
+        outcome,
+        node=np.where(stays, cluster.placement.node, found.node).astype(np.int32),
+        leader=leader.astype(np.int16),
+        stop_reason="optimum" if found.proof.status == "optimal" else "exhausted",
+        message=f"CP-SAT placed {missing - left} of {missing} replicas that the search left over.",
+    )
+
+
+def _missing(request: Request, outcome: Outcome) -> int:
+    """Replicas wanted that have no node which may hold them."""
+    cluster = request.cluster
+    holds = np.append(cluster.nodes.may_hold, False)
+    owner = cluster.placement.owner
+    placed = np.bincount(owner[holds[outcome.node]], minlength=len(cluster.partitions))
+    return int(np.maximum(cluster.partitions.replicas - placed, 0).sum())
