@@ -40,7 +40,8 @@ NUMPY_ONLY = {"evenkeel.measure", "evenkeel.planning.replay"}
 """They judge the others, so they share no code with kernels."""
 
 THROUGH_THE_REGISTRY = {"evenkeel.planning", "evenkeel.control", "evenkeel.simulate"}
-REGISTRY = "evenkeel.strategies.registry"
+CONTRACT = {f"evenkeel.strategies.{name}" for name in ("registry", "deciders", "options")}
+"""What strategies and deciders take and return, and their options: plain data, no algorithm."""
 
 HOMES = {
     "numba": {"evenkeel_kernels"},
@@ -139,7 +140,11 @@ def breach(module: str, imported: Import) -> str | None:
             return f"floor {FLOOR[own]} reaches up to {target} on floor {FLOOR[theirs]}"
         if top == "evenkeel_kernels" and within(module, NUMPY_ONLY):
             return f"judges the kernels and shares {target} with them"
-        if own in THROUGH_THE_REGISTRY and theirs == "evenkeel.strategies" and target != REGISTRY:
+        if (
+            own in THROUGH_THE_REGISTRY
+            and theirs == "evenkeel.strategies"
+            and target not in CONTRACT
+        ):
             return f"reaches {target} past the registry"
         return None
     if top in sys.stdlib_module_names or top == "numpy":
@@ -214,6 +219,7 @@ def test_the_contract_sees_a_breach(module, source, says):
         ("evenkeel.strategies.toy", "def f():\n    from ortools.sat.python import cp_model"),
         ("evenkeel.strategies.toy", "if TYPE_CHECKING:\n    from ortools.sat.python import x"),
         ("evenkeel.simulate.toy", "from evenkeel.strategies.registry import find"),
+        ("evenkeel.control.toy", "from evenkeel.strategies.options import Waged"),
         ("evenkeel.cli.main", "from evenkeel.solve import solve\ndef f():\n    import rich"),
         ("evenkeel", "from evenkeel.model.cluster import Cluster"),
     ],

@@ -7,7 +7,7 @@ import evenkeel as ek
 from evenkeel.model.placement import Role
 from evenkeel.simulate.layouts import Ranges, Stores
 from evenkeel.simulate.world import World
-from evenkeel.strategies.registry import DECIDERS, Sight
+from evenkeel.strategies.deciders import DECIDERS, Sight
 from tests.simulated import scenario
 
 AVAILABLE, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 2, 3, 4, 5, 6

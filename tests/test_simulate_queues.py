@@ -12,8 +12,8 @@ from evenkeel.simulate.queues import NO_CHECK, RETRY, WorkQueue, inverted, never
 from evenkeel.simulate.range_by_range import RangeByRange
 from evenkeel.simulate.stage import Stage
 from evenkeel.simulate.world import World
-from evenkeel.strategies import registry
-from evenkeel.strategies.registry import Decider, Decision
+from evenkeel.strategies import deciders
+from evenkeel.strategies.deciders import Decider, Decision
 from tests.simulated import ONE_SECOND, scenario
 
 
@@ -52,10 +52,10 @@ def toy(monkeypatch):
     """A decider of its own in the registry; what it says is set by the test."""
     monkeypatch.setattr(Toy, "told", {})
     monkeypatch.setattr(Toy, "asked", [])
-    monkeypatch.setattr(registry, "DECIDERS", dict(registry.DECIDERS))
-    monkeypatch.setattr("evenkeel.simulate.range_by_range.DECIDERS", registry.DECIDERS)
-    monkeypatch.setattr("evenkeel.simulate.running.DECIDERS", registry.DECIDERS)
-    registry.register_decider("toy", "tests.test_simulate_queues:Toy", "for tests")
+    monkeypatch.setattr(deciders, "DECIDERS", dict(deciders.DECIDERS))
+    monkeypatch.setattr("evenkeel.simulate.range_by_range.DECIDERS", deciders.DECIDERS)
+    monkeypatch.setattr("evenkeel.simulate.running.DECIDERS", deciders.DECIDERS)
+    deciders.register_decider("toy", "tests.test_simulate_queues:Toy", "for tests")
     return Toy
 
 

@@ -16,7 +16,7 @@ from evenkeel.simulate.queues import RETRY, WorkQueue, inverted, never_done, pac
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.stage import Controller, Stage
 from evenkeel.simulate.world import Health
-from evenkeel.strategies.registry import DECIDERS, Decider, Decision, Sight
+from evenkeel.strategies.deciders import DECIDERS, Decider, Decision, Sight
 
 MINUTE = 60.0
 """Seconds between two passes of the rebalancer of load, a quarter more or less."""

@@ -5,7 +5,7 @@ from evenkeel.simulate.history import History
 from evenkeel.simulate.range_by_range import RangeByRange
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.stage import Controller, Stage
-from evenkeel.strategies.registry import DECIDERS
+from evenkeel.strategies.deciders import DECIDERS
 
 
 def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: int = 0) -> History:

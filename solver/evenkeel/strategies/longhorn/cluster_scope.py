@@ -95,8 +95,8 @@ def cluster_scope(
 def _allowed(request: Request, options: Longhorn) -> tuple[float, float]:
     """Return the share of all data that may be copied, or the bytes that are too many.
 
-    Whoever says nothing gets no dearer a plan than Longhorn's own. More would not come to rest: what
-    a plan leaves is spread as Longhorn wants it, and looks like disks that nobody has levelled yet.
+    Whoever says nothing gets no dearer a plan than Longhorn's own. More would not come to rest:
+    what a plan leaves is spread as Longhorn wants it, and looks like disks never levelled.
     """
     if options.most_copied is not None:
         return options.most_copied, 0.0

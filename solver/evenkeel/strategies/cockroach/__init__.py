@@ -1,0 +1,1 @@
+"""CockroachDB: its allocator, its leases and its store rebalancer."""

@@ -1,0 +1,278 @@
+"""From the cluster to what the allocator's kernels read: stores, ranges and what is wanted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.loads import leader_counts, node_loads, replica_counts
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.cockroach.follow_workload import Requests
+from evenkeel.strategies.cockroach.store_classes import Site, configs_of, localities_of
+from evenkeel.strategies.cockroach.wishes import HOST, zone_configs_of
+from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
+from evenkeel_kernels import allocator as kernel
+
+FORMAT = "cockroach"
+"""Name of the system in ``cluster.native_format``."""
+
+ROW_OF = {
+    "qps": kernel.QPS,
+    "queries": kernel.QPS,
+    "cpu": kernel.CPU,
+    "writes": kernel.WRITES,
+    "write": kernel.WRITES,
+    "bytes": kernel.BYTES,
+    "disk": kernel.BYTES,
+}
+"""Dimensions that the allocator knows, by what a cluster may call them."""
+
+UNIT = {kernel.CPU: 1e9}
+"""What one of the cluster's units is in the allocator's: cores, in nanoseconds per second."""
+
+
+@dataclass(frozen=True, eq=False)
+class CockroachMap:
+    """What CockroachDB knows beyond the model: what travels as ``cluster.native``.
+
+    Parameters
+    ----------
+    configs : tuple of ZoneConfig
+        Distinct configurations.
+    config : ndarray of int32, shape (P,)
+        Configuration of each range.
+    status : ndarray of int8, shape (N,)
+        State of each store, ``AVAILABLE`` and so on.
+    io : ndarray of float64, shape (N,)
+        Overload of each disk's bandwidth.
+    requests : sequence of Requests or None
+        Where the requests for each range come from; empty if that is known of none.
+    latency : float or ndarray of float64, shape (hosts, hosts)
+        Milliseconds between hosts, these in the order of ``Localities.host``.
+    """
+
+    configs: tuple[ZoneConfig, ...]
+    config: NDArray[np.int32]
+    status: NDArray[np.int8]
+    io: NDArray[np.float64]
+    requests: Sequence[Requests | None] = ()
+    latency: float | NDArray[np.float64] = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """A cluster as the allocator sees it. The arrays are its own and may be changed.
+
+    Parameters
+    ----------
+    localities : Localities
+        Where stores are and what they satisfy.
+    configs : Configs
+        What is wanted.
+    stores : Stores
+        As they are.
+    ranges : Ranges
+        Where ranges are; every row has a slot to spare.
+    hosts : int
+        Hosts that count, dead ones included.
+    """
+
+    localities: kernel.Localities
+    configs: kernel.Configs
+    stores: kernel.Stores
+    ranges: kernel.Ranges
+    hosts: int
+
+    @property
+    def width(self) -> int:
+        """Replicas of a range, with two to spare."""
+        return int(np.diff(self.ranges.first).max(initial=0)) + 2
+
+
+def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
+    """Lay a cluster out for the allocator.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its levels are the tiers of localities; a level ``host`` names the host of each store, and
+        without it each has its own. Tags are attributes. The dimensions ``qps``, ``cpu``,
+        ``writes`` and the one that moves are loads; CPU is in cores, the others are per second or
+        in bytes. A `CockroachMap` in its ``native`` says more.
+    placement : Placement, optional
+        Where replicas are; the cluster's own by default.
+
+    Returns
+    -------
+    Fleet
+        With arrays of its own.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, bytes="d0", domains={"zone": ["a", "a", "b"]},
+    ...     placement=[[0, 2]] * 4,
+    ... )
+    >>> fleet = fleet_of(cluster)
+    >>> fleet.localities.alike.tolist(), fleet.stores.amount[kernel.RANGES].tolist()
+    ([0, 0, 1], [4.0, 0.0, 4.0])
+    """
+    native = cluster.native if isinstance(cluster.native, CockroachMap) else None
+    placement = cluster.placement if placement is None else placement
+    if native is None:
+        wanted, config = zone_configs_of(cluster)
+    else:
+        wanted, config = list(native.configs), native.config
+    configs, conjunctions = configs_of(wanted)
+    localities = localities_of(sites_of(cluster), conjunctions)
+    status = _status(cluster) if native is None else native.status
+    stores = _stores(cluster, placement, status)
+    if native is not None:
+        stores.io[:] = native.io
+    counts = (status != kernel.DECOMMISSIONING) & ~cluster.nodes.gone
+    return Fleet(
+        localities,
+        configs,
+        stores,
+        _ranges(cluster, placement, config),
+        len(np.unique(localities.host[counts])),
+    )
+
+
+def sites_of(cluster: Cluster) -> list[Site]:
+    """Return what never changes about the stores of a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Validated.
+
+    Returns
+    -------
+    list of Site
+        N of them.
+    """
+    topology, nodes = cluster.topology, cluster.nodes
+    tiers = [i for i, level in enumerate(topology.levels) if level != HOST]
+    carried: list[set[str]] = [{f"node={name}"} for name in nodes.names]
+    for tag, has in nodes.tags.items():
+        for n in np.flatnonzero(has):
+            carried[n].add(tag)
+    labels = dict(nodes.attributes)
+    if HOST in topology.levels:
+        row = topology.levels.index(HOST)
+        labels[HOST] = (topology.label[row], topology.label_names[row])
+    for key, (codes, meaning) in labels.items():
+        for n in np.flatnonzero(codes >= 0):
+            carried[n].add(f"{key}={meaning[codes[n]]}")
+    hosts = _hosts(cluster)
+    return [
+        Site(
+            hosts[n],
+            tuple(
+                (topology.levels[i], topology.label_names[i][topology.label[i, n]])
+                for i in tiers
+                if topology.label[i, n] >= 0
+            ),
+            frozenset(carried[n]),
+        )
+        for n in range(len(nodes))
+    ]
+
+
+def _hosts(cluster: Cluster) -> list[int]:
+    """Ids of hosts: numbers where the level names numbers, else counted up."""
+    topology = cluster.topology
+    if HOST not in topology.levels:
+        return list(range(len(cluster.nodes)))
+    row = topology.levels.index(HOST)
+    domain, meaning = topology.domain[row], topology.label_names[row]
+    crowd = int(domain.max(initial=-1)) + 1
+    alone = np.where(domain >= 0, domain, crowd + np.arange(len(domain)))
+    if len(meaning) == crowd and all(name.isdigit() for name in meaning) and (domain >= 0).all():
+        return [int(meaning[code]) for code in topology.label[row]]
+    numbers: list[int] = alone.tolist()
+    return numbers
+
+
+def _status(cluster: Cluster) -> NDArray[np.int8]:
+    """States of stores, by what nodes may do."""
+    nodes = cluster.nodes
+    status = np.full(len(nodes), kernel.AVAILABLE, np.int8)
+    status[~nodes.accepts] = kernel.SUSPECT
+    status[~nodes.accepts & ~nodes.leads] = kernel.DRAINING
+    status[~nodes.keeps] = kernel.DECOMMISSIONING
+    status[~nodes.alive] = kernel.UNKNOWN
+    status[(~nodes.alive & ~nodes.keeps) | nodes.gone] = kernel.DEAD
+    return status
+
+
+def _stores(cluster: Cluster, placement: Placement, status: NDArray[np.int8]) -> kernel.Stores:
+    count = len(cluster.nodes)
+    amount = np.zeros((kernel.AMOUNTS, count))
+    amount[kernel.RANGES] = replica_counts(cluster, placement)
+    amount[kernel.LEASES] = leader_counts(cluster, placement)
+    loads = node_loads(cluster, placement)
+    capacity = np.zeros(count)
+    for row, d in _dimensions(cluster).items():
+        amount[row] = loads[:, d] * UNIT.get(row, 1.0)
+        if row == kernel.BYTES:
+            given = cluster.nodes.capacity[:, d]
+            capacity = np.where(np.isfinite(given), given, 0.0)
+    return kernel.Stores(
+        status.copy(),
+        status == kernel.AVAILABLE,
+        amount,
+        capacity,
+        np.maximum(capacity - amount[kernel.BYTES], 0.0),
+        np.zeros(count),
+    )
+
+
+def _dimensions(cluster: Cluster) -> dict[int, int]:
+    """Dimension of each row of amounts that the cluster has; of several, the first."""
+    found: dict[int, int] = {}
+    for d, name in enumerate(cluster.dimensions):
+        if name in ROW_OF:
+            found.setdefault(ROW_OF[name], d)
+    if cluster.bytes_dimension >= 0:
+        found[kernel.BYTES] = cluster.bytes_dimension
+    return found
+
+
+def _ranges(cluster: Cluster, placement: Placement, config: NDArray[np.int32]) -> kernel.Ranges:
+    partitions, count = cluster.partitions, len(placement)
+    slots = np.diff(placement.first)
+    room = np.maximum(slots, partitions.replicas) + 1
+    first = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
+    store = np.full(first[-1], -1, np.int32)
+    role = np.zeros(first[-1], np.uint8)
+    at = np.arange(len(placement.node)) + np.repeat(first[:-1] - placement.first[:-1], slots)
+    store[at] = placement.node
+    role[at] = placement.role
+    replica_load = np.zeros((kernel.AMOUNTS, count))
+    lease_load = np.zeros((kernel.AMOUNTS, count))
+    replica_load[kernel.RANGES] = 1.0
+    lease_load[kernel.LEASES] = 1.0
+    for row, d in _dimensions(cluster).items():
+        unit = UNIT.get(row, 1.0)
+        replica_load[row] = partitions.load.voter[:, d] * unit
+        lease_load[row] = partitions.load.leader[:, d] * unit - replica_load[row]
+    lease = placement.leader.copy()
+    lease[placement.leader_node < 0] = -1
+    return kernel.Ranges(
+        first=first,
+        store=store,
+        role=role,
+        lease=lease,
+        config=np.ascontiguousarray(config),
+        replica_load=replica_load,
+        lease_load=lease_load,
+        raft=np.full(count, kernel.NOT_MODELLED, np.int8),
+        up_to_date=np.ones(len(store), np.bool_),
+        behind=np.zeros(len(store), np.bool_),
+        joint=np.zeros(count, np.bool_),
+    )

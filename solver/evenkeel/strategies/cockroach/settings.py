@@ -1,0 +1,65 @@
+"""The options of the ``cockroach`` method."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evenkeel.model.errors import FaultList
+
+MODES = ("off", "leases", "leases and replicas")
+"""What the store rebalancer moves; ``kv.allocator.load_based_rebalancing``."""
+
+OBJECTIVES = ("qps", "cpu")
+"""What it levels; ``kv.allocator.load_based_rebalancing.objective``."""
+
+Mode = Literal["off", "leases", "leases and replicas"]
+Objective = Literal["qps", "cpu"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cockroach:
+    """Options of ``cockroach``.
+
+    Parameters
+    ----------
+    mode : {"leases and replicas", "leases", "off"}
+        What the store rebalancer moves.
+    objective : {"qps", "cpu"}, optional
+        The dimension that it levels. By default the CPU, else the queries per second, else nothing,
+        by which dimensions the cluster has.
+    load_threshold : float
+        Share of the mean that a store may be above it before it gives load away.
+    range_threshold : float
+        Share of the mean that numbers of ranges may be off it.
+    lease_threshold : float
+        Share of the mean that numbers of leases may be off it.
+    aggressiveness : float
+        How eagerly leases follow the workload; 0 for not at all.
+    max_passes : int
+        Passes over all ranges, after which the run gives up and says that it has not converged.
+
+    Examples
+    --------
+    >>> Cockroach(objective="qps").mode
+    'leases and replicas'
+    """
+
+    mode: Mode = "leases and replicas"
+    objective: Objective | None = None
+    load_threshold: float = 0.10
+    range_threshold: float = 0.05
+    lease_threshold: float = 0.05
+    aggressiveness: float = 1.0
+    max_passes: int = 100
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        if self.mode not in MODES:
+            faults.add("options.mode", self.mode, f"must be one of {', '.join(MODES)}")
+        if self.objective not in (None, *OBJECTIVES):
+            faults.add("options.objective", self.objective, "must be 'qps', 'cpu' or None")
+        for name in ("load_threshold", "range_threshold", "lease_threshold", "aggressiveness"):
+            if not getattr(self, name) >= 0.0:
+                faults.add(f"options.{name}", getattr(self, name), "must not be negative")
+        if not self.max_passes >= 1:
+            faults.add("options.max_passes", self.max_passes, "must be at least 1")
+        faults.raise_if_any()
