@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.formats import registry
-from evenkeel.formats.atomic import write_atomically
 from evenkeel.formats.documents import Document, decode_json
+from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.rules import Rule

@@ -116,7 +116,7 @@ def write_table(result: "Result", path: str) -> Path:
     InvalidInput
         If it ends in neither.
     """
-    from evenkeel.formats.atomic import write_atomically
+    from evenkeel.model.atomic import write_atomically
     from evenkeel.view.tables import TABLES
 
     check_table(path)

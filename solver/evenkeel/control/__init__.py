@@ -1,1 +1,36 @@
-"""Control: what runs again and again on a cluster that changes."""
+"""Control: what runs again and again on a cluster that changes.
+
+>>> from evenkeel.control import Delay, Pipeline
+>>> pipeline = Pipeline("balance", delay=Delay(seconds=600.0))
+>>> pipeline.close()
+True
+"""
+
+from evenkeel.control.clock import Clock, ManualClock, SystemClock
+from evenkeel.control.delay import Delay
+from evenkeel.control.disk_store import DiskStore
+from evenkeel.control.metrics import health
+from evenkeel.control.operations import Operation, with_operations
+from evenkeel.control.pipeline import Pipeline
+from evenkeel.control.step import PipelineResult
+from evenkeel.control.store import MemoryStore, Store
+from evenkeel.control.workers import InlineWorkers, ManualWorkers, ThreadWorkers, Workers
+
+__all__ = [
+    "Clock",
+    "Delay",
+    "DiskStore",
+    "InlineWorkers",
+    "ManualClock",
+    "ManualWorkers",
+    "MemoryStore",
+    "Operation",
+    "Pipeline",
+    "PipelineResult",
+    "Store",
+    "SystemClock",
+    "ThreadWorkers",
+    "Workers",
+    "health",
+    "with_operations",
+]

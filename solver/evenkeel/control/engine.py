@@ -68,14 +68,17 @@ class Task:
     scope : Scope
         How much is placed anew.
     cluster : Cluster
-        The snapshot; node flags say who serves, who keeps its replicas, and who is gone.
+        The snapshot; node flags say who serves, who keeps its replicas, and who is gone, delay
+        windows and operations included: what ``Nodes.may_hold`` leaves out is lost for good.
     current : Assignment
-        What to start from: for the baseline the previous one, for every other scope the best
-        possible.
+        What to start from: for the baseline the previous one, for an overwrite what is to be
+        filled up, for every other scope the best possible.
     baseline : Assignment or None
         For a partial run what to come closer to; None in the other scopes.
     changes : frozenset of Change
         For the baseline: what changed since the last one.
+    groups : tuple of int
+        For the baseline: the groups that are new or have partitions that changed since.
     seed : int
         All randomness comes from it.
     stop : callable
@@ -87,6 +90,7 @@ class Task:
     current: Assignment
     baseline: Assignment | None = None
     changes: frozenset[Change] = frozenset()
+    groups: tuple[int, ...] = ()
     seed: int = 0
     stop: Callable[[], bool] = lambda: False
 

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.atomic import write_atomically
 from evenkeel.formats.documents import Document, decode_json, the_only
 from evenkeel.formats.json_values import (
     distances,
@@ -25,6 +24,7 @@ from evenkeel.formats.json_values import (
 )
 from evenkeel.formats.native_arrays import Arguments, RuleDocument, arguments_of, build
 from evenkeel.formats.registry import Format
+from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement

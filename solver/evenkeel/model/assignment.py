@@ -102,14 +102,19 @@ class Assignment:
         >>> Assignment.of_rows(2, np.array([1, 0]), node, state).first.tolist()
         [0, 0, 1]
         """
-        held = np.flatnonzero(node >= 0)
-        order = held[np.lexsort((node[held], state[held], owner[held]))]
+        held = node >= 0
+        if not held.all():
+            owner, node, state = owner[held], node[held], state[held]
+        # one number says it all, and numbers sort several times as fast as three keys do
+        width = int(node.max(initial=0)).bit_length()
+        key = (owner.astype(np.int64) << (width + 8)) | (state.astype(np.int64) << width) | node
+        key.sort()
         first = np.zeros(partitions + 1, np.int64)
-        np.cumsum(np.bincount(owner[order], minlength=partitions), out=first[1:])
+        np.cumsum(np.bincount(owner, minlength=partitions), out=first[1:])
         return cls(
             frozen(first),
-            frozen(node[order].astype(np.int32, copy=False)),
-            frozen(state[order].astype(np.uint8, copy=False)),
+            frozen((key & ((1 << width) - 1)).astype(np.int32)),
+            frozen((key >> width).astype(np.uint8)),  # what is above the state falls off
         )
 
     @classmethod
@@ -129,3 +134,20 @@ class Assignment:
         state = np.ones(len(placement.node), np.uint8)
         state[placement.leader_replica[placement.leader >= 0]] = TOP
         return cls.of_rows(len(placement), placement.owner, placement.node, state)
+
+    @cached_property
+    def as_placement(self) -> Placement:
+        """The same replicas as a placement: all of them voters, who is in the top state leads."""
+        leader = np.full(len(self), -1, np.int16)
+        held = self.first[:-1] < self.first[1:]
+        # the top state comes first in a row
+        led = np.flatnonzero(held)[self.state[self.first[:-1][held]] == TOP]
+        leader[led] = 0
+        count = len(self.node)
+        return Placement(
+            self.first,
+            self.node,
+            frozen(np.zeros(count, np.uint8)),
+            frozen(np.zeros(count, np.uint16)),
+            frozen(leader),
+        )

@@ -110,7 +110,15 @@ class Names(Sequence[str]):
         return name in self._places
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Names) and tuple(self) == tuple(other)
+        if self is other:
+            return True
+        if not isinstance(other, Names) or len(self) != len(other):
+            return False
+        if self._given is not None and other._given is not None:
+            return self._given is other._given or self._given == other._given
+        if self._given is None and other._given is None:
+            return self._count == 0 or self._prefix == other._prefix
+        return tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash((self._count, self._prefix, self._given))

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.atomic import write_atomically
 from evenkeel.formats.kafka.cluster import ANY
 from evenkeel.formats.kafka.documents import AssignedPartition
+from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement

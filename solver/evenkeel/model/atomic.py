@@ -43,7 +43,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
         if target.exists():
             shutil.copymode(target, part)
         part.replace(target)
+        _sync_folder(target.parent)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
     return Path(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder outlast a power cut, where the system can do that."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

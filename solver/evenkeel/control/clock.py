@@ -1,0 +1,104 @@
+"""What time it is: the system's clock, or one that a test or a simulation turns by hand."""
+
+import time
+from abc import ABC, abstractmethod
+
+
+class Clock(ABC):
+    """Tells the time."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Return the time of day, in the unit and from the origin of ``Nodes.since``."""
+
+    @abstractmethod
+    def elapsed(self) -> float:
+        """Return seconds that only ever grow, for latencies."""
+
+
+class SystemClock(Clock):
+    """The machine's own clock: seconds since 1970.
+
+    Examples
+    --------
+    >>> clock = SystemClock()
+    >>> clock.elapsed() <= clock.elapsed()
+    True
+    """
+
+    def now(self) -> float:
+        """Return the seconds since 1970.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
+        return time.time()
+
+    def elapsed(self) -> float:
+        """Return the seconds since some moment.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
+        return time.perf_counter()
+
+
+class ManualClock(Clock):
+    """A clock that stands still until it is told to go on.
+
+    Parameters
+    ----------
+    start : float
+        What it shows at first.
+
+    Examples
+    --------
+    >>> clock = ManualClock(10.0)
+    >>> clock.advance(2.5)
+    >>> clock.now(), clock.elapsed()
+    (12.5, 12.5)
+    """
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._time = start
+
+    def advance(self, seconds: float) -> None:
+        """Go on.
+
+        Parameters
+        ----------
+        seconds : float
+            At least 0.
+
+        Raises
+        ------
+        ValueError
+            If time would run backwards.
+        """
+        if seconds < 0.0:
+            raise ValueError(f"time does not run backwards: {seconds!r}")
+        self._time += seconds
+
+    def now(self) -> float:
+        """Return the time it shows.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
+        return self._time
+
+    def elapsed(self) -> float:
+        """Return the time it shows.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
+        return self._time

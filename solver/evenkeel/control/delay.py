@@ -1,0 +1,147 @@
+"""Delay windows: for how long a node that is down keeps its places.
+
+References
+----------
+Apache Helix, ``DelayedRebalanceUtil``: delayed rebalance, per-instance switches, and on-demand
+rebalance.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.nodes import Nodes
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How long nodes that do not serve keep their places.
+
+    Parameters
+    ----------
+    seconds : float
+        Length of the window; 0 for none.
+    enabled : bool
+        Whether there are windows at all.
+    exempt : frozenset of str
+        Names of nodes that have no window.
+    on_demand : float
+        When a rebalance was last asked for: it ends every window that was open at the time.
+
+    Examples
+    --------
+    >>> Delay(seconds=600.0).enabled
+    True
+    """
+
+    seconds: float = 0.0
+    enabled: bool = True
+    exempt: frozenset[str] = frozenset()
+    on_demand: float = -np.inf
+
+
+@dataclass
+class Absences:
+    """Since when nodes have not been serving, for those that do not say it themselves.
+
+    Parameters
+    ----------
+    seen : mapping of str to float
+        When each node that is down was first seen so.
+
+    Examples
+    --------
+    >>> Absences().seen
+    {}
+    """
+
+    seen: dict[str, float] = field(default_factory=dict)
+
+    def since(self, nodes: Nodes, now: float) -> NDArray[np.float64]:
+        """Tell since when each node has been down.
+
+        Parameters
+        ----------
+        nodes : Nodes
+            N nodes; ``since`` is taken where it is known.
+        now : float
+            The time.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+            ``inf`` for nodes that serve.
+        """
+        down = np.flatnonzero(~nodes.alive)
+        since = np.full(len(nodes), np.inf)
+        since[down] = nodes.since[down]
+        unsaid = {nodes.names[i]: i for i in down[np.isnan(since[down])].tolist()}
+        self.seen = {name: self.seen.get(name, now) for name in unsaid}
+        for name, i in unsaid.items():
+            since[i] = self.seen[name]
+        return since
+
+
+def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArray[np.float64]:
+    """Tell when each node that is down loses its places.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        N nodes.
+    since : ndarray of float64, shape (N,)
+        Since when each has been down; ``inf`` for nodes that serve.
+    delay : Delay
+        The windows.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        ``inf`` for nodes that serve, ``-inf`` for those that are down and have no window.
+
+    Examples
+    --------
+    >>> from evenkeel.model.cluster import Cluster
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, False, False])
+    >>> since = np.array([np.inf, 10.0, 30.0])
+    >>> window_ends(c.nodes, since, Delay(60.0, on_demand=20.0)).tolist()
+    [inf, 10.0, 90.0]
+    """
+    no_window = np.where(np.isfinite(since), -np.inf, np.inf)
+    if not delay.enabled or delay.seconds <= 0.0:
+        return no_window
+    ends = np.where(since < delay.on_demand, since, since + delay.seconds)
+    if delay.exempt:
+        for i in np.flatnonzero(np.isfinite(since)).tolist():
+            if nodes.names[i] in delay.exempt:
+                ends[i] = no_window[i]
+    return ends
+
+
+def active_nodes(nodes: Nodes, ends: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
+    """Tell which nodes keep their places.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        N nodes.
+    ends : ndarray of float64, shape (N,)
+        When each node that is down loses its places.
+    now : float
+        The time.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        Nodes that serve and keep, and nodes that are down and keep or are in their window.
+
+    Examples
+    --------
+    >>> from evenkeel.model.cluster import Cluster
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, False, False])
+    >>> active_nodes(c.nodes, np.array([np.inf, 10.0, 90.0]), 50.0).tolist()
+    [True, False, True]
+    """
+    waited_for = ~nodes.alive & (ends > now)
+    return np.asarray(~nodes.gone & (nodes.keeps | waited_for))

@@ -1,0 +1,288 @@
+"""What a pipeline counts and times, as plain numbers and as structured log records.
+
+References
+----------
+Apache Helix, ``WagedRebalancerMetricCollector``, ``InstanceMonitor`` and ``ResourceMonitor``, whose
+names these have, spelled as Python does.
+"""
+
+import logging
+import threading
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from evenkeel.control.comparison import alike
+from evenkeel.control.coverage import needed
+from evenkeel.control.engine import Scope
+from evenkeel.model.assignment import TOP, Assignment
+from evenkeel.model.cluster import Cluster
+
+logger = logging.getLogger("evenkeel.control")
+
+COUNTER = {
+    Scope.GLOBAL: "global_baseline_calc_counter",
+    Scope.PARTIAL: "partial_rebalance_counter",
+    Scope.EMERGENCY: "emergency_rebalance_counter",
+    Scope.OVERWRITE: "rebalance_overwrite_counter",
+}
+GAUGE = {
+    Scope.GLOBAL: "global_baseline_calc_latency_gauge",
+    Scope.PARTIAL: "partial_rebalance_latency_gauge",
+    Scope.EMERGENCY: "emergency_rebalance_latency_gauge",
+    Scope.OVERWRITE: "rebalance_overwrite_latency_gauge",
+}
+
+
+@dataclass
+class Numbers:
+    """Counters since the pipeline began, and the last value of each gauge, in seconds.
+
+    Parameters
+    ----------
+    global_baseline_calc_counter, partial_rebalance_counter : int
+        Calculations of the baseline, and partial ones, that were not cancelled.
+    emergency_rebalance_counter, rebalance_overwrite_counter : int
+        Emergencies, and overwrites.
+    rebalance_failure_counter : int
+        Calculations and writes that failed.
+    cancelled_counter : int
+        Calculations that were told to stop, or whose result nobody waited for any more.
+    stale_counter : int
+        Results that came too late to be kept.
+    unchanged_counter : int
+        Results that were what was known already.
+    pipeline_counter : int
+        Synchronous steps.
+    global_baseline_calc_latency_gauge, partial_rebalance_latency_gauge : float
+        How long the last one took.
+    emergency_rebalance_latency_gauge, rebalance_overwrite_latency_gauge : float
+        How long the last one took.
+    state_read_latency_gauge, state_write_latency_gauge : float
+        How long the store took.
+    pipeline_latency_gauge : float
+        How long the last synchronous step took.
+    baseline_divergence_gauge : float
+        Share of the best possible that is not where the baseline wants it.
+    """
+
+    global_baseline_calc_counter: int = 0
+    partial_rebalance_counter: int = 0
+    emergency_rebalance_counter: int = 0
+    rebalance_overwrite_counter: int = 0
+    rebalance_failure_counter: int = 0
+    cancelled_counter: int = 0
+    stale_counter: int = 0
+    unchanged_counter: int = 0
+    pipeline_counter: int = 0
+    global_baseline_calc_latency_gauge: float = 0.0
+    partial_rebalance_latency_gauge: float = 0.0
+    emergency_rebalance_latency_gauge: float = 0.0
+    rebalance_overwrite_latency_gauge: float = 0.0
+    state_read_latency_gauge: float = 0.0
+    state_write_latency_gauge: float = 0.0
+    pipeline_latency_gauge: float = 0.0
+    baseline_divergence_gauge: float = 1.0
+
+
+@dataclass
+class Metrics:
+    """Counts and times from any thread.
+
+    Parameters
+    ----------
+    numbers : Numbers
+        What was counted so far.
+
+    Examples
+    --------
+    >>> metrics = Metrics()
+    >>> metrics.count("stale_counter")
+    >>> metrics.snapshot()["stale_counter"]
+    1
+    """
+
+    numbers: Numbers = field(default_factory=Numbers)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def count(self, name: str) -> None:
+        """Add one to a counter.
+
+        Parameters
+        ----------
+        name : str
+            A field of ``Numbers``.
+        """
+        with self._lock:
+            setattr(self.numbers, name, getattr(self.numbers, name) + 1)
+
+    def gauge(self, name: str, value: float) -> None:
+        """Set a gauge.
+
+        Parameters
+        ----------
+        name : str
+            A field of ``Numbers``.
+        value : float
+            Its value.
+        """
+        with self._lock:
+            setattr(self.numbers, name, value)
+
+    def calculated(self, scope: Scope, seconds: float, placed: int, unplaced: int) -> None:
+        """Note a calculation that has a result.
+
+        Parameters
+        ----------
+        scope : Scope
+            What was calculated.
+        seconds : float
+            How long it took.
+        placed, unplaced : int
+            Replicas that were placed anew, and that found no node.
+        """
+        self.count(COUNTER[scope])
+        self.gauge(GAUGE[scope], seconds)
+        tell(
+            "calculated", scope=scope.value, seconds=seconds, placed=placed, unplaced=unplaced
+        )  # fmt: skip
+
+    def snapshot(self) -> dict[str, float]:
+        """Return all numbers as they are now.
+
+        Returns
+        -------
+        dict of str to float
+            By name.
+        """
+        with self._lock:
+            return asdict(self.numbers)
+
+
+def tell(event: str, level: int = logging.INFO, **values: object) -> None:
+    """Log what happened, in words and as data.
+
+    Parameters
+    ----------
+    event : str
+        One word.
+    level : int
+        Of ``logging``.
+    **values : object
+        Plain values; the record carries them, with the event, as its attribute ``evenkeel``.
+    """
+    if logger.isEnabledFor(level):
+        words = " ".join(f"{name}={value}" for name, value in values.items())
+        logger.log(level, "%s %s", event, words, extra={"evenkeel": {"event": event, **values}})
+
+
+def baseline_divergence(best: Assignment, baseline: Assignment) -> float:
+    """Tell how much of the best possible is not where the baseline wants it.
+
+    Parameters
+    ----------
+    best, baseline : Assignment
+        Of the same partitions and nodes.
+
+    Returns
+    -------
+    float
+        1 less the share of replicas on the same node in the same state, over the partitions that
+        both know; 1 if they know none in common.
+
+    Examples
+    --------
+    >>> one = Assignment(np.array([0, 2]), np.array([3, 1], np.int32), np.array([0, 1], np.uint8))
+    >>> two = Assignment(np.array([0, 2]), np.array([3, 2], np.int32), np.array([0, 1], np.uint8))
+    >>> baseline_divergence(one, two)
+    0.5
+    """
+    both = (np.diff(best.first) > 0) & (np.diff(baseline.first) > 0)
+    counted = both[best.owner]
+    total = int(np.count_nonzero(counted))
+    if total == 0:
+        return 1.0
+    return 1.0 - int(np.count_nonzero(alike(best, baseline)[counted])) / total
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a cluster fares under an assignment.
+
+    Parameters
+    ----------
+    max_capacity_usage_gauge : float
+        Highest share of a node's capacity that is used, over nodes and dimensions.
+    missing_top_state_partition_gauge : int
+        Partitions that nobody leads who serves, though somebody leads others.
+    missing_replica_partition_gauge : int
+        Partitions with fewer replicas that serve than they want.
+    missing_min_active_replica_partition_gauge : int
+        Partitions with fewer replicas that serve than they must have.
+    difference_with_ideal_state_gauge : int
+        Partitions that are not where they should be.
+    """
+
+    max_capacity_usage_gauge: float
+    missing_top_state_partition_gauge: int
+    missing_replica_partition_gauge: int
+    missing_min_active_replica_partition_gauge: int
+    difference_with_ideal_state_gauge: int
+
+
+def health(cluster: Cluster, assignment: Assignment) -> Health:
+    """Measure how a cluster fares under an assignment.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes, P partitions; its placement is what is, the assignment what should be.
+    assignment : Assignment
+        Of P partitions on N nodes.
+
+    Returns
+    -------
+    Health
+        Plain numbers.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[4.0], [4.0]], load=[[1.0]], placement=[[0, 1]],
+    ...                         alive=[True, False], min_active=1)
+    >>> found = health(c, Assignment.of_placement(c.placement))
+    >>> found.max_capacity_usage_gauge, found.missing_replica_partition_gauge
+    (0.25, 1)
+    """
+    nodes, partitions = cluster.nodes, cluster.partitions
+    count = len(partitions)
+    serves = (nodes.alive & ~nodes.gone)[assignment.node]
+    tops = assignment.state == TOP
+    load = np.where(
+        tops[:, None], partitions.load.leader[assignment.owner],
+        partitions.load.voter[assignment.owner],
+    )  # fmt: skip
+    usage = 0.0
+    for d in range(nodes.capacity.shape[1]):
+        used = np.bincount(assignment.node, load[:, d], minlength=len(nodes))
+        room = nodes.capacity[:, d]
+        share = np.where(used > 0.0, np.inf, 0.0)
+        np.divide(used, room, out=share, where=room > 0.0)
+        usage = max(usage, float(share[nodes.alive].max(initial=0.0)))
+    served = np.bincount(assignment.owner[serves], minlength=count)
+    led = np.bincount(assignment.owner[serves & tops], minlength=count) > 0
+    now = Assignment.of_placement(cluster.placement)
+    return Health(
+        max_capacity_usage_gauge=usage,
+        missing_top_state_partition_gauge=int(np.count_nonzero(~led)) if tops.any() else 0,
+        missing_replica_partition_gauge=int(np.count_nonzero(served < partitions.replicas)),
+        missing_min_active_replica_partition_gauge=int(np.count_nonzero(served < needed(cluster))),
+        difference_with_ideal_state_gauge=_differing(now, assignment),
+    )
+
+
+def _differing(one: Assignment, other: Assignment) -> int:
+    """Partitions whose replicas are not on the same nodes in the same states."""
+    differs = np.zeros(len(one), np.bool_)
+    differs[one.owner[~alike(one, other)]] = True
+    differs[other.owner[~alike(other, one)]] = True
+    return int(np.count_nonzero(differs))

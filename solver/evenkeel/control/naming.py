@@ -1,0 +1,63 @@
+"""Names of two snapshots: whether they are the same, and what became of each."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.names import Names
+
+
+def same_names(one: Names, other: Names) -> bool:
+    """Tell whether names are the same, at once where they usually are.
+
+    Parameters
+    ----------
+    one, other : Names
+        Of nodes, partitions or groups.
+
+    Returns
+    -------
+    bool
+        Whether all of them are equal, in the same order.
+
+    Examples
+    --------
+    >>> same_names(Names(["a"], 1, ""), Names(["b"], 1, ""))
+    False
+    """
+    if one is other:
+        return True
+    if len(one) != len(other):
+        return False
+    if one.counted and other.counted:
+        return len(one) == 0 or one[0] == other[0]
+    return one == other
+
+
+def numbers(before: Names, now: Names) -> NDArray[np.int32]:
+    """Tell what the number of each name was before.
+
+    Parameters
+    ----------
+    before, now : Names
+        Of nodes, partitions or groups.
+
+    Returns
+    -------
+    ndarray of int32, shape (len(now),)
+        -1 for a name that is new.
+
+    Examples
+    --------
+    >>> numbers(Names(["a", "b"], 2, ""), Names(["b", "c"], 2, ""))
+    array([ 1, -1], dtype=int32)
+    >>> numbers(Names(None, 2, "n"), Names(None, 3, "n"))
+    array([ 0,  1, -1], dtype=int32)
+    """
+    if same_names(before, now):
+        return np.arange(len(now), dtype=np.int32)
+    if before.counted and now.counted and before[:1] == now[:1]:
+        found = np.arange(len(now), dtype=np.int32)
+        found[len(before) :] = -1
+        return found
+    places = {name: i for i, name in enumerate(before)}
+    return np.fromiter((places.get(name, -1) for name in now), np.int32, len(now))

@@ -1,0 +1,186 @@
+"""What an operator has said about a node, in the flags that strategies read.
+
+References
+----------
+Apache Helix, ``InstanceConstants.InstanceOperation``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.arrays import as_array, frozen
+from evenkeel.model.assignment import TOP, Assignment
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.nodes import Nodes
+
+
+class Operation(Enum):
+    """What a node is to do."""
+
+    ENABLE = "ENABLE"
+    """Serve."""
+    DISABLE = "DISABLE"
+    """Serve nothing; it keeps its places as long as one that is down does."""
+    EVACUATE = "EVACUATE"
+    """Serve until everything is somewhere else."""
+    SWAP_IN = "SWAP_IN"
+    """Hold what the node holds for which it stands, to take its place."""
+    UNKNOWN = "UNKNOWN"
+    """Nobody knows: everything on it is dropped."""
+
+
+FLAGS = {
+    # alive, accepts, keeps, leads, gone; of a node that is online, and of one that is not
+    (Operation.ENABLE, True): (True, True, True, True, False),
+    (Operation.ENABLE, False): (False, False, False, False, False),
+    (Operation.DISABLE, True): (False, False, False, False, False),
+    (Operation.DISABLE, False): (False, False, False, False, False),
+    (Operation.EVACUATE, True): (True, False, False, False, False),
+    (Operation.EVACUATE, False): (False, False, False, False, True),
+    (Operation.SWAP_IN, True): (True, False, False, False, False),
+    (Operation.SWAP_IN, False): (False, False, False, False, True),
+    (Operation.UNKNOWN, True): (False, False, False, False, True),
+    (Operation.UNKNOWN, False): (False, False, False, False, True),
+}
+"""A node that is no longer assignable and not there either has nothing to be waited for: gone."""
+
+
+def with_operations(
+    cluster: Cluster, operations: Sequence[Operation | str], online: ArrayLike
+) -> Cluster:
+    """Return a cluster whose nodes do what they were told.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes; ``since`` should say since when a node has been offline or disabled, whichever was
+        first.
+    operations : sequence of Operation or str
+        One for each node.
+    online : array_like of bool, shape (N,)
+        Whether the node is there.
+
+    Returns
+    -------
+    Cluster
+        With other flags.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every operation there is none of, and every swap-in that stands for no node.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]])
+    >>> told = with_operations(c, ["ENABLE", "EVACUATE"], [True, True])
+    >>> told.nodes.alive.tolist(), told.nodes.keeps.tolist()
+    ([True, True], [True, False])
+    """
+    faults = FaultList()
+    nodes = cluster.nodes
+    there = as_array(faults, "online", online, np.bool_, (len(nodes),))
+    told = []
+    if len(operations) != len(nodes):
+        faults.add("operations", len(operations), f"needs one for each of {len(nodes)} nodes")
+    for i, given in enumerate(operations):
+        try:
+            told.append(Operation(given))
+        except ValueError:
+            known = ", ".join(one.value for one in Operation)
+            faults.add(f"operations[{i}]", given, f"is none of {known}")
+            continue
+        if told[-1] is Operation.SWAP_IN and i < len(nodes) and nodes.stands_for[i] < 0:
+            faults.add(f"operations[{i}]", told[-1].value, "needs stands_for to say for whom")
+    faults.raise_if_any()
+    spelled = [FLAGS[one, bool(is_there)] for one, is_there in zip(told, there, strict=True)]
+    table = np.array(spelled, np.bool_).reshape(len(nodes), 5).T
+    flags: dict[str, Any] = {
+        name: frozen(np.ascontiguousarray(column))
+        for name, column in zip(("alive", "accepts", "keeps", "leads", "gone"), table, strict=True)
+    }
+    return replace(cluster, nodes=replace(nodes, **flags))
+
+
+def successors(nodes: Nodes) -> NDArray[np.int32] | None:
+    """Tell who holds what each node held, now that swaps are complete.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        N nodes.
+
+    Returns
+    -------
+    ndarray of int32, shape (N,), or None
+        The node itself, or one that stands for it, keeps replicas, and has outlived it. None if no
+        swap is complete.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
+    >>> successors(with_operations(c, ["UNKNOWN", "ENABLE"], [True, True]).nodes)
+    array([1, 1], dtype=int32)
+    >>> successors(c.nodes) is None
+    True
+    """
+    if not (nodes.stands_for >= 0).any():
+        return None
+    holds = nodes.may_hold
+    done = np.flatnonzero((nodes.stands_for >= 0) & nodes.alive & holds)
+    done = done[~holds[nodes.stands_for[done]]]
+    if len(done) == 0:
+        return None
+    successor = np.arange(len(nodes), dtype=np.int32)
+    successor[nodes.stands_for[done]] = done
+    return successor
+
+
+def with_shadows(assignment: Assignment, nodes: Nodes, *, one_leads: bool) -> Assignment:
+    """Let nodes that are being swapped in hold what those hold whose place they will take.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        What was decided.
+    nodes : Nodes
+        N nodes; one that serves, keeps nothing and stands for another is being swapped in.
+    one_leads : bool
+        Whether at most one replica of a partition may be in the top state; a second one is then in
+        the next state.
+
+    Returns
+    -------
+    Assignment
+        The same, or with replicas added.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
+    >>> nodes = with_operations(c, ["ENABLE", "SWAP_IN"], [True, True]).nodes
+    >>> placed = Assignment(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.uint8))
+    >>> shown = with_shadows(placed, nodes, one_leads=True)
+    >>> shown.node.tolist(), shown.state.tolist()
+    ([0, 1], [0, 1])
+    """
+    coming = np.flatnonzero((nodes.stands_for >= 0) & nodes.alive & ~nodes.keeps & ~nodes.gone)
+    if len(coming) == 0:
+        return assignment
+    shadow = np.full(len(nodes), -1, np.int32)
+    shadow[nodes.stands_for[coming]] = coming
+    node = shadow[assignment.node]
+    state = assignment.state
+    if one_leads:
+        state = np.where(state == TOP, np.uint8(TOP + 1), state)
+    return Assignment.of_rows(
+        len(assignment),
+        np.concatenate([assignment.owner, assignment.owner]),
+        np.concatenate([assignment.node, node]),
+        np.concatenate([assignment.state, state]).astype(np.uint8),
+    )

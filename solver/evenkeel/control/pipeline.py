@@ -1,0 +1,255 @@
+"""The pipeline that never waits: what must be done is done at once, the rest beside it.
+
+A step looks at a snapshot of the cluster. If partitions sit on nodes that will not come back, it
+stops the partial rebalance that may be running, places just those, and keeps the result. It starts
+a partial rebalance, if none runs and there is anything to rebalance. If partitions are short of
+replicas that serve, it adds some, which are not kept. Everything else happens on worker threads:
+the baseline, when the cluster itself has changed, and the partial rebalance, which asks for another
+step if it finds a better placement. Where nothing is wrong, a step calculates nothing.
+
+References
+----------
+Apache Helix wiki, "WAGED Rebalance Pipeline Redesign"; ``WagedRebalancer``.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from evenkeel.control.background import Background
+from evenkeel.control.binding import with_vanished
+from evenkeel.control.calculator import Calculator
+from evenkeel.control.clock import Clock, SystemClock
+from evenkeel.control.delay import Delay
+from evenkeel.control.engine import CalculationFailed, Cancelled, Engine, Scope, Task
+from evenkeel.control.engines import engine_of
+from evenkeel.control.ledger import Ledger
+from evenkeel.control.metrics import Metrics
+from evenkeel.control.operations import with_shadows
+from evenkeel.control.overwrite import Overwrites
+from evenkeel.control.step import PipelineResult
+from evenkeel.control.store import MemoryStore, Store
+from evenkeel.control.view import View, Views
+from evenkeel.control.workers import ThreadWorkers, Workers
+from evenkeel.model.cluster import Cluster
+
+CLOSED = "the pipeline is closed"
+
+
+class Pipeline:
+    """Keeps a cluster's replicas where they should be, step by step.
+
+    Any thread may run it; steps take turns. No lock is held while anything is calculated or while
+    ``on_trigger`` runs. Snapshots must not be written to after they were handed in.
+
+    Parameters
+    ----------
+    method : str or Engine, optional
+        ``"helix_waged"``, ``"balance"``, or an engine of your own.
+    options : object, optional
+        Options of the method: ``options.Waged`` for ``"helix_waged"``, a mapping of the fields of
+        ``BalanceEngine`` for ``"balance"``.
+    store : Store, optional
+        Where the baseline and the best possible are kept; in memory by default. A pipeline resumes
+        from what is there.
+    clock : Clock, optional
+        The system's by default. Its time is compared with ``Nodes.since``.
+    workers : Workers, optional
+        Who calculates beside the pipeline; threads by default.
+    delay : Delay, optional
+        Delay windows; none by default.
+    on_trigger : callable, optional
+        Called without arguments when another step would find something new. It runs on the thread
+        of a worker, and may run the step itself.
+    kills_partial : bool, optional
+        Whether an emergency stops a partial rebalance that runs, as the redesign says, or lets it
+        finish in vain, as Helix does.
+    overwrite_from : "baseline" or "best_possible", optional
+        Where replicas are added for partitions that are short: where the baseline has them, as the
+        redesign says, unless that breaks a rule; or as the best possible leaves room, as Helix
+        does.
+    seed : int, optional
+        All randomness comes from it.
+
+    Examples
+    --------
+    >>> from evenkeel.control.workers import InlineWorkers
+    >>> nodes = {"capacity": [[10.0]] * 3, "load": [[1.0]] * 6, "min_active": 1}
+    >>> cluster = Cluster.from_arrays(placement=[[0, 1]] * 6, **nodes)
+    >>> lost = Cluster.from_arrays(placement=[[0, 1]] * 6, alive=[True, False, True], **nodes)
+    >>> with Pipeline("balance", workers=InlineWorkers()) as pipeline:
+    ...     before, after = pipeline.run(cluster), pipeline.run(lost)
+    >>> before.emergency, after.emergency, sorted(set(after.assignment.node.tolist()))
+    (False, True, [0, 2])
+    """
+
+    def __init__(
+        self,
+        method: str | Engine = "helix_waged",
+        *,
+        options: Any = None,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        workers: Workers | None = None,
+        delay: Delay | None = None,
+        on_trigger: Callable[[], object] | None = None,
+        kills_partial: bool = True,
+        overwrite_from: Literal["baseline", "best_possible"] = "baseline",
+        seed: int = 0,
+    ) -> None:
+        self._clock: Clock = clock or SystemClock()
+        elapsed = self._clock.elapsed
+        self._engine, self._seed = engine_of(method, options), seed
+        self._metrics = Metrics()
+        self._views = Views(delay or Delay())
+        hired: Workers = workers or ThreadWorkers()
+        self._turn = threading.RLock()  # steps take turns
+        self._background = Background(
+            self._engine,
+            Ledger(store or MemoryStore(), self._metrics, elapsed),
+            hired,
+            self._metrics,
+            elapsed,
+            on_trigger,
+            kills_partial,
+            seed,
+        )
+        self._stop = self._background.closed.is_set
+        self._calculator = Calculator(self._engine, self._metrics, elapsed)
+        self._overwrites = Overwrites(self._calculator, overwrite_from, seed, self._stop)
+        weakref.finalize(self, hired.close, 1.0)
+
+    def run(self, cluster: Cluster) -> PipelineResult:
+        """Make one step.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            The cluster as it is now. Its placement counts for partitions that the pipeline does not
+            know.
+
+        Returns
+        -------
+        PipelineResult
+            Where replicas should be now.
+
+        Raises
+        ------
+        CalculationFailed
+            Of the kinds ``INVALID_REBALANCER_STATUS`` and ``UNKNOWN_FAILURE``.
+        RuntimeError
+            If the pipeline is closed.
+        """
+        with self._turn:
+            if self._stop():
+                raise RuntimeError(CLOSED)
+            try:
+                return self._step(cluster)
+            except Cancelled:
+                raise RuntimeError(CLOSED) from None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is calculated beside the pipeline, and no callback runs.
+
+        ``on_trigger`` must not call it: it would wait for itself.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; as long as it takes by default.
+
+        Returns
+        -------
+        bool
+            Whether everything is at rest. With workers that somebody else tells what to do it may
+            never be.
+        """
+        return self._background.wait(timeout)
+
+    def rebalance_now(self) -> None:
+        """End every delay window that is open; the next step sees it."""
+        self.delay = replace(self.delay, on_demand=self._clock.now())
+
+    @property
+    def delay(self) -> Delay:
+        """The delay windows; others may be set, and count from the next step on."""
+        return self._views.delay
+
+    @delay.setter
+    def delay(self, delay: Delay) -> None:
+        self._views.delay = delay
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Counters and gauges as they are now; ``control.metrics.Numbers`` says what they are."""
+        return self._metrics.snapshot()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop everything that runs, and wait until it has stopped.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for each worker; as long as it takes by default.
+
+        Returns
+        -------
+        bool
+            Whether all workers have ended. What they calculated and had not delivered is lost;
+            whatever was kept before is in the store.
+        """
+        return self._background.close(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _step(self, cluster: Cluster) -> PipelineResult:
+        began = self._clock.elapsed()
+        beside = self._background
+        view = self._views.observe(cluster, self._clock.now())
+        failures = beside.look(view)
+        emergency = self._rescue(view, failures)
+        baseline_started = beside.start_baseline()
+        partial_started = beside.start_partial()
+        standing = beside.standing(view)
+        covered = self._overwrites.cover(view, standing, failures)
+        shown = standing.best.present if covered is None else covered
+        one_leads = getattr(self._engine, "one_leads", True)
+        shown = with_shadows(shown, view.cluster.nodes, one_leads=one_leads)
+        seconds = self._clock.elapsed() - began
+        self._metrics.count("pipeline_counter")
+        self._metrics.gauge("pipeline_latency_gauge", seconds)
+        return PipelineResult(
+            assignment=shown,
+            best_version=standing.inputs[0],
+            baseline_version=standing.inputs[1],
+            emergency=emergency,
+            overwritten=covered is not None,
+            partial_started=partial_started,
+            baseline_started=baseline_started,
+            wake_at=view.wake_at,
+            failures=tuple(failures),
+            seconds=seconds,
+        )
+
+    def _rescue(self, view: View, failures: list[CalculationFailed]) -> bool:
+        """Place what sits on lost nodes anew, and keep that."""
+        best = self._background.claim(view)
+        if best is None:
+            return False
+        cluster = with_vanished(view.cluster, best.vanished)
+        task = Task(Scope.EMERGENCY, cluster, best.assignment, seed=self._seed, stop=self._stop)
+        answer = self._calculator.calculate(task, failures)
+        self._background.rescued(view, best, answer.assignment if answer else None, failures)
+        return answer is not None

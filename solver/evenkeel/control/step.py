@@ -1,0 +1,61 @@
+"""What one synchronous step of a pipeline returns."""
+
+from dataclasses import dataclass
+
+from evenkeel.control.engine import CalculationFailed
+from evenkeel.model.assignment import Assignment
+from evenkeel.model.placement import Placement
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PipelineResult:
+    """Where replicas should be now.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        The best possible, with what was added for partitions short of replicas that serve, and for
+        nodes that are being swapped in. P partitions, in the numbers of the cluster that came.
+    best_version, baseline_version : int
+        Versions of the records it rests on; 0 if there is none yet.
+    emergency : bool
+        Whether partitions on lost nodes were placed anew.
+    overwritten : bool
+        Whether replicas were added that are not kept.
+    partial_started, baseline_started : bool
+        Whether a calculation was started beside the pipeline.
+    wake_at : float or None
+        When the next delay window ends: run the pipeline again then. None if no window is open.
+    failures : tuple of CalculationFailed
+        What failed since the last step, beside the pipeline too; what was known before still holds.
+    seconds : float
+        How long the step took.
+    """
+
+    assignment: Assignment
+    best_version: int
+    baseline_version: int
+    emergency: bool
+    overwritten: bool
+    partial_started: bool
+    baseline_started: bool
+    wake_at: float | None
+    failures: tuple[CalculationFailed, ...]
+    seconds: float
+
+    @property
+    def placement(self) -> Placement:
+        """The assignment as a placement: the replica in the top state leads."""
+        return self.assignment.as_placement
+
+    def __repr__(self) -> str:
+        said = [
+            name
+            for name in ("emergency", "overwritten", "partial_started", "baseline_started")
+            if getattr(self, name)
+        ]
+        said += [f"{len(self.failures)} failures"] if self.failures else []
+        return (
+            f"<PipelineResult: best possible {self.best_version}, baseline "
+            f"{self.baseline_version}{''.join(f', {one}' for one in said)}>"
+        )
