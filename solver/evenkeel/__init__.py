@@ -19,11 +19,17 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
 from evenkeel.result import Result
+from evenkeel.showing import show_snapshots
 from evenkeel.solve import solve
 from evenkeel.strategies import options
+from evenkeel.strategies.cockroach.hottest import hottest
 from evenkeel.strategies.exact.conflicts import conflicts
+from evenkeel.sweep import Sweep, sweep
+from evenkeel.what_if import WhatIf
 
 __version__ = "0.1.0"
+
+show_snapshots()
 
 __all__ = [
     "Cluster",
@@ -39,11 +45,15 @@ __all__ = [
     "Result",
     "Role",
     "Rule",
+    "Sweep",
+    "WhatIf",
     "conflicts",
     "frontier",
+    "hottest",
     "options",
     "read",
     "solve",
+    "sweep",
     "versions",
     "warmup",
     "write",
