@@ -32,7 +32,7 @@ from evenkeel.strategies.registry import Outcome, Progress, Request, Watch, find
 ABOVE_FLOOR = 0.0045
 """Where the proven floor is above the fair share: how far a node may be above the floor."""
 
-WORTH = 0.9
+WORTH = 0.97
 """Of what is above the targets, moves that nothing forces must leave no more than this part."""
 
 FEW = 4
