@@ -384,3 +384,15 @@ def test_dropping_replicas_uses_up_no_budget():
     result = ek.solve(cluster, goals=ek.Goals(level=0.0), limits=ek.Limits(moves=2))
     assert result.comparison.removed == 1
     assert result.levelness.most.max() * 9.0 == pytest.approx(2.0)
+
+
+def test_a_preference_for_leaders_does_not_keep_a_rule_broken():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1]],
+        domains={"region": ["a", "a", "b", "b"]},
+        rules=[ek.Rule(place={"region=b": 2}, lead=["region=a"])], rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.hard == 0
+    assert sorted(result.placement.node.tolist()) == [2, 3]
+    assert result.placement.leader[0] >= 0

@@ -8,11 +8,11 @@ broken in between replicas, two in one zone for instance, are mended one move at
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.admission import admits, distinct_domains, skew_of
+from evenkeel_kernels.admission import admits, admits_leader, distinct_domains, skew_of
 from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.scan import FAR, Scan, close_full, fill, lowest, take_size
-from evenkeel_kernels.state import move
+from evenkeel_kernels.state import hand_on, move
 
 
 def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -143,7 +143,8 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
 
     At most ``most_moves`` replicas leave the node that they came from.
     A partition is mended one move at a time, each of which leaves less broken than before; of its
-    replicas the one tried first leads nothing and comes first. What no move mends stays.
+    replicas the one tried first leads nothing and comes first; a leader leads on where it goes, if
+    it may, and otherwise nobody leads the partition yet. What no move mends stays.
 
     Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
     """
@@ -169,9 +170,16 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                     broken = own + group_breaches(problem, state, k, here)
                     if broken == 0:
                         continue
+                    slot = index(k - first)
+                    if turn == 1:  # where it led from is no reason to leave a rule broken
+                        hand_on(problem, state, p, index(-1))
                     n = mending_node(problem, state, scan, k, broken)
+                    if n < 0 and turn == 1:
+                        hand_on(problem, state, p, slot)
                     if n >= 0:
                         move(problem, state, k, n)
+                        if turn == 1 and admits_leader(problem, state, p, slot):
+                            hand_on(problem, state, p, slot)
                         moves += 1
                         left -= int(at_home)
                         going = True
