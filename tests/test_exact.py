@@ -1,5 +1,7 @@
 """The exact method: equal to trying everything, proven, and able to say why something cannot be."""
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -162,3 +164,11 @@ def test_what_can_be_placed_by_nobody_is_said_to_be_proven():
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.status == "partial"
     assert result.message == "Proven: whatever is moved, the last 1 of the replicas find no node."
+
+
+def test_ctrl_c_still_reaches_python_after_a_proof():
+    cluster = tiny(np.random.default_rng(3))
+    ek.solve(cluster, method="exact")
+    ek.conflicts(cluster)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

@@ -82,6 +82,7 @@ def _contradict(model: CpModel, switches: list[Any], options: Exact) -> bool | N
         trial.add(trial.get_bool_var_from_proto_index(switch.index) == 1)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = options.workers
+    solver.parameters.catch_sigint_signal = False  # it would leave Python without its own handler
     solver.parameters.max_deterministic_time = options.effort
     status = solver.solve(trial)
     if status == cp_model.INFEASIBLE:

@@ -71,6 +71,7 @@ class Search:
         solver = cp_model.CpSolver()
         parameters = solver.parameters
         parameters.num_workers = self.workers
+        parameters.catch_sigint_signal = False  # it would leave Python without its own handler
         parameters.random_seed = self.seed & 0x7FFFFFFF
         parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
         left = self.seconds_left()
