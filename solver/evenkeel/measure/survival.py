@@ -1,0 +1,85 @@
+"""Survival: which partitions a placement leaves without data, short of live replicas, or stuck."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node, replicas_of
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """Partitions in danger, by index and ascending; every array is read-only.
+
+    Partitions that want no replicas are in none.
+
+    Parameters
+    ----------
+    lost : ndarray of int32, shape (n,)
+        Partitions that have replicas, none of them on a live node.
+    under_min_active : ndarray of int32, shape (n,)
+        Partitions with fewer live replicas than ``min_active``, lost ones included.
+    without_quorum : ndarray of int32, shape (n,)
+        Partitions of whose voters no majority lives, lost ones included where they had voters.
+    """
+
+    lost: NDArray[np.int32]
+    under_min_active: NDArray[np.int32]
+    without_quorum: NDArray[np.int32]
+
+
+def survival(cluster: Cluster, placement: Placement) -> Survival:
+    """Find the partitions that the state of the nodes puts in danger.
+
+    A node lives if it is alive and not gone. A quorum is a majority of the voters that are placed,
+    wherever they are; learners and non-voters count for none.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The state of the nodes, and ``min_active``.
+    placement : Placement
+        Where the replicas are.
+
+    Returns
+    -------
+    Survival
+        What is lost, short or stuck.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 4, load=[[1.0]] * 3, min_active=2,
+    ...                         placement=[[0, 1, 2], [0, 1, 3], [1, 2, 3]],
+    ...                         alive=[False, False, True, True])
+    >>> found = survival(c, c.placement)
+    >>> found.lost.tolist(), found.under_min_active.tolist(), found.without_quorum.tolist()
+    ([], [0, 1], [0, 1])
+    """
+    lives = cluster.nodes.alive & ~cluster.nodes.gone
+    standing = Standing.of(cluster, placement)
+    parts = cluster.partitions
+    # whatever has no replica on a dead node lives as a whole
+    hit = np.zeros(0, np.intp)
+    if standing.replicas[~lives].any():
+        hit = np.unique(standing.partition(standing.where(~lives)))
+        hit = hit[parts.replicas[hit] > 0]
+    replicas, which = replicas_of(placement, hit)
+    node = placement.node[replicas]
+    live, votes = at_node(lives, node), (placement.role[replicas] == Role.VOTER) & (node >= 0)
+    having, voters, live_voters = (
+        np.bincount(which[flag], minlength=len(hit)) for flag in (live, votes, live & votes)
+    )
+    short = hit[:0]
+    if parts.min_active.any():
+        lacking = standing.per_partition(lives) < parts.min_active
+        short = np.flatnonzero(lacking & (parts.replicas > 0))
+    return Survival(
+        lost=frozen(hit[having == 0].astype(np.int32)),
+        under_min_active=frozen(short.astype(np.int32)),
+        without_quorum=frozen(hit[(voters > 0) & (2 * live_voters <= voters)].astype(np.int32)),
+    )
