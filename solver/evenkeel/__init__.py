@@ -9,8 +9,10 @@
 True
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from evenkeel.formats.registry import read, write
-from evenkeel.frontier import Frontier, frontier
 from evenkeel.installation import versions, warmup
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
@@ -22,10 +24,13 @@ from evenkeel.result import Result
 from evenkeel.showing import show_snapshots
 from evenkeel.solve import solve
 from evenkeel.strategies import options
-from evenkeel.strategies.cockroach.hottest import hottest
-from evenkeel.strategies.exact.conflicts import conflicts
-from evenkeel.sweep import Sweep, sweep
-from evenkeel.what_if import WhatIf
+
+if TYPE_CHECKING:
+    from evenkeel.frontiers import Frontier, frontier
+    from evenkeel.strategies.cockroach.hottest import hottest
+    from evenkeel.strategies.exact.conflicts import conflicts
+    from evenkeel.sweeping import Sweep, sweep
+    from evenkeel.what_if import WhatIf
 
 __version__ = "0.1.0"
 
@@ -58,3 +63,26 @@ __all__ = [
     "warmup",
     "write",
 ]
+
+_LATER = {
+    "Frontier": "evenkeel.frontiers",
+    "Sweep": "evenkeel.sweeping",
+    "WhatIf": "evenkeel.what_if",
+    "conflicts": "evenkeel.strategies.exact.conflicts",
+    "frontier": "evenkeel.frontiers",
+    "hottest": "evenkeel.strategies.cockroach.hottest",
+    "sweep": "evenkeel.sweeping",
+}
+"""Names that are imported when they are first used: most programs need none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

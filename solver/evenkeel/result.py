@@ -296,6 +296,11 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result: {self.status}, {self.message}>"
 
+    def _repr_html_(self) -> str:
+        from evenkeel.view.notebook import result_html
+
+        return result_html(self)
+
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.status}. {self.message}"]
         compared = self.comparison

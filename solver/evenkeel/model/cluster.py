@@ -10,11 +10,12 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
+from evenkeel.model.shown import Shown
 from evenkeel.model.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
+class Cluster(Shown):
     """A snapshot: nodes, topology, partitions, rules, and where everything is now.
 
     Build one with ``Cluster.from_arrays`` or ``evenkeel.read``; both validate once and report every

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.arrays import frozen
+from evenkeel.model.shown import Shown
 
 
 class Role(IntEnum):
@@ -33,7 +34,7 @@ class Flag(IntFlag):
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(Shown):
     """Where every replica is. P partitions, K replicas; every array is read-only.
 
     Replicas are flat: those of partition ``p`` are ``first[p] : first[p + 1]``, and a replica's

@@ -7,7 +7,8 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
-from evenkeel.strategies.longhorn.settings import Longhorn as Longhorn
+
+if TYPE_CHECKING:
+    from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
+    from evenkeel.strategies.longhorn.settings import Longhorn as Longhorn
 
 ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"
 """As many replicas as there are nodes that may hold them."""
@@ -344,3 +347,16 @@ def given_or(given: object, default: Some) -> Some:
     faults.raise_if_any()
     assert isinstance(given, type(default))
     return given
+
+
+_LATER = {
+    "Cockroach": "evenkeel.strategies.cockroach.settings",
+    "Longhorn": "evenkeel.strategies.longhorn.settings",
+}
+"""Classes with modules of their own, imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

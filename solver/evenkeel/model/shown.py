@@ -1,0 +1,33 @@
+"""How a snapshot is shown in a notebook: a floor above says it, and registers here."""
+
+from collections.abc import Callable
+from typing import Any
+
+_writers: dict[type, Callable[[Any], str]] = {}
+
+
+class Shown:
+    """What notebooks show as HTML once somebody has said how.
+
+    Examples
+    --------
+    >>> Shown()._repr_html_() is None
+    True
+    """
+
+    def _repr_html_(self) -> str | None:
+        write = _writers.get(type(self))
+        return None if write is None else write(self)
+
+
+def show_as(kind: type, write: Callable[[Any], str]) -> None:
+    """Say how objects of a class are shown.
+
+    Parameters
+    ----------
+    kind : type
+        The class, a ``Shown``.
+    write : callable
+        From an object to HTML.
+    """
+    _writers[kind] = write

@@ -1,0 +1,138 @@
+"""Pieces of HTML: everything is escaped, and colours are those of the page around it."""
+
+from collections.abc import Sequence
+from html import escape
+
+CELL = "text-align:{side};padding:1px 10px 1px 0;border:0;background:none;white-space:nowrap"
+RULE = "border-bottom:1px solid currentColor;font-weight:600;opacity:.75"
+FIGURES = "font-variant-numeric:tabular-nums"
+
+
+class Raw(str):
+    """Markup that is safe as it is."""
+
+    __slots__ = ()
+
+
+def text(value: str | Raw) -> str:
+    """Return what stands for a value in markup.
+
+    Parameters
+    ----------
+    value : str or Raw
+        Anything; markup only if it says so.
+
+    Returns
+    -------
+    str
+        Escaped.
+
+    Examples
+    --------
+    >>> text("a<b"), text(Raw("<b>"))
+    ('a&lt;b', '<b>')
+    """
+    return str(value) if isinstance(value, Raw) else escape(value)
+
+
+def heading(first: str, rest: str) -> str:
+    """Write the line above everything.
+
+    Parameters
+    ----------
+    first : str
+        What it is, in bold.
+    rest : str
+        What there is to say of it.
+
+    Returns
+    -------
+    str
+        Markup.
+    """
+    return f"<div><strong>{text(first)}</strong> {text(rest)}</div>"
+
+
+def line(said: str | Raw) -> str:
+    """Write a line.
+
+    Parameters
+    ----------
+    said : str or Raw
+        Its text.
+
+    Returns
+    -------
+    str
+        Markup.
+    """
+    return f'<div style="opacity:.85">{text(said)}</div>'
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
+    """Write a table, the first column on the left and figures on the right.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        One for each column.
+    rows : sequence of sequence of str or Raw
+        Cells; markup, such as a histogram, stands on the left.
+
+    Returns
+    -------
+    str
+        Markup; empty without rows.
+    """
+    if not rows:
+        return ""
+    left = [k == 0 or isinstance(cell, Raw) for k, cell in enumerate(rows[0])]
+    style = [CELL.format(side="left" if is_left else "right") for is_left in left]
+    top = "".join(
+        f'<th style="{look};{RULE}">{text(head)}</th>'
+        for head, look in zip(heads, style, strict=True)
+    )
+    body = "".join(
+        "<tr style='background:none'>"
+        + "".join(
+            f'<td style="{look}">{text(cell)}</td>' for cell, look in zip(row, style, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table style="border-collapse:collapse;margin:6px 0;{FIGURES}">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def signs(drawn: str) -> Raw:
+    """Write block characters, such as those of a histogram, so that they stand in line.
+
+    Parameters
+    ----------
+    drawn : str
+        Of characters that are equally wide.
+
+    Returns
+    -------
+    Raw
+        Markup.
+    """
+    return Raw(f'<span style="font-family:monospace;white-space:pre">{escape(drawn)}</span>')
+
+
+def box(parts: Sequence[str]) -> str:
+    """Put pieces one below the other.
+
+    Parameters
+    ----------
+    parts : sequence of str
+        Markup.
+
+    Returns
+    -------
+    str
+        Markup that asks for nothing from elsewhere.
+    """
+    return f'<div style="line-height:1.45">{"".join(parts)}</div>'

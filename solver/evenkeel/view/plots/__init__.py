@@ -1,0 +1,34 @@
+"""Plots: each takes matplotlib axes, or makes a figure of its own, and returns the axes.
+
+They need matplotlib (``pip install evenkeel[plots]``). No window opens, no global state changes,
+and whatever colour says a hatch, a marker or a line style says too.
+
+>>> import evenkeel as ek
+>>> from evenkeel.view import plots
+>>> cluster = ek.Cluster.from_arrays(capacity=[[8.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6)
+>>> plots.utilisation(ek.solve(cluster)).get_xlabel()
+'node'
+"""
+
+from evenkeel.view.plots.domains import heat_map
+from evenkeel.view.plots.methods import bars, ranges
+from evenkeel.view.plots.moves import Flows, flows, flows_between
+from evenkeel.view.plots.nodes import leaders, utilisation
+from evenkeel.view.plots.over_time import compared, evenness
+from evenkeel.view.plots.search import trace
+from evenkeel.view.plots.tradeoff import frontier
+
+__all__ = [
+    "Flows",
+    "bars",
+    "compared",
+    "evenness",
+    "flows",
+    "flows_between",
+    "frontier",
+    "heat_map",
+    "leaders",
+    "ranges",
+    "trace",
+    "utilisation",
+]

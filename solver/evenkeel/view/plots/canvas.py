@@ -1,0 +1,112 @@
+"""The axes that a plot draws on, and what they look like."""
+
+import math
+from typing import TYPE_CHECKING
+
+from evenkeel.view.plots.palette import FAINT, PALE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PER_LETTER, PER_ENTRY = 0.068, 0.65
+"""Inches that a letter takes in a legend, and the rest of an entry."""
+
+LAID_OUT = 1.15
+"""How much wider axes become when their figure is laid out."""
+
+WIDTH, HEIGHT = 6.4, 3.6
+"""Inches of a plot that stands by itself."""
+
+
+def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "Axes":
+    """Return the axes to draw on.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or None
+        Given by the caller; None for axes in a figure of their own. No global list keeps that
+        figure, and no window opens: show ``ax.figure``, or save it.
+    width, height : float, optional
+        Inches of a figure of its own.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With light rules and no box.
+
+    Examples
+    --------
+    >>> canvas(None, 4.0, 3.0).figure.get_size_inches().tolist()
+    [4.0, 3.0]
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(width, height), layout="constrained").subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(color=FAINT)
+    ax.grid(axis="y", color=PALE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def plain(text: str) -> str:
+    """Return a text such that no dollar in it begins a formula.
+
+    Parameters
+    ----------
+    text : str
+        Such as a name that somebody gave.
+
+    Returns
+    -------
+    str
+        As matplotlib takes it.
+
+    Examples
+    --------
+    >>> plain("cost in $") == "cost in " + chr(92) + "$"
+    True
+    """
+    return text.replace("$", r"\$")
+
+
+def scale_to_nothing(ax: "Axes", least: float, most: float) -> None:
+    """Scale the upright axis by orders of magnitude, and let it end at nothing all the same.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Any.
+    least, most : float
+        Smallest and largest value above 0; below the smallest the scale is linear.
+    """
+    ax.set_yscale("symlog", linthresh=least, linscale=0.5)
+    ax.set_ylim(0.0, 1.4 * most)
+    steps = (1.0,) if most > 100.0 * least else (1.0, 2.0, 5.0)
+    exponents = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 2)
+    marks = [step * 10.0**e for e in exponents for step in steps]
+    ax.set_yticks([0.0, *(mark for mark in marks if 0.99 * least <= mark <= 1.4 * most)])
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+
+
+def legend(ax: "Axes") -> None:
+    """Put the legend above the axes, where it covers nothing.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        With labelled artists.
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
+        wide = [PER_ENTRY + PER_LETTER * len(label) for label in labels]
+        room = ax.figure.get_figure(root=True).get_figwidth() * ax.get_position().width * LAID_OUT
+        columns = len(labels) if sum(wide) <= room else max(1, int(room / max(wide)))
+        ax.legend(
+            handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False,
+            ncols=columns, borderaxespad=0.2, fontsize="small",
+            handlelength=2.6, columnspacing=1.4,
+        )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Plots of methods side by side: ranges from the least to the most, and bars."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenkeel.model.errors import FaultList
+from evenkeel.view.plots.canvas import canvas, legend, plain
+from evenkeel.view.plots.palette import FAINT, INK, PALE, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def ranges(
+    spans: Mapping[str, tuple[float, float, float]], what: str, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the emptiest and the fullest node under each method.
+
+    Parameters
+    ----------
+    spans : mapping of str to (float, float, float)
+        Least, mean and most by method.
+    what : str
+        What is counted, with its unit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line per method from the least to the most, with both figures; a bar is the mean.
+
+    Examples
+    --------
+    >>> drawn = ranges({"crush": (1.0, 2.0, 5.0), "balance": (2.0, 2.0, 2.0)}, "replicas")
+    >>> [label.get_text() for label in drawn.get_yticklabels()]
+    ['crush', 'balance']
+    """
+    ax = canvas(ax, height=0.9 + 0.34 * len(spans))
+    ax.grid(False)
+    ax.grid(axis="x", color=PALE, linewidth=0.6)
+    for row, (least, mean, most) in enumerate(spans.values()):
+        ax.plot([least, most], [row, row], color=FAINT, linewidth=4.0, solid_capstyle="butt")
+        ax.plot([least], [row], linestyle="", marker="o", markersize=6, color="white", mec=INK)
+        ax.plot([most], [row], linestyle="", marker="o", markersize=6, color=INK)
+        ax.plot([mean], [row], linestyle="", marker="|", markersize=13, color=INK, mew=1.4)
+        for value, side, shift in ((least, "right", -7), (most, "left", 7)):
+            ax.annotate(
+                f"{value:,.0f}", (value, row), xytext=(shift, 0), textcoords="offset points",
+                ha=side, va="center", fontsize="small",
+            )  # fmt: skip
+    ax.set_yticks(range(len(spans)), [plain(name) for name in spans])
+    ax.set_ylim(len(spans) - 0.4, -0.6)
+    ax.margins(x=0.12)
+    ax.set_xlabel(plain(what))
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    return ax
+
+
+def bars(
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    what: str,
+    *,
+    figures: str = "{:.3g}",
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw a group of bars for each name, a bar for each method.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What each group is.
+    series : mapping of str to sequence of float
+        As many values as there are groups, by method.
+    what : str
+        What the bars are, with its unit.
+    figures : str, optional
+        How the figures over the bars are written; "" for none.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a hatch for each method. NaN leaves a bar out.
+
+    Raises
+    ------
+    InvalidInput
+        If a method has more or fewer values than there are groups.
+
+    Examples
+    --------
+    >>> drawn = bars(["replicas", "leaders"], {"crush": [3.0, 2.0]}, "standard deviation")
+    >>> len(drawn.patches)
+    2
+    """
+    faults = FaultList()
+    for name, values in series.items():
+        if len(values) != len(names):
+            faults.add(f"series[{name!r}]", len(values), f"needs {len(names)} values")
+    faults.raise_if_any()
+    ax = canvas(ax)
+    at, width = np.arange(len(names)), 0.84 / max(1, len(series))
+    for number, (name, values) in enumerate(series.items()):
+        look = style(number)
+        drawn = ax.bar(
+            at + (number - (len(series) - 1) / 2.0) * width, values, width,
+            facecolor=look.colour, edgecolor=INK if look.colour != INK else "white",
+            linewidth=0.6, hatch=look.hatch, label=plain(name),
+        )  # fmt: skip
+        if figures:
+            ax.bar_label(drawn, fmt=figures, fontsize="x-small", padding=1.5)
+    ax.set_xticks(at, [plain(name) for name in names])
+    ax.tick_params(axis="x", length=0)
+    ax.set_ylabel(plain(what))
+    ax.margins(y=0.08)
+    legend(ax)
+    return ax

@@ -1,0 +1,263 @@
+"""A plot of the moves: how many replicas go from which domain to which."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import joined
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.view.plots.canvas import canvas, plain
+from evenkeel.view.plots.domains import domain_names, level_at
+from evenkeel.view.plots.palette import AFTER, FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_DOMAINS = 12
+"""Domains that are drawn by themselves; those with fewest moves are drawn as one."""
+
+GAP = 0.012
+"""Least gap between two blocks, as a share of the height of all moves."""
+
+LINE = 0.048
+"""Least distance between the tops of two blocks: a line of text."""
+
+BLOCK = 0.035
+"""Width of a block, as a share of the width."""
+
+BAND = 0.01
+"""Share of the moves above which a ribbon has an edge."""
+
+DEAD, NOWHERE, OTHERS = "dead nodes", "nowhere", "others"
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """Moves between domains. S sources, T targets.
+
+    Parameters
+    ----------
+    sources, targets : tuple of str
+        Names of domains; sources may also be dead nodes, or nowhere.
+    count : ndarray of int64, shape (S, T)
+        Moves from each source to each target.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    count: NDArray[np.int64]
+
+
+def flows_between(
+    cluster: Cluster, before: Placement, after: Placement, domains: str | None = None
+) -> Flows:
+    """Count the moves from each domain to each other.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Of both placements.
+    before, after : Placement
+        The two.
+    domains : str, optional
+        The level; the widest by default.
+
+    Returns
+    -------
+    Flows
+        Only sources and targets that have moves. A replica that joins comes from the one that left
+        its slot; else from the one that left its partition in the same turn; else from nowhere.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such level.
+
+    Examples
+    --------
+    >>> cluster = Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]],
+    ...     domains={"zone": ["a", "b", "c"]},
+    ... )
+    >>> after = cluster.placement.replaced(np.array([0, 2], np.int32), cluster.placement.leader)
+    >>> flows_between(cluster, cluster.placement, after)
+    Flows(sources=('b',), targets=('c',), count=array([[1]]))
+    """
+    row = level_at(cluster, domains)
+    names = domain_names(cluster, row)
+    domain = cluster.topology.domain_with_nodes[row].astype(np.int64)
+    domain = np.where(domain < 0, len(names) - 1, domain)
+    source, target = _ends(before, after)
+    dead, nowhere = len(names), len(names) + 1
+    alive = cluster.nodes.alive & ~cluster.nodes.gone
+    came_from = np.where(alive[source], domain[source], dead)
+    came_from[source < 0] = nowhere
+    count = np.zeros((len(names) + 2, len(names)), np.int64)
+    np.add.at(count, (came_from, domain[target]), 1)
+    rows, columns = np.flatnonzero(count.any(1)), np.flatnonzero(count.any(0))
+    every = [*names, DEAD, NOWHERE]
+    return Flows(
+        tuple(every[i] for i in rows),
+        tuple(names[i] for i in columns),
+        count[np.ix_(rows, columns)],
+    )
+
+
+def flows(result: Any, domains: str | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw the moves as flows between domains.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solve.
+    domains : str, optional
+        The level; the widest by default.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Sources on the left and targets on the right, as high as they have moves; hatched ribbons
+        stay within their domain. Small domains are drawn as one where there are many.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such level.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[8.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6,
+    ...     domains={"zone": ["a", "b", "c"]},
+    ... )
+    >>> flows(ek.solve(cluster, goals=ek.Goals(level=0.0))).get_title(loc="left")
+    '4 moves, 0 of them within their zone'
+    """
+    cluster = result.cluster
+    every = flows_between(cluster, cluster.placement, result.placement, domains)
+    found = _few(every)
+    ax = canvas(ax, height=4.2)
+    ax.set_axis_off()
+    total = int(found.count.sum())
+    name = plain([*cluster.topology.levels, NODE_LEVEL][level_at(cluster, domains)])
+    inside = sum(
+        int(every.count[i, j])
+        for i, source in enumerate(every.sources)
+        for j, target in enumerate(every.targets)
+        if source == target
+    )
+    ax.set_title(
+        f"{total:,} moves, {inside:,} of them within their {name}", loc="left", fontsize="medium"
+    )
+    if total == 0:
+        return ax
+    ax.set_xlim(-0.32, 1.32)
+    _draw(ax, found, total, name)
+    return ax
+
+
+def _ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the node that each move leaves, -1 for none, and the one that it joins."""
+    came, went = np.flatnonzero(joined(before, after)), np.flatnonzero(joined(after, before))
+    source = np.full(len(came), -1, np.int64)
+    if np.array_equal(before.first, after.first):
+        same = np.isin(came, went)
+        source[same] = before.node[came[same]]
+        went = went[~np.isin(went, came)]
+    rest = np.flatnonzero(source < 0)
+    # the n-th arrival of a partition that is left takes the place of its n-th departure
+    arrival = _turns(after.owner[came[rest]])
+    departure = _turns(before.owner[went])
+    found = dict(zip(departure, before.node[went].tolist(), strict=True))
+    source[rest] = [found.get(turn, -1) for turn in arrival]
+    return source, after.node[came].astype(np.int64)
+
+
+def _turns(owner: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Number the entries of each partition; they stand in order of partition."""
+    turn = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    return list(zip(owner.tolist(), turn.tolist(), strict=True))
+
+
+def _few(found: Flows) -> Flows:
+    """Draw together the domains with fewest moves, where there are many."""
+    sources, count = _merged(found.sources, found.count)
+    targets, turned = _merged(found.targets, count.T)
+    return Flows(sources, targets, turned.T)
+
+
+def _merged(
+    names: tuple[str, ...], count: NDArray[np.int64]
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    if len(names) <= MOST_DOMAINS:
+        return names, count
+    special = np.array([name in (DEAD, NOWHERE) for name in names])
+    size = np.where(special, np.inf, count.sum(1))
+    kept = np.sort(np.argsort(-size, kind="stable")[: MOST_DOMAINS - 1])
+    rest = np.setdiff1d(np.arange(len(names)), kept)
+    merged = np.vstack([count[kept], count[rest].sum(0)])
+    return (*(names[i] for i in kept), OTHERS), merged
+
+
+def _draw(ax: "Axes", found: Flows, total: int, name: str) -> None:
+    """Draw blocks and ribbons from top to bottom."""
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+
+    height = found.count / total
+    (left, left_end), (right, right_end) = _tops(height.sum(1)), _tops(height.sum(0))
+    ax.set_ylim(max(left_end, right_end), -0.09)
+    for x, tops, sizes, names, side in (
+        (0.0, left, height.sum(1), found.sources, "right"),
+        (1.0 - BLOCK, right, height.sum(0), found.targets, "left"),
+    ):
+        for top, size, label in zip(tops, sizes, names, strict=True):
+            ax.add_patch(Rectangle((x, top), BLOCK, size, color=INK, linewidth=0))
+            beside = -0.015 if side == "right" else 1.015
+            said = f"{plain(label)} · {round(size * total):,}"
+            ax.text(beside, top + size / 2.0, said, ha=side, va="center", fontsize="small")
+    ax.text(-0.015, -0.03, f"from {name}", ha="right", va="bottom", color=FAINT, fontsize="small")
+    ax.text(1.015, -0.03, f"to {name}", ha="left", va="bottom", color=FAINT, fontsize="small")
+    start, end = left.copy(), right.copy()
+    for i, source in enumerate(found.sources):
+        for j, target in enumerate(found.targets):
+            size = height[i, j]
+            if size == 0.0:
+                continue
+            inside = source == target != OTHERS
+            path = _ribbon(Path, float(start[i]), float(end[j]), float(size))
+            face = AFTER.colour if inside else FAINT if source in (DEAD, NOWHERE) else "#C4C4C4"
+            ax.add_patch(
+                PathPatch(
+                    path, facecolor=face, edgecolor="white", alpha=0.85,
+                    linewidth=0.4 if size > BAND else 0.0,
+                    hatch="////" if inside else "", zorder=2 if inside else 1,
+                )
+            )  # fmt: skip
+            start[i] += size
+            end[j] += size
+
+
+def _tops(sizes: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return where each block begins, with room for its label, and where all end."""
+    room = np.maximum(sizes + GAP, LINE)
+    return np.cumsum(room) - room, float(room.sum())
+
+
+def _ribbon(path: Any, start: float, end: float, size: float) -> Any:
+    """Return the outline of a band that swings from left to right."""
+    x, middle, far = BLOCK, 0.5, 1.0 - BLOCK
+    corners = [
+        (x, start), (middle, start), (middle, end), (far, end),
+        (far, end + size), (middle, end + size), (middle, start + size), (x, start + size),
+        (x, start),
+    ]  # fmt: skip
+    curve = [path.MOVETO, *[path.CURVE4] * 3, path.LINETO, *[path.CURVE4] * 3, path.CLOSEPOLY]
+    return path(corners, curve)

@@ -1,0 +1,185 @@
+"""Plots over time: how evenly a figure lies on the nodes, and how methods compare."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenkeel.model.errors import FaultList
+from evenkeel.view.plots.canvas import canvas, legend, plain
+from evenkeel.view.plots.palette import AFTER, FAINT, INK, PALE, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+UNITS = (
+    (86_400.0 * 2, 86_400.0, "days"),
+    (3_600.0 * 2, 3_600.0, "hours"),
+    (120.0, 60.0, "minutes"),
+)
+"""From how many seconds on which unit is used, and its seconds."""
+
+MOST_EVENTS = 12
+"""Events up to which each is named; of more there are only the lines."""
+
+
+def evenness(
+    seconds: ArrayLike,
+    values: ArrayLike,
+    *,
+    what: str = "load on a node",
+    present: ArrayLike | None = None,
+    events: Sequence[tuple[float, str]] = (),
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw how evenly a figure lies on the nodes, over time.
+
+    Parameters
+    ----------
+    seconds : array_like of float, shape (T,)
+        Time of each sample, rising.
+    values : array_like of float, shape (T, N)
+        The figure of each node.
+    what : str, optional
+        What the figure is, with its unit.
+    present : array_like of bool, shape (T, N), optional
+        Whether the node counts at that time; all do by default.
+    events : sequence of (float, str), optional
+        When something happened, in seconds, and what.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The fullest and the emptiest node as the edges of an area, the middle half of the nodes as
+        a darker one, and their mean.
+
+    Raises
+    ------
+    InvalidInput
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> drawn = evenness([0.0, 60.0, 7200.0], [[1.0, 3.0], [2.0, 2.0], [2.0, 2.0]])
+    >>> drawn.get_xlabel()
+    'time (hours)'
+    """
+    times, table = np.asarray(seconds, np.float64), np.asarray(values, np.float64)
+    here = np.ones(table.shape, bool) if present is None else np.asarray(present, bool)
+    faults = FaultList()
+    if table.ndim != 2 or times.shape != table.shape[:1]:
+        faults.add("values", table.shape, f"needs shape ({len(np.atleast_1d(times))}, N)")
+    if here.shape != table.shape:
+        faults.add("present", here.shape, f"needs shape {table.shape}")
+    faults.raise_if_any()
+    kept = here.any(1)
+    times, table = times[kept], np.where(here, table, np.nan)[kept]
+    ax = canvas(ax)
+    at = times / _clock(ax, times)
+    if len(times):
+        low, lower, upper, high = np.nanquantile(table, [0.0, 0.25, 0.75, 1.0], axis=1)
+        ax.fill_between(
+            at, low, high, facecolor=PALE, edgecolor=FAINT, linewidth=0.6, label="all nodes"
+        )
+        ax.fill_between(
+            at, lower, upper, facecolor=FAINT, edgecolor=INK, linewidth=0.4, hatch="////",
+            alpha=0.6, label="middle half",
+        )  # fmt: skip
+        ax.plot(at, high, color=INK, linewidth=1.3, label="fullest")
+        ax.plot(
+            at, np.nanmean(table, 1), color=AFTER.colour, linewidth=1.8, linestyle="--",
+            label="mean",
+        )  # fmt: skip
+        ax.margins(x=0.01)
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel(plain(what))
+    _mark(ax, events, _clock(ax, times))
+    legend(ax)
+    return ax
+
+
+def compared(
+    seconds: ArrayLike,
+    series: Mapping[str, ArrayLike],
+    *,
+    what: str,
+    events: Sequence[tuple[float, str]] = (),
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw one figure of several methods, over time.
+
+    Parameters
+    ----------
+    seconds : array_like of float, shape (T,)
+        Time of each sample, rising.
+    series : mapping of str to array_like of float, shape (T,)
+        The figure by method.
+    what : str
+        What the figure is, with its unit.
+    events : sequence of (float, str), optional
+        When something happened, in seconds, and what.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line style and a marker for each method.
+
+    Raises
+    ------
+    InvalidInput
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> drawn = compared([0, 1], {"balance": [1.0, 1.1]}, what="max/mean")
+    >>> drawn.get_ylabel()
+    'max/mean'
+    """
+    times = np.asarray(seconds, np.float64)
+    found = {name: np.asarray(values, np.float64) for name, values in series.items()}
+    faults = FaultList()
+    for name, values in found.items():
+        if values.shape != times.shape:
+            faults.add(f"series[{name!r}]", values.shape, f"needs shape {times.shape}")
+    faults.raise_if_any()
+    ax = canvas(ax)
+    unit = _clock(ax, times)
+    for number, (name, values) in enumerate(found.items()):
+        look = style(number)
+        ax.plot(
+            times / unit, values, color=look.colour, linestyle=look.line, linewidth=1.6,
+            marker=look.marker, markersize=4.5,
+            # markers of different lines stand apart where the lines run together
+            markevery=(number * len(times) // (8 * len(found)), max(1, len(times) // 8)),
+            label=plain(name),
+        )  # fmt: skip
+    ax.set_ylabel(plain(what))
+    ax.margins(x=0.01)
+    _mark(ax, events, unit)
+    legend(ax)
+    return ax
+
+
+def _clock(ax: "Axes", times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+    """Label the axis of time, and return the seconds of its unit."""
+    span = float(times.max(initial=0.0))
+    unit, name = next(((u, n) for least, u, n in UNITS if span >= least), (1.0, "seconds"))
+    ax.set_xlabel(f"time ({name})")
+    return unit
+
+
+def _mark(ax: "Axes", events: Sequence[tuple[float, str]], unit: float) -> None:
+    """Draw a line where something happened; a few have their names beside them."""
+    for when, name in events:
+        ax.axvline(when / unit, color=INK, linewidth=0.8, linestyle=":")
+        if len(events) <= MOST_EVENTS:
+            ax.annotate(
+                plain(name), (when / unit, 0.02), xycoords=("data", "axes fraction"), rotation=90,
+                xytext=(2, 0), textcoords="offset points", fontsize="x-small", va="bottom",
+                ha="left", bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6},
+            )  # fmt: skip
