@@ -13,7 +13,8 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench figures bench-quality gates small-bounds small-python replay check clean
+.PHONY: help demo test lint bench figures bench-quality bench-growth bench-peers bench-compare \
+	gates gates-slowed small-bounds small-python replay notebooks check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
@@ -22,6 +23,10 @@ help:
 	@echo "make bench          speed: CPU time of the thread, warm"
 	@echo "make figures        write what was measured last into the README"
 	@echo "make bench-quality  how good the answers are, as tables"
+	@echo "make bench-growth   how the time of the main calls grows with the sizes"
+	@echo "make bench-peers    other systems on the same input, where they are installed"
+	@echo "make bench-compare  the two runs of make bench that were stored last"
+	@echo "make notebooks      bring notebooks in step with their scripts, and run each of them"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -54,11 +59,23 @@ bench: $(READY)
 figures: $(READY)
 	$(PY) -m bench.table
 
+bench-growth: $(READY)
+	$(PY) -m bench.growth
+
+bench-peers: $(READY)
+	$(PY) -m bench.peers
+
+bench-compare: $(READY)
+	$(PY) -m bench.compare
+
 bench-quality: $(READY)
 	$(BENCH) -m quality
 
 gates: $(READY)
 	$(BENCH) -m gate
+
+gates-slowed: $(READY)
+	$(BENCH) -m gate --slowed
 
 small-bounds: $(READY)
 	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -m small
@@ -68,6 +85,10 @@ small-python: $(READY)
 
 replay: $(READY)
 	$(PY) -m tests.conformance tests/data/golden
+
+notebooks: $(READY)
+	$(PY) -m jupytext --quiet --sync notebooks/*.py
+	$(PY) -m pytest tests/test_notebooks.py
 
 check:
 	.ci/run

@@ -16,6 +16,13 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 told = pytest.StashKey[list[str]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let gates be shown to fail."""
+    parser.addoption(
+        "--slowed", action="store_true", help="do what gates guard twice: all of them must fail"
+    )
+
+
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Give a function whose lines appear below the results."""

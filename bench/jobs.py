@@ -106,3 +106,9 @@ JOBS = {
         1, lambda: expanded(100_000, 1_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=5,
     ),
 }  # fmt: skip
+
+HUGE = Job(
+    "1,000,000 x 3 on 10,000 nodes, just expanded: level to 1.04",
+    1, lambda: expanded(1_000_000, 10_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=1,
+)  # fmt: skip
+"""Too large to be run over and over."""

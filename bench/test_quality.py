@@ -35,6 +35,10 @@ TITLE = (
     f"{'at least':>9} {'leads':>7} {'CPU s':>6}  stop"
 )
 ROADEF = Path(os.environ.get("EVENKEEL_ROADEF", Path(__file__).parent.parent / "tests/data/roadef"))
+PROMISED = {
+    "model_a1_2": 818_071_368, "model_a2_2": 1_096_819_017, "model_a2_5": 543_919_720,
+}  # fmt: skip
+"""Costs to get below; elsewhere it is the initial one."""
 MEBIBYTE = 2**20
 PEAK = """
 import re, sys
@@ -86,7 +90,7 @@ def test_reassignment_in_ten_seconds(file, tell):
     before, after = check(model, model.initial), check(model, result.placement.node)
     tell(f"{file.name:16} {before.cost:15,} -> {after.cost:15,}  work {result.work:,}")
     assert after.feasible
-    assert after.cost < before.cost
+    assert after.cost < PROMISED.get(file.name.partition(".")[0], before.cost)
 
 
 def test_peak_memory(tell):

@@ -73,7 +73,7 @@ def test_to_rest(benchmark, name):
 
     work = benchmark.pedantic(run, rounds=10, warmup_rounds=1)
     added = int((work.log.kind == 1).sum())
-    benchmark.extra_info |= {"title": CASES[name][0], "seed": SEED, "added": added}
+    benchmark.extra_info |= {"title": f"{CASES[name][0]}: to rest", "seed": SEED, "added": added}
     assert added > VOLUMES // 4
     assert len(work.log) == 2 * added
 
@@ -86,5 +86,8 @@ def test_whole_call(benchmark, name):
         rounds=5,
         warmup_rounds=1,
     )
-    benchmark.extra_info |= {"title": CASES[name][0], "moves": result.comparison.moves}
+    benchmark.extra_info |= {
+        "title": f"{CASES[name][0]}: by `solve`",
+        "moves": result.comparison.moves,
+    }
     assert result.audit.hard == 0
