@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import has_leaders
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
 from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.exact.stages import Search, in_stages
+from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact, given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import StopReason
@@ -58,10 +57,9 @@ def exact(request: Request) -> Outcome:
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_said(found.proof))
     node = _kept(request, found.node)
-    leader = found.leader if has_leaders(cluster) else cluster.placement.leader
     return Outcome(
         node=node,
-        leader=np.where(leader < 0, cluster.placement.leader, leader).astype(np.int16),
+        leader=led(cluster, node, found.leader),
         stop_reason="optimum" if found.proof.status == "optimal" else _cut_short(request),
         message=_said(found.proof),
         work=begun.work,

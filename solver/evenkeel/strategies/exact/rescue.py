@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenkeel.measure.compare import has_leaders
-from evenkeel.strategies.exact.stages import Search, in_stages
+from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 
@@ -56,21 +56,22 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     placed = np.bincount(owner[found.node >= 0], minlength=len(cluster.partitions))
     short = placed < cluster.partitions.replicas
     stays = (found.node < 0) & short[owner]
-    led = has_leaders(cluster)
-    leader = np.where((found.leader < 0) | (not led), cluster.placement.leader, found.leader)
+    node = np.where(stays, cluster.placement.node, found.node).astype(np.int32)
     return replace(
         outcome,
-        node=np.where(stays, cluster.placement.node, found.node).astype(np.int32),
-        leader=leader.astype(np.int16),
+        node=node,
+        leader=led(cluster, node, found.leader),
         stop_reason="optimum" if found.proof.status == "optimal" else "exhausted",
         message=f"CP-SAT placed {missing - left} of {missing} replicas that the search left over.",
     )
 
 
 def _missing(request: Request, outcome: Outcome) -> int:
-    """Replicas wanted that have no node which may hold them."""
+    """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
     cluster = request.cluster
     holds = np.append(cluster.nodes.may_hold, False)
     owner = cluster.placement.owner
     placed = np.bincount(owner[holds[outcome.node]], minlength=len(cluster.partitions))
-    return int(np.maximum(cluster.partitions.replicas - placed, 0).sum())
+    wanted = cluster.partitions.replicas
+    unled = (outcome.leader < 0) & (placed > 0) & (wanted > 0)
+    return int(np.maximum(wanted - placed, 0).sum()) + int(unled.sum()) * has_leaders(cluster)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.compare import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
@@ -241,6 +242,32 @@ class _Run:
         self.answer = _read(self.seats, solver)
         self._solver = solver
         _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
+
+
+def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Let a partition that nobody can lead keep the leader it had, if that is where it was.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With the placement that came in.
+    node : ndarray of int32, shape (K,)
+        Node of each replica.
+    leader : ndarray of int16, shape (P,)
+        Slot that leads; -1 where nobody can.
+
+    Returns
+    -------
+    ndarray of int16, shape (P,)
+        As it came in where the cluster knows no leaders.
+    """
+    was = cluster.placement
+    if not has_leaders(cluster):
+        return was.leader
+    slot = was.first[:-1] + np.maximum(was.leader, 0)
+    stays = (was.leader >= 0) & (leader < 0)
+    stays[stays] = node[slot[stays]] == was.node[slot[stays]]
+    return np.where(stays, was.leader, leader).astype(np.int16)
 
 
 def _budget(seats: Seats, limits: Limits, joins: list[tuple[Any, int, int]]) -> None:
