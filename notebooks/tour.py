@@ -1,0 +1,226 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A tour: from arrays to a solved cluster
+#
+# Evenkeel takes a snapshot of a cluster and decides where every replica should be. This notebook goes
+# once through everything that takes: arrays in, a solve, what came of it and why, budgets, a proof
+# for a small cluster, what to do when the rules contradict themselves, and the trade between moves
+# and levelness.
+
+# %%
+import numpy as np
+from matplotlib import pyplot as plt
+
+import evenkeel as ek
+from evenkeel.measure.audit import audit
+from evenkeel.measure.levelness import levelness
+from evenkeel.simulate.scenarios import expansion
+from evenkeel.view import plots
+
+# %% [markdown]
+# ## Arrays in
+#
+# Twelve brokers in three zones, of which the last one has died and the one before it is new. 240
+# partitions, three replicas each; the replica that leads needs more CPU and more network.
+
+# %%
+rng = np.random.default_rng(7)
+zone = np.repeat(["a", "b", "c"], 4)
+disk = rng.gamma(4.0, 10.0, 240)
+load = np.stack([rng.gamma(3.0, 1.0, 240), disk, rng.gamma(2.0, 2.0, 240)], axis=1)
+old = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 11, 11]])
+before = np.stack([rng.choice(old[z], 240, p=[0.4, 0.3, 0.2, 0.1]) for z in range(3)], axis=1)
+before = rng.permuted(before, axis=1)
+
+cluster = ek.Cluster.from_arrays(
+    dimensions=("cpu", "disk", "net"),
+    capacity=np.tile([300.0, 4_000.0, 450.0], (12, 1)),
+    node_names=[f"broker-{n}" for n in range(12)],
+    domains={"zone": zone},
+    alive=[True] * 11 + [False],
+    load=load,
+    leader_load=load * [2.0, 1.0, 1.5],
+    bytes="disk",
+    placement=before,  # the first column leads
+    spread={"zone": 1},  # one replica of a partition per zone
+    partition_names=[f"orders-{p}" for p in range(240)],
+)
+cluster
+
+# %% [markdown]
+# Everything is checked once, at the door, and every problem is reported together:
+
+# %%
+try:
+    ek.Cluster.from_arrays(capacity=[[-1.0]] * 2, load=[[np.nan]], placement=[[0, 7]])
+except ek.InvalidInput as invalid:
+    print(invalid)
+
+# %% [markdown]
+# What is wrong with the cluster as it stands? The audit shares no code with any method.
+
+# %%
+found = audit(cluster, cluster.placement)
+{kind: count for kind, count in found.counts.items() if count}
+
+# %% [markdown]
+# ## Solve
+#
+# `balance` mends first, then levels with as few moves as it can: no node should be more than 5 % above
+# its fair share in any dimension, nor lead more than 10 % above its share.
+
+# %%
+result = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.1))
+result
+
+# %%
+np.asarray(result.placement)[:5]  # node of each replica, the leader first
+
+# %%
+print(result)
+print("first moves:")
+for move in result.moves[:5]:
+    print(f"  {move.partition} slot {move.slot}: {move.source} -> {move.target}")
+
+# %%
+figure, axes = plt.subplots(2, 2, figsize=(12, 6.4), layout="constrained")
+for ax, dimension in zip(axes.flat, cluster.dimensions, strict=False):
+    plots.utilisation(result, dimension, ax)
+plots.leaders(result, axes[1, 1])
+plt.show()
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(12, 2.6), layout="constrained")
+for ax, level, when in (
+    (axes[0], result.levelness_before, "before"),
+    (axes[1], result.levelness, "after"),
+):
+    top = 100.0 * result.levelness_before.most[0]
+    plots.heat_map(cluster, level, "cpu", top=top, ax=ax).set_title(when, loc="left")
+plt.show()
+
+# %%
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+plots.flows(result, ax=ax)
+plt.show()
+
+# %% [markdown]
+# The same input and seed give the same bits, and solving the result again moves nothing:
+
+# %%
+again = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.1))
+assert np.array_equal(again.placement.node, result.placement.node)
+settled = ek.solve(cluster.with_placement(result.placement), goals=result.goals)
+settled.comparison.moves, settled.comparison.leader_changes
+
+# %% [markdown]
+# ## Why there?
+#
+# A partition, node by node: the rule that keeps a replica off, or how full the node would be.
+
+# %%
+moved = result.moves[0].partition
+print(result.explain(moved))
+
+# %% [markdown]
+# ## Within a budget
+#
+# Limits are never exceeded. Repairs come first and count: what is left of the budget goes into levelling.
+
+# %%
+needed = result.bounds.moves_feasible
+rows = []
+for extra in (0, 5, 10, 20, 40):
+    limited = ek.solve(cluster, goals=result.goals, limits=ek.Limits(moves=needed + extra))
+    rows.append((extra, limited.comparison.moves, float(limited.levelness.ratio.max())))
+    assert limited.comparison.moves <= needed + extra
+print("beyond repairs   moves   max/mean of the worst dimension")
+for extra, moves, ratio in rows:
+    print(f"{extra:14d}   {moves:5d}   {ratio:.3f}")
+
+# %% [markdown]
+# ## A proof, for a small cluster
+#
+# `exact` places all replicas, then levels, then moves as little as possible, and proves it. Next to it,
+# `balance` on the same cluster, whose bounds say how far from the best it can be at most.
+
+# %%
+small = ek.Cluster.from_arrays(
+    capacity=[[12.0]] * 6,
+    load=[[5.0], [4.0], [4.0], [3.0], [3.0], [2.0], [2.0], [1.0]],
+    placement=[[0, 2], [0, 3], [1, 2], [1, 2], [0, 2], [1, 3], [0, 3], [1, 2]],
+    domains={"zone": [*"aabbcc"]},
+    spread={"zone": 1},
+)
+for method in ("exact", "balance"):
+    one = ek.solve(small, method, goals=ek.Goals(level=0.0))
+    print(
+        f"{method:8s} {one.status:9s} fullest {one.levelness.most[0]:.3f} (at least "
+        f"{one.bounds.level[0]:.3f}), {one.comparison.moves} moves  {one.message}"
+    )
+
+# %% [markdown]
+# ## When it cannot be
+#
+# Three replicas in different zones, one of which is too small to hold them all. `balance` places what
+# fits and lists the rest with the rule that is in the way; `conflicts` names a smallest set of rules that
+# contradict each other.
+
+# %%
+tight = ek.Cluster.from_arrays(
+    capacity=[[6.0], [6.0], [6.0], [2.0]],
+    load=[[1.0]] * 4,
+    replicas=3,
+    domains={"zone": [*"aabc"]},
+    spread={"zone": 1},
+)
+partial = ek.solve(tight)
+print(partial)
+for one in partial.unplaced:
+    print(f"{one.partition} slot {one.slot}: {one.blocked}")
+ek.conflicts(tight)
+
+# %% [markdown]
+# ## How level for how many moves?
+#
+# The frontier traces it. No plan can be in the hatched area: that is proven from the input alone.
+
+# %%
+large = expansion(partitions=5_000, nodes=100)
+traced = ek.frontier(large, points=9)
+figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
+plots.frontier(traced, ax)
+plt.show()
+best = traced.within(moves=820)
+print(f"within 820 moves: {best.comparison.moves} moves, max/mean {best.levelness.ratio.max():.4f}")
+
+# %% [markdown]
+# ## Watching a search
+#
+# A callback is told how it goes, and may stop it by raising `StopIteration`; the best so far is returned.
+# A limit on work, unlike one on time, gives the same bits on any machine.
+
+# %%
+told = []
+fine = ek.solve(
+    large,
+    goals=ek.Goals(level=0.002, leaders=0.05),
+    work_limit=4_000_000,
+    callback=told.append,
+)
+figure, axes = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
+plots.trace(told, "cost", axes[0])
+plots.trace(told, "moves", axes[1])
+plt.show()
+fine
+
+# %%
+after = levelness(large, fine.placement)
+dict(zip(large.dimensions, after.ratio.round(4).tolist(), strict=True))
