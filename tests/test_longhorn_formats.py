@@ -128,6 +128,34 @@ class TestReading:
         assert not cluster.nodes.alive[4]
         assert cluster.nodes.capacity[4].tolist() == [0.0, 0.0]
 
+    def test_what_is_null_is_not_there(self, listed):
+        plain = registry.read(encoded(listed))
+        named(listed, "Node", "node-1")["status"]["region"] = None
+        spec = named(listed, "Volume", "pvc-logs")["spec"]
+        assert "nodeSelector" not in spec or not spec["nodeSelector"]
+        spec |= {"nodeSelector": None, "migrationNodeID": None}
+        replica = named(listed, "Replica", "pvc-logs-r-1a2b3c4d")
+        replica["spec"]["failedAt"] = replica["status"] = None
+        cluster = registry.read(encoded(listed))
+        assert np.array_equal(cluster.placement.node, plain.placement.node)
+        assert np.array_equal(cluster.native.replicas.healthy, plain.native.replicas.healthy)
+        assert cluster.native.volumes.migrating.tolist() == plain.native.volumes.migrating.tolist()
+        named(listed, "Volume", "pvc-cold")["spec"]["size"] = None
+        place = listed["items"].index(named(listed, "Volume", "pvc-cold"))
+        assert (f"<bytes>: items[{place}].spec.size", None) in faults_of(encoded(listed))
+
+    @pytest.mark.parametrize("effort", ["best-effort", "best_effort"])
+    def test_a_volumes_own_setting_in_either_spelling(self, listed, tmp_path, effort):
+        named(listed, "Volume", "pvc-logs")["spec"]["replicaAutoBalance"] = effort
+        cluster = registry.read(encoded(listed))
+        at = list(cluster.partitions.names).index("pvc-logs")
+        assert cluster.native.volumes.auto_balance[at] == 3
+        node = cluster.placement.node.copy()
+        node[cluster.native.replicas.names.index("pvc-logs-r-2b3c4d5e")] = 3
+        _, _, there = written(cluster, tmp_path / "plan.json", node)
+        held = {"op": "test", "path": "/spec/replicaAutoBalance", "value": effort}
+        assert there["steps"][0]["body"][0] == held
+
     def test_one_resource_by_itself_is_recognised_but_no_cluster(self, listed):
         alone = encoded(named(listed, "Volume", "pvc-logs"))
         assert faults_of(alone) == [
@@ -176,6 +204,18 @@ class TestFaults:
             (f"{at['node-2']}.status.diskStatus.hdd-1.storageMaximum", -1),
             (f"{at['pvc-torn-r-33333333']}.spec.volumeName", None),
             (f"{at['replica-soft-anti-affinity']}.value", "perhaps"),
+            (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
+        }
+
+    def test_what_is_wrong_is_said_once_and_not_of_all_that_name_it(self, listed):
+        items = listed["items"]
+        at = {one["metadata"]["name"]: f"<bytes>: items[{i}]" for i, one in enumerate(items)}
+        named(listed, "Node", "node-1")["spec"]["allowScheduling"] = "yes"
+        named(listed, "Volume", "pvc-logs")["spec"]["size"] = 5
+        named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1beta1"
+        assert set(faults_of(encoded(listed))) == {
+            (f"{at['node-1']}.spec.allowScheduling", "yes"),
+            (f"{at['pvc-logs']}.spec.size", 5),
             (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
         }
 

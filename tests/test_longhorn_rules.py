@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.model.errors import InvalidInput
+import evenkeel as ek
 from evenkeel.strategies.longhorn.carried_out import cluster_after
 from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.naming import ReplicaNames
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Longhorn, Settings
 from evenkeel.strategies.longhorn.stepping import AutoBalance, next_action
-from evenkeel_kernels.auto_balance_space import levellest, share_of
+from evenkeel_kernels.auto_balance_space import levellest, share_of, under_pressure
 from tests.longhorn_systems import plain, soft
 from tests.naive.auto_balance import score
 
@@ -85,6 +84,12 @@ def test_the_levellest_is_that_of_the_exact_scores(data):
 @given(st.integers(-(2**53), 2**53), st.integers(0, 100_000))
 def test_a_share_is_exact(amount, percent):
     assert share_of(amount, percent) == amount * percent // 100
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(("percent", "says"), [(0, False), (90, True), (99, True), (100, False)])
+def test_of_a_disk_without_size_nothing_is_unused(percent, says):
+    assert under_pressure(0, 0, 0, percent) is says
 
 
 def test_a_volume_goes_where_its_selectors_and_engine_allow():
@@ -169,6 +174,28 @@ def test_disks_that_take_nothing(disk, says):
     found = next_action(system(hosts, volume("a", wanted=2, actual_size=10)), "v")
     assert found.kind == "nothing"
     assert any(says in reason for reason in found.kept_out), found.kept_out
+
+
+@pytest.mark.parametrize("scope", ["volume", "cluster"])
+@pytest.mark.parametrize(
+    ("reserved", "percent", "fits"), [(None, 30, False), (None, 10, True), (10, 90, True)]
+)
+def test_a_default_disk_keeps_the_share_that_the_settings_say(reserved, percent, fits, scope):
+    hosts = [
+        Host(name="a", disks=[Disk(name="d", maximum=10**6)]),
+        Host(name="b", disks=[Disk(name="d", maximum=100, reserved=reserved)]),
+    ]
+    cluster = system(hosts, volume("a", wanted=2, size=80))
+    stored = cluster_of(
+        hosts,
+        [volume("a", wanted=2, size=80)],
+        settings=Settings(storage_reserved_percentage_for_default_disk=percent),
+    )
+    by_option = {"storage_reserved_percentage_for_default_disk": percent}
+    for one, options in ((stored, {}), (cluster, by_option)):
+        asked = ek.options.Longhorn(scope=scope, **options)
+        found = ek.solve(one, "longhorn", goals=ek.Goals(level=None), options=asked)
+        assert (1 in found.placement.node.tolist()) is fits
 
 
 def test_a_disk_with_room_by_rule_but_no_usable_space_is_none():
@@ -473,77 +500,3 @@ def test_the_only_candidate_stays_if_its_going_would_start_all_over():
     assert found.why == "it has more replicas than are wanted, and none that should go"
     found = next_action(too_many("a", "d", "b", "c", hosts=hosts), "v")
     assert found.replica == "v-r3"
-
-
-# what comes in
-
-
-def test_settings_by_the_names_of_the_api():
-    given = {
-        "replica-auto-balance": "best-effort",
-        "replica_soft_anti_affinity": "true",
-        "storage-minimal-available-percentage": "10",
-        "disable-scheduling-on-cordoned-node": False,
-        "backup-target": "elsewhere",
-    }
-    from evenkeel.model.errors import FaultList
-
-    faults = FaultList()
-    assert Settings.read(faults, "settings", given) == Settings(
-        replica_auto_balance="best-effort",
-        replica_soft_anti_affinity=True,
-        storage_minimal_available_percentage=10,
-        disable_scheduling_on_cordoned_node=False,
-    )
-    assert not faults
-    wrong = {"replica-auto-balance": "most-effort", "storage-minimal-available-percentage": "-1"}
-    assert Settings.read(faults, "settings", wrong) == Settings()
-    assert [fault.path for fault in faults.faults] == [f"settings['{name}']" for name in wrong]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"replica_auto_balance": "ignored"},
-        {"replica_soft_anti_affinity": "true"},
-        {"storage_over_provisioning_percentage": -1},
-        {"storage_minimal_available_percentage": 101},
-        {"order": "zones"},
-        {"scope": "volumes"},
-    ],
-)
-def test_options_that_are_none(options):
-    with pytest.raises(InvalidInput, match=next(iter(options))):
-        Longhorn(**options)
-
-
-def test_every_fault_of_a_system_is_named():
-    bad = Disk(name="d", maximum=-1, type="tape")
-    hosts = [Host(name="a", disks=[bad, bad]), Host(name="a", disks=[])]
-    both = Replica(name="r", host="a", disk="z", failed=True)
-    wrong = Volume(
-        name="v", size=2**60, replicas=[both, both], number_of_replicas=-1,
-        replica_auto_balance="most", attached_to="q", robustness="fine",
-    )  # fmt: skip
-    with pytest.raises(InvalidInput) as raised:
-        cluster_of(hosts, [wrong])
-    assert {fault.path for fault in raised.value.faults} == {
-        "hosts[1]", "hosts[0].disks[1]", "hosts[0].disks[0].maximum", "hosts[0].disks[0].type",
-        "hosts[0].disks[1].maximum", "hosts[0].disks[1].type", "volumes[0].size",
-        "volumes[0].number_of_replicas", "volumes[0].replica_auto_balance",
-        "volumes[0].attached_to", "volumes[0].robustness", "volumes[0].replicas[0].disk",
-        "volumes[0].replicas[0].failed", "volumes[0].replicas[1].disk",
-        "volumes[0].replicas[1].failed", "volumes[0].replicas[1].name",
-    }  # fmt: skip
-
-
-def test_names_go_on_where_an_earlier_run_stopped_and_sort_as_they_are_written():
-    names = ["b-r-new00007", "a-r-x", "", "c-r-new00001"]
-    known = ReplicaNames(names, ["a", "b", "c"])
-    assert known.name(1, int(known.next_rank[1])) == "b-r-new00008"
-    assert known.name(1, int(known.next_rank[1]) + 1) == "b-r-new00009"
-    everyone = [known.name(v, int(known.next_rank[v])) for v in range(3)] + names
-    ranks = [*known.next_rank.tolist(), *known.rank.tolist()]
-    assert sorted(everyone) == [name for _, name in sorted(zip(ranks, everyone, strict=True))]
-    assert known.slot(known.rank).tolist() == [0, 1, 2, 3]
-    assert known.slot(known.next_rank).tolist() == [-1, -1, -1]

@@ -27,10 +27,14 @@ def leaves_free(maximum: int, available: int, required: int, minimal: int) -> bo
 
 @inlined
 def under_pressure(maximum: int, available: int, reserved: int, percent: int) -> bool:
-    """Whether the unused share, in whole percent, is below what ``percent`` leaves; 0 is never."""
-    if percent == 0 or maximum <= 0:
+    """Whether the unused share, in whole percent, is below what ``percent`` leaves; 0 is never.
+
+    Of a disk without size, as one that has failed shows itself, nothing is unused.
+    """
+    if percent == 0:
         return False
-    return max(0, (available - reserved) * 100 // maximum) < 100 - percent
+    unused = (available - reserved) * 100 // maximum if maximum > 0 else 0
+    return max(0, unused) < 100 - percent
 
 
 @inlined

@@ -170,9 +170,10 @@ class World:
 
     def pressured(self, d, free=None):
         free = self.available[d] if free is None else free
-        if self.percent == 0 or self.maximum[d] == 0:
+        if self.percent == 0:
             return False
-        return max(0, (free - self.reserved[d]) * 100 // self.maximum[d]) < 100 - self.percent
+        unused = (free - self.reserved[d]) * 100 // self.maximum[d] if self.maximum[d] else 0
+        return max(0, unused) < 100 - self.percent
 
     def acceptable(self, v, d):
         use = Fraction(

@@ -1,7 +1,8 @@
 """Longhorn's auto-balance: counts, passes, tiers, deletions, and the rules of space."""
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,13 @@ BYTES = 10**12
 """Room of a disk where a case says that there is room everywhere."""
 
 STEP_KEYS = {"schedulable", "expect_node_counts", "expect_sorted_counts"}
+
+SOFT = {
+    "node": "replica_soft_anti_affinity",
+    "zone": "replica_zone_soft_anti_affinity",
+    "disk": "replica_disk_soft_anti_affinity",
+}
+"""Settings by what two replicas may share."""
 
 
 def recognises(path: Path, document: Document) -> bool:
@@ -37,8 +45,16 @@ def replay(path: Path, document: Any) -> Replay:
         if unknown:
             cases.append(Case(name, False, f"keys that are not known: {', '.join(unknown)}"))
         else:
-            cases += answer(name, case)
+            cases += _answered(name, case, answer)
     return Replay(cases, document)
+
+
+def _answered(name: str, case: dict[str, Any], answer: "Answer") -> list[Case]:
+    """Answer a case; one that makes no sense disagrees, and keeps no others from being answered."""
+    try:
+        return answer(name, case)
+    except (KeyError, TypeError, ValueError) as problem:
+        return [Case(name, False, f"cannot be computed: {type(problem).__name__}: {problem}")]
 
 
 def _judged(name: str, case: dict[str, Any], computed: dict[str, Any]) -> list[Case]:
@@ -48,13 +64,20 @@ def _judged(name: str, case: dict[str, Any], computed: dict[str, Any]) -> list[C
     return [compared(name, expected, computed)]
 
 
-def _hosts(zones: dict[str, str], schedulable: Any, **disk: Any) -> list[Any]:
+def _whole(number: float) -> int:
+    """Return a number as the kernels take it, which would cut the rest off silently."""
+    if number != int(number):
+        raise ValueError(f"{number} is no whole number")
+    return int(number)
+
+
+def _hosts(zones: Mapping[str, str | None], schedulable: Any, **disk: Any) -> list[Any]:
     from evenkeel.strategies.longhorn.records import Disk, Host
 
     return [
         Host(
             name=name,
-            zone=zone,
+            zone=zone or "",
             allow_scheduling=name in schedulable,
             disks=[Disk(name="disk", maximum=BYTES, **disk)],
         )
@@ -77,10 +100,11 @@ def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
     from evenkeel_kernels.auto_balance import ADD
 
     soft = case["soft_anti_affinity"]
+    if unknown := sorted(soft.keys() - SOFT.keys()):
+        return [Case(name, False, f"anti-affinity that is not known: {', '.join(unknown)}")]
     settings = Settings(
         replica_auto_balance=case["global_setting"],
-        replica_soft_anti_affinity=soft["node"],
-        replica_zone_soft_anti_affinity=soft["zone"],
+        **{SOFT[level]: may_share for level, may_share in soft.items()},
     )
     held = [host for host, count in case["start"].items() for _ in range(count)]
     moves, cases = 0, []
@@ -93,7 +117,7 @@ def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
             replicas=_replicas(held),
             number_of_replicas=case["number_of_replicas"],
             replica_auto_balance=case["volume_setting"],
-            attached_to="node-1",
+            attached_to="node-1" if "node-1" in case["zones"] else next(iter(case["zones"])),
             robustness=case.get("robustness", "healthy"),
         )
         hosts = _hosts(case["zones"], step["schedulable"])
@@ -112,7 +136,7 @@ def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
 def _counts(name: str, step: dict[str, Any], held: Counter[str], hosts: list[str]) -> list[Case]:
     """Compare the counts of a step, by host and in order, with those that are expected."""
     told = [key for key in ("expect_node_counts", "expect_sorted_counts") if key in step]
-    named = step.get("expect_node_counts", hosts)
+    named = step.get("expect_node_counts", hosts) or hosts
     computed = {
         "expect_node_counts": {host: held[host] for host in named},
         "expect_sorted_counts": sorted(held[host] for host in hosts),
@@ -127,20 +151,18 @@ def _counts(name: str, step: dict[str, Any], held: Counter[str], hosts: list[str
 def _replenish_count(name: str, case: dict[str, Any]) -> list[Case]:
     from evenkeel.strategies.longhorn.intake import cluster_of
     from evenkeel.strategies.longhorn.records import Volume
-    from evenkeel.strategies.longhorn.settings import Settings
+    from evenkeel.strategies.longhorn.settings import Settings, spelled
     from evenkeel.strategies.longhorn.stepping import next_action
 
-    mode = case["mode"]
+    mode = spelled(case["mode"])
     if mode == "least-effort":
         zones, held = _least_effort_hosts(case)
         wanted = case["replicas"]
-    else:
-        held = list(case["replicas_per_owner"])
+    elif mode == "best-effort":
+        zones, held = _best_effort_hosts(case)
         wanted = sum(held)
-        zones = ["zone"] * len(held)
-        if case["least_effort_result"]:  # as many hosts are free as it asks for
-            held += [0] * case["least_effort_result"]
-            zones = ["zone"] * len(held)
+    else:
+        return [Case(name, False, f"mode {mode!r} is not known")]
     hosts = {f"host-{h:03}": zone for h, zone in enumerate(zones)}
     places = [host for host, count in zip(hosts, held, strict=True) for _ in range(count)]
     volume = Volume(
@@ -161,12 +183,23 @@ def _least_effort_hosts(case: dict[str, Any]) -> tuple[list[str], list[int]]:
     """Zones and counts of hosts that are occupied and free as the case says."""
     occupied, in_zones = case["occupied_nodes"], case["occupied_zones"]
     free, free_zones = case["unused_schedulable_nodes"], case["unused_schedulable_zones"]
+    if not 0 < in_zones <= occupied <= case["replicas"] or free_zones > free:
+        raise ValueError("there are no such hosts and zones")
     zones = [f"zone-{h % in_zones}" for h in range(occupied)]
     kind, count = ("free", free_zones) if free_zones else ("zone", in_zones)
     zones += [f"{kind}-{h % count}" for h in range(free)]
     held = [1] * occupied + [0] * free
     held[0] += case["replicas"] - occupied
     return zones, held
+
+
+def _best_effort_hosts(case: dict[str, Any]) -> tuple[list[str], list[int]]:
+    """Zones and counts of owners in one zone, and as many free zones as least-effort asks for."""
+    held = [count for count in case["replicas_per_owner"] if count]  # others own nothing
+    asked = case["least_effort_result"]
+    if not 0 <= asked < max(sum(held), 1):
+        raise ValueError(f"least-effort cannot ask for {asked} of {sum(held)} replicas")
+    return ["zone"] * len(held) + [f"free-{h}" for h in range(asked)], held + [0] * asked
 
 
 def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
@@ -179,8 +212,8 @@ def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
     rows = case["replicas"]
     if unknown := sorted({key for row in rows for key in row} - known):
         return [Case(name, False, f"keys that are not known: {', '.join(unknown)}")]
-    zones = {row["node"]: row["zone"] for row in rows}
-    free = {(row["node"], row["disk"]): row["disk_available"] for row in rows}
+    zones = {row["node"]: row.get("zone") or "" for row in rows}
+    free = {(row["node"], row["disk"]): _whole(row["disk_available"]) for row in rows}
     hosts = [
         Host(
             name=host,
@@ -229,7 +262,7 @@ def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
     hosts = list(case["usable"])
     disks = [(h, disk) for h, host in enumerate(hosts) for disk in case["usable"][host]]
     on = np.array([h for h, _ in disks], np.int32)
-    usable = np.array([case["usable"][hosts[h]][disk] for h, disk in disks], np.int64)
+    usable = np.array([_whole(case["usable"][hosts[h]][disk]) for h, disk in disks], np.int64)
     candidate = np.ones(len(disks), np.bool_)
 
     def scratch(n: int) -> tuple[Any, Any, Any]:
@@ -237,19 +270,29 @@ def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
 
     total, fit, spread = scratch(len(hosts))
     rank = ranks(hosts).astype(np.int32)
-    h = levellest(on, rank, candidate, usable, case["size"], total, fit, spread)
-    scores = host_scores(total, spread, case["size"])
+    size = _whole(case["size"])
+    h = levellest(on, rank, candidate, usable, size, total, fit, spread)
+    scores = host_scores(total, spread, size)
     computed: dict[str, Any] = {
         "node": None,
         "disk": None,
-        "node_scores": {hosts[i]: round(score, 6) for i, score in scores.items()},
+        "node_scores": {hosts[i]: _finite(round(score, 6)) for i, score in scores.items()},
     }
     if h >= 0:
         itself = np.arange(len(disks), dtype=np.int32)
         names = ranks([disk for _, disk in disks]).astype(np.int32)
-        d = levellest(itself, names, on == h, usable, case["size"], *scratch(len(disks)))
+        d = levellest(itself, names, on == h, usable, size, *scratch(len(disks)))
         computed |= {"node": hosts[h], "disk": disks[d][1]}
+    expected = case.get("expect", MISSING)
+    if isinstance(expected, dict) and isinstance(expected.get("node_scores"), dict):
+        finite = {host: _finite(score) for host, score in expected["node_scores"].items()}
+        case["expect"] = expected | {"node_scores": finite}
     return _judged(name, case, computed)
+
+
+def _finite(score: Any) -> Any:
+    """Return a score; None, as JSON has no infinity, for the worst, where nothing is left."""
+    return None if isinstance(score, float) and math.isinf(score) else score
 
 
 def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
@@ -298,7 +341,7 @@ def _placement_tiers(name: str, case: dict[str, Any]) -> list[Case]:
         size=1,
         replicas=_replicas(existing),
         number_of_replicas=len(existing) + 1,
-        attached_to=next(iter(hosts)),
+        attached_to=next(iter(hosts), None),
     )
     settings = Settings(
         replica_soft_anti_affinity=case["node_soft"],

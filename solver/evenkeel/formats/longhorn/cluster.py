@@ -173,9 +173,10 @@ class _Reader:
         for found in self.objects.replicas:
             spec = found.value.spec
             if spec.volumeName not in by_volume:
-                self.faults.add(found.at("spec.volumeName"), spec.volumeName, "is no volume")
+                if ("Volume", spec.volumeName) not in self.objects.misfits:
+                    self.faults.add(found.at("spec.volumeName"), spec.volumeName, "is no volume")
                 continue
-            if not spec.nodeID:
+            if not spec.nodeID or ("Node", spec.nodeID) in self.objects.misfits:
                 continue
             disk = self.disk_at.get((spec.nodeID, spec.diskID))
             if spec.nodeID not in nodes:
@@ -216,7 +217,7 @@ class _Reader:
         in_use = status.currentImage or image
         attached = status.currentNodeID if status.state == "attached" else ""
         known = {one.value.metadata.name for one in self.objects.nodes}
-        if attached and attached not in known:
+        if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
             self.faults.add(found.at("status.currentNodeID"), attached, "is no node")
         return Volume(
             name=name,

@@ -82,6 +82,8 @@ class Objects:
         Every resource as it came, those of unknown kinds included.
     nodes, volumes, replicas, settings : list of Found
         Those of a known kind, in the order in which they came.
+    misfits : set of tuple of (str, str)
+        Kind and name of those that do not fit their kind: what names them is not at fault.
     """
 
     head: Raw = field(default_factory=lambda: dict(LIST))
@@ -90,6 +92,7 @@ class Objects:
     volumes: list[Found[VolumeResource]] = field(default_factory=list)
     replicas: list[Found[ReplicaResource]] = field(default_factory=list)
     settings: list[Found[SettingResource]] = field(default_factory=list)
+    misfits: set[tuple[str, str]] = field(default_factory=set)
 
 
 def recognises(document: Document) -> bool:
@@ -176,14 +179,20 @@ def _take(
     if not version.startswith(GROUP) or kind not in SHAPES:
         return
     if version != API_VERSION:
+        objects.misfits.add((kind, _name_of(raw)))
         faults.add(inside(path, "apiVersion"), version, f"is not {API_VERSION}")
         return
     shape = SHAPES[kind]
     try:
         value = msgspec.convert(raw, shape)
     except msgspec.ValidationError:
-        note_misfits(faults, path if ": " in path else f"{path}: ", raw, shape)
-        return
+        said = _without_nulls(raw)
+        try:
+            value = msgspec.convert(said, shape)
+        except msgspec.ValidationError:
+            objects.misfits.add((kind, _name_of(raw)))
+            note_misfits(faults, path if ": " in path else f"{path}: ", said, shape)
+            return
     found: Found[Any] = Found(path, len(objects.items) - 1, raw, value)
     name = found.value.metadata.name
     before = first.setdefault((kind, name), path)
@@ -197,6 +206,21 @@ def _take(
         "Setting": objects.settings,
     }
     by_kind[kind].append(found)
+
+
+def _name_of(raw: Raw) -> str:
+    """Return the name of a resource that does not fit its kind; "" if even that is missing."""
+    metadata = raw.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _without_nulls(raw: Raw) -> Raw:
+    """Return a resource without fields that are null: to Kubernetes they are not there."""
+    return {
+        key: _without_nulls(value) if isinstance(value, dict) else value
+        for key, value in raw.items()
+        if value is not None
+    }
 
 
 def inside(path: str, place: str) -> str:

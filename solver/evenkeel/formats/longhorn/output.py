@@ -156,8 +156,8 @@ def _book(
         node = items[at] = deepcopy(node)
     told = node["status"]["diskStatus"][snapshot.disks.names[seat.disk]]
     size, actual = int(snapshot.volumes.size[volume]), int(snapshot.volumes.actual[volume])
-    told["storageScheduled"] = max(told.get("storageScheduled", 0) + sign * size, 0)
-    told["storageAvailable"] = max(told.get("storageAvailable", 0) - sign * actual, 0)
+    told["storageScheduled"] = max((told.get("storageScheduled") or 0) + sign * size, 0)
+    told["storageAvailable"] = max((told.get("storageAvailable") or 0) - sign * actual, 0)
     listed = dict(told.get("scheduledReplica") or {})
     listed.pop(seat.replica, None)
     told["scheduledReplica"] = listed | ({seat.replica: size} if sign > 0 else {})

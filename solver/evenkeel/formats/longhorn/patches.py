@@ -34,9 +34,11 @@ ANEW: Mapping[str, Any] = {
 """Fields that say what became of a replica, as they are in one that was just created."""
 
 HELD: Mapping[str, Sequence[str]] = {
-    "replicaAutoBalance": ("", "ignored", "least-effort", "best-effort"),
+    "replicaAutoBalance": (
+        "", "ignored", "least-effort", "best-effort", "least_effort", "best_effort",
+    ),
     "dataLocality": ("best-effort",),
-}
+}  # fmt: skip
 """Fields of a volume in which Longhorn would choose by itself what to delete, and with what."""
 
 Verb = Literal["patch", "create", "wait", "delete"]
@@ -168,7 +170,7 @@ def manifest(cluster: Cluster, snapshot: Snapshot, change: Change, template: Raw
     uuid, node_name = states[name].diskUUID, node.metadata.name
     own = volume.value.metadata
     old: Raw = template or {}
-    was: Raw = old.get("metadata", {})
+    was: Raw = {key: it for key, it in old.get("metadata", {}).items() if it is not None}
     owner = {"apiVersion": API_VERSION, "kind": "Volume", "name": own.name, "uid": own.uid}
     image = volume.value.status.currentImage or volume.value.spec.image
     labels = {"longhorndiskuuid": uuid, "longhornnode": node_name, "longhornvolume": own.name}

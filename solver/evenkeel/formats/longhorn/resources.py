@@ -21,6 +21,9 @@ Digits = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
 
 Name = Annotated[str, Meta(min_length=1)]
 Switch = Literal["ignored", "enabled", "disabled", ""]
+AutoBalance = Literal[
+    "ignored", "disabled", "least-effort", "best-effort", "least_effort", "best_effort", ""
+]
 
 
 class Metadata(msgspec.Struct):
@@ -46,7 +49,7 @@ class VolumeSpec(msgspec.Struct):
 
     size: Digits
     numberOfReplicas: Annotated[int, Meta(ge=0, lt=2**15)]
-    replicaAutoBalance: Literal["ignored", "disabled", "least-effort", "best-effort", ""] = ""
+    replicaAutoBalance: AutoBalance = ""
     replicaSoftAntiAffinity: Switch = ""
     replicaZoneSoftAntiAffinity: Switch = ""
     replicaDiskSoftAntiAffinity: Switch = ""

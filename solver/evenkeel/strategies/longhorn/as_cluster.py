@@ -138,7 +138,8 @@ def _capacity(
     np.add.at(own[0], node[held], volumes.actual[owner])
     np.add.at(own[1], node[held], volumes.size[owner])
     there = own[0] + disks.available
-    left = promised(disks.maximum, disks.reserved, system.settings) - (disks.scheduled - own[1])
+    left = promised(disks.maximum, disks.kept(system.settings), system.settings)
+    left -= disks.scheduled - own[1]
     free = disks.maximum // 100 * system.settings.storage_minimal_available_percentage
     capacity = np.stack([there, np.maximum(left, 0)], axis=1).astype(np.float64)
     at_ease = np.stack([np.maximum(there - free, 0), np.maximum(left, 0)], axis=1)

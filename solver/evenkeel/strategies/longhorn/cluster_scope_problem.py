@@ -257,6 +257,6 @@ def _room(system: System, settings: Settings, held: NDArray[np.float64]) -> NDAr
     minimal = settings.storage_minimal_available_percentage
     kept_free = whole * minimal + rest * minimal // 100
     free = disks.available - kept_free - 1  # more than that must stay free
-    open_promise = promised(disks.maximum, disks.reserved, settings) - disks.scheduled
+    open_promise = promised(disks.maximum, disks.kept(settings), settings) - disks.scheduled
     room = np.stack([free, open_promise], axis=1).astype(np.float64)
     return held + np.maximum(room, 0.0)

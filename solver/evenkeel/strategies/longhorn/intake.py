@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +100,8 @@ class _Reader:
         self._check_unique("hosts", [host.name for host in self.hosts])
         self._check_unique("volumes", [volume.name for volume in self.volumes])
         for h, host in enumerate(self.hosts):
+            if not isinstance(host.zone, str):
+                self.faults.add(f"hosts[{h}].zone", host.zone, 'must be a text, "" for none')
             self._check_unique(f"hosts[{h}].disks", [disk.name for disk in host.disks])
             for d, disk in enumerate(host.disks):
                 path = f"hosts[{h}].disks[{d}]"
@@ -136,7 +139,7 @@ class _Reader:
             self.faults.add(f"{path}.attached_to", volume.attached_to, "is no host")
         self._check_bytes(f"{path}.size", volume.size)
         self._check_bytes(f"{path}.actual_size", volume.actual_size)
-        if not 0 <= volume.number_of_replicas < 2**15:
+        if not _is_count(volume.number_of_replicas, 2**15):
             value = volume.number_of_replicas
             self.faults.add(f"{path}.number_of_replicas", value, "must be 0 to 32767")
 
@@ -144,8 +147,8 @@ class _Reader:
         Names.read(self.faults, path, names, len(names), "")
 
     def _check_bytes(self, path: str, value: int | None) -> None:
-        if value is not None and not 0 <= value < MOST_BYTES:
-            self.faults.add(path, value, "must be 0 or more, and below 2^53")
+        if value is not None and not _is_count(value, MOST_BYTES):
+            self.faults.add(path, value, "must be a whole number, 0 or more, and below 2^53")
 
     def cluster(self, now: float) -> Cluster:
         """Build the cluster of rows that are right."""
@@ -210,7 +213,8 @@ class _Reader:
             host=frozen(np.array(on, np.int32)),
             maximum=frozen(np.array(maximum, np.int64)),
             available=frozen(np.array(free, np.int64)),
-            reserved=frozen(np.array([d.reserved for d in disks], np.int64)),
+            reserved=frozen(np.array([d.reserved or 0 for d in disks], np.int64)),
+            reserved_by_setting=_flags(d.reserved is None for d in disks),
             scheduled=frozen(np.where(given < 0, listed, given)),
             ready=_flags(d.ready for d in disks),
             allow_scheduling=_flags(d.allow_scheduling for d in disks),
@@ -290,6 +294,12 @@ class _Reader:
             healthy_at=time("healthy_at"),
             failed_at=time("failed_at"),
         )
+
+
+def _is_count(value: Any, below: int) -> bool:
+    """Whether a value is a whole number, 0 or more: the arrays would cut the rest off silently."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return bool(number and 0 <= value < below and value == int(value))
 
 
 def _robustness(volume: Volume) -> str:

@@ -21,6 +21,8 @@ from evenkeel_kernels.auto_balance import ADD
 def longhorn(request: Request) -> Outcome:
     """Balance every volume as Longhorn does, or all of them by one plan.
 
+    A single step of one volume is ``next_action`` of ``evenkeel.strategies.longhorn``.
+
     Parameters
     ----------
     request : Request

@@ -20,8 +20,8 @@ class Disk:
         Bytes in all.
     available : int, optional
         Bytes free now; all by default.
-    reserved : int
-        Bytes kept from Longhorn.
+    reserved : int, optional
+        Bytes kept from Longhorn; None for the share that the settings give to default disks.
     scheduled : int, optional
         Nominal sizes of all replicas on it; by default of those that are listed.
     ready, allow_scheduling, eviction_requested : bool
@@ -35,7 +35,7 @@ class Disk:
     name: str
     maximum: int
     available: int | None = None
-    reserved: int = 0
+    reserved: int | None = 0
     scheduled: int | None = None
     ready: bool = True
     allow_scheduling: bool = True

@@ -60,7 +60,7 @@ def limited_redundancy(
     Returns
     -------
     tuple of str
-        One warning with the number of volumes and some of their names, or nothing.
+        Longhorn's own words, and the number of volumes with some of their names; or nothing.
     """
     volumes = sharing_a_host(cluster, node, healthy)
     if len(volumes) == 0:
@@ -68,4 +68,4 @@ def limited_redundancy(
     names = [cluster.partitions.names[v] for v in volumes[:SHOWN].tolist()]
     more = ", ..." if len(volumes) > SHOWN else ""
     count = "1 volume" if len(volumes) == 1 else f"{len(volumes):,} volumes"
-    return (f"{LIMITED} ({count}: {', '.join(names)}{more})",)
+    return (LIMITED, f"{count} with limited node redundancy: {', '.join(names)}{more}")

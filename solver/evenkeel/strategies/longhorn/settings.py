@@ -76,7 +76,8 @@ class Settings:
     storage_minimal_available_percentage : int
         What must stay free, in percent of a disk.
     storage_reserved_percentage_for_default_disk : int
-        Reserve of a disk that states none, in percent of it.
+        Reserve of disks that are set up by default, in percent of them: of a ``Disk`` whose reserve
+        is None. What kubectl prints states the bytes of every disk.
     allow_empty_node_selector_volume : bool
         Whether a volume without a node selector may use tagged hosts.
     allow_empty_disk_selector_volume : bool
@@ -179,7 +180,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Longhorn:
-    """Options of ``longhorn``.
+    """Options of ``longhorn``, and of ``strategies.longhorn.next_action``, a single step of it.
 
     Every setting that is None is as the cluster's own settings say, and Longhorn's default where
     they say nothing.
@@ -197,7 +198,7 @@ class Longhorn:
     storage_over_provisioning_percentage, storage_minimal_available_percentage : int, optional
         What may be promised, and what must stay free.
     storage_reserved_percentage_for_default_disk : int, optional
-        Reserve of a disk that states none; it counts where disks are read.
+        Reserve of a ``Disk`` whose own is None.
     allow_empty_node_selector_volume, allow_empty_disk_selector_volume : bool, optional
         Whether a volume without selector may use tagged hosts, or disks.
     concurrent_replica_rebuild_per_node_limit : int, optional
@@ -261,7 +262,7 @@ class Longhorn:
             faults.add("options.scope", self.scope, "must be volume or cluster")
         for name in ("evenness", "most_copied"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= value < inf:
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < inf):
                 faults.add(f"options.{name}", value, "must be a number, 0 or more")
         faults.raise_if_any()
 

@@ -79,7 +79,9 @@ class Disks:
     host : ndarray of int32, shape (N,)
         Host of each.
     maximum, available, reserved : ndarray of int64, shape (N,)
-        Bytes in all, free now, and kept from Longhorn.
+        Bytes in all, free now, and kept from Longhorn by whoever set the disk up.
+    reserved_by_setting : ndarray of bool, shape (N,)
+        Whether the settings say how much is kept from Longhorn.
     scheduled : ndarray of int64, shape (N,)
         Nominal sizes of all replicas on it, bytes; those of this system's replicas included.
     ready, allow_scheduling, evicting : ndarray of bool, shape (N,)
@@ -95,6 +97,7 @@ class Disks:
     maximum: NDArray[np.int64]
     available: NDArray[np.int64]
     reserved: NDArray[np.int64]
+    reserved_by_setting: NDArray[np.bool_]
     scheduled: NDArray[np.int64]
     ready: NDArray[np.bool_]
     allow_scheduling: NDArray[np.bool_]
@@ -104,6 +107,24 @@ class Disks:
 
     def __len__(self) -> int:
         return len(self.host)
+
+    def kept(self, settings: Settings) -> NDArray[np.int64]:
+        """Return what is kept from Longhorn.
+
+        Parameters
+        ----------
+        settings : Settings
+            With the share of default disks.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,)
+            Bytes; shares are rounded down.
+        """
+        whole, rest = np.divmod(self.maximum, 100)
+        percent = settings.storage_reserved_percentage_for_default_disk
+        share = whole * percent + rest * percent // 100
+        return np.where(self.reserved_by_setting, share, self.reserved)
 
 
 @dataclass(frozen=True, eq=False)
