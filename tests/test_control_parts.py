@@ -1,6 +1,7 @@
 """The parts of the pipeline by themselves: windows, changes, bindings, coverage, metrics."""
 
-from dataclasses import replace
+import logging
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from evenkeel.control.store import Record
 from evenkeel.control.view import Views
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.errors import InvalidInput
 from evenkeel.model.names import Names
 from tests.clusters import clusters
 from tests.pipeline_support import assignment, cluster, rows
@@ -60,6 +62,13 @@ class TestDelay:
 
     def test_on_demand_ends_the_windows_that_were_open(self):
         assert self.active(Delay(100.0, on_demand=30.0), 60.0) == [True, False, True, False]
+
+    @pytest.mark.parametrize(
+        "given", [{"seconds": -1.0}, {"seconds": np.nan}, {"exempt": "n1"}, {"on_demand": "now"}]
+    )
+    def test_what_is_no_window_is_refused(self, given):
+        with pytest.raises(InvalidInput):
+            Delay(**given)
 
     def test_unknown_times_count_from_when_they_were_first_seen(self):
         nodes = cluster([[0]], 2, down=[1]).nodes
@@ -194,9 +203,27 @@ class TestMetrics:
         assert found.missing_replica_partition_gauge == 2
         assert found.missing_min_active_replica_partition_gauge == 2
         assert found.difference_with_ideal_state_gauge == 0
+        assert found.pending_recovery_rebalance_replica_gauge == 0
+        assert found.average_partition_weight == {"d0": 1.0}
         assert (
             health(one, assignment([[0, 1], [2, 1], [0, 1]])).difference_with_ideal_state_gauge == 2
         )
+
+    def test_what_is_to_come_is_recovery_first(self, caplog):
+        one = cluster([[0, 1], [0, 2]], 4, down=[1], min_active=2)
+        with caplog.at_level(logging.INFO, "evenkeel.control"):
+            found = health(one, assignment([[2, 3], [2, 3]]))
+        # the first lacks one that serves, the second lacks none
+        assert found.pending_recovery_rebalance_replica_gauge == 1
+        assert found.pending_load_rebalance_replica_gauge == 2
+        assert caplog.records[-1].evenkeel == {"event": "health", **asdict(found)}
+        unsaid = health(cluster([[0, 1], [0, 2]], 4, down=[1]), assignment([[2, 3], [2, 3]]))
+        assert unsaid.pending_recovery_rebalance_replica_gauge == 1
+
+    @pytest.mark.parametrize("wrong", [None, assignment([[0]]), assignment([[0], [7]])])
+    def test_only_an_assignment_of_the_cluster_is_measured(self, wrong):
+        with pytest.raises(InvalidInput, match="assignment"):
+            health(cluster([[0, 1], [0, 2]], 4), wrong)
 
     def test_the_originals_are_all_there(self):
         for name in (

@@ -275,3 +275,20 @@ def test_pinned_replicas_stay():
     found = rows(answer.assignment)
     assert all(sorted(row) == [0, 2] for row in found[:4])
     assert not any(0 in row or 2 in row for row in found[4:])
+
+
+def test_a_small_budget_gets_there_as_well():
+    """However little of the excess a run takes away, if each of its moves takes away its part."""
+    placement = np.stack([np.arange(150) % 3, (np.arange(150) + 1) % 3], axis=1)
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e6]] * 9, load=[[2.0], [3.0]] * 75, placement=placement
+    )
+    engine = BalanceEngine(extra_moves=0.01, least_moves=1)
+    held = Assignment.of_placement(cluster.placement)
+    for _ in range(100):
+        found = engine(Task(Scope.PARTIAL, cluster, held, baseline=held)).assignment
+        if found.same_as(held):
+            break
+        held = found
+    load = np.bincount(held.node, cluster.partitions.load.voter[held.owner, 0], minlength=9)
+    assert load.max() <= 1.05 * load.mean()

@@ -15,6 +15,7 @@ from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.store import Kind, MemoryStore
 from evenkeel.control.workers import InlineWorkers, ManualWorkers
 from evenkeel.model.errors import InvalidInput
+from evenkeel.strategies.options import Waged
 from tests.pipeline_support import PlainEngine, cluster, fails, failure, rows
 
 LEVEL = [[0, 1], [2, 3], [4, 5]]
@@ -316,6 +317,33 @@ class TestOperations:
         assert rows(after.assignment) == [[5, 1], [2, 5]]
         assert not after.emergency
 
+    @pytest.mark.parametrize("method", ["helix_waged", "balance"])
+    def test_a_swap_leaves_the_newcomer_what_it_took_over(self, method):
+        """Neither a new baseline empties it, nor that the node which left is forgotten."""
+        store = MemoryStore()
+
+        def rested(snapshot):
+            with Pipeline(method, store=store, workers=InlineWorkers()) as pipeline:
+                for _ in range(10):
+                    found = pipeline.run(snapshot)
+            assert found.failures == ()
+            return [sorted(snapshot.nodes.names[n] for n in row) for row in rows(found.assignment)]
+
+        def six(**others):
+            return cluster([[-1, -1]] * 9, 6, names=list("abcdef"), **others)
+
+        coming = six(stands_for=[-1] * 5 + [0])
+        told = with_operations(coming, ["ENABLE"] * 5 + ["SWAP_IN"], [True] * 6)
+        before = rested(with_operations(coming, ["ENABLE"] * 5 + ["UNKNOWN"], [True] * 6))
+        shadowed = [sorted([*row, "f"]) if "a" in row else row for row in before]
+        used = {name for row in before for name in row}
+        assert "a" in used and "f" not in used
+        assert rested(told) == shadowed
+        swapped = [sorted("f" if name == "a" else name for name in row) for row in before]
+        done = with_operations(coming, ["UNKNOWN"] + ["ENABLE"] * 5, [True] * 6)
+        assert rested(done) == swapped
+        assert rested(cluster([[-1, -1]] * 9, 5, names=list("bcdef"))) == swapped
+
     def test_all_that_is_wrong_is_told(self):
         with pytest.raises(InvalidInput) as caught:
             with_operations(cluster([[0, 1]], 2), ["SWAP_IN", "DANCE"], [True, True])
@@ -368,6 +396,49 @@ class TestStore:
                 pipeline.run(cluster(LEVEL, gone=[0]))
         assert pipeline.metrics["rebalance_failure_counter"] == 2
 
+    @pytest.mark.parametrize("error", [OSError("full"), ValueError("locked")])
+    def test_a_store_that_fails_beside_the_pipeline_is_tried_again(self, error):
+        class Failing(MemoryStore):
+            is_broken = True
+
+            def write(self, kind, record):
+                if self.is_broken:
+                    raise error
+                super().write(kind, record)
+
+        store = Failing()
+        with Pipeline(PlainEngine(), store=store) as pipeline:
+            pipeline.run(cluster(LEVEL))
+            assert pipeline.wait(60.0)
+            told = pipeline.run(cluster(LEVEL)).failures
+            assert pipeline.wait(60.0)
+            assert [str(error) in str(failure) for failure in told] == [True]
+            store.is_broken = False
+            pipeline.run(cluster(LEVEL))
+            assert pipeline.wait(60.0)
+            assert pipeline.run(cluster(LEVEL)).baseline_version == 1
+
+    def test_a_partial_result_that_could_not_be_kept_is_found_again(self):
+        class Failing(MemoryStore):
+            is_broken = False
+
+            def write(self, kind, record):
+                if self.is_broken:
+                    raise OSError("full")
+                super().write(kind, record)
+
+        rig, store = manual(), Failing()
+        pipeline = Pipeline(rig.engine, workers=rig.workers, store=store)
+        pipeline.run(cluster([[0, 1]] * 6))
+        rig.workers.work(Scope.GLOBAL)
+        store.is_broken = True
+        rig.workers.work(Scope.PARTIAL)
+        assert rig.workers.waiting(Scope.PARTIAL) == 0  # not before the next step
+        store.is_broken = False
+        assert pipeline.run(cluster([[0, 1]] * 6)).partial_started
+        rig.workers.work(Scope.PARTIAL)
+        assert store.read(Kind.BEST_POSSIBLE).version == 1
+
     def test_it_resumes_from_disk(self, tmp_path):
         start = cluster([[0, 1]] * 4, names=list("abcdef"))
         with Pipeline(
@@ -394,6 +465,40 @@ class TestEdges:
         with pytest.raises(InvalidInput, match="by name"):
             Pipeline(PlainEngine(), options=object())
 
+    def test_all_arguments_are_checked_together(self):
+        with pytest.raises(InvalidInput) as caught:
+            Pipeline(
+                PlainEngine(), store="here", clock=0, workers=2, delay=600.0, on_trigger="me",
+                overwrite_from="nowhere", seed=0.5,
+            )  # fmt: skip
+        assert [fault.path for fault in caught.value.faults] == [
+            "store", "clock", "workers", "delay", "on_trigger", "overwrite_from", "seed",
+        ]  # fmt: skip
+        with pytest.raises(InvalidInput, match="Waged"):
+            Pipeline("helix_waged", options={"evenness": 2})
+        with pytest.raises(InvalidInput, match="mapping"):
+            Pipeline("balance", options=Waged())
+        with pytest.raises(InvalidInput, match="lvel"):
+            Pipeline("balance", options={"lvel": 0.1})
+        for method in (None, ["balance"], PlainEngine):
+            with pytest.raises(InvalidInput, match="no method of a pipeline"):
+                Pipeline(method)
+        with Pipeline(PlainEngine(), workers=InlineWorkers()) as pipeline:
+            with pytest.raises(InvalidInput, match="must be a Cluster"):
+                pipeline.run(LEVEL)
+            with pytest.raises(InvalidInput, match="must be a Delay"):
+                pipeline.delay = 600.0
+
+    @pytest.mark.parametrize("answer", [None, 3])
+    def test_an_engine_that_returns_no_answer_is_a_failure(self, answer):
+        with Pipeline(lambda task: answer) as pipeline:
+            pipeline.run(cluster(LEVEL))
+            assert pipeline.wait(60.0)
+            failed = pipeline.run(cluster(LEVEL)).failures
+            assert [failure.kind for failure in failed] == [FailureKind.UNKNOWN_FAILURE]
+            with pytest.raises(CalculationFailed, match="an engine returns an Answer"):
+                pipeline.run(cluster(LEVEL, gone=[0]))
+
     def test_a_closed_pipeline_refuses(self):
         pipeline = Pipeline(PlainEngine(), workers=InlineWorkers())
         pipeline.close()
@@ -416,6 +521,31 @@ class TestEdges:
             held = np.bincount(pipeline.run(start).assignment.node)
         assert held.max() - held.min() <= 1
 
+    def test_a_callback_may_run_the_pipeline_as_often_as_it_likes(self):
+        start = cluster([[0, 1]] * 400, capacity=np.full((6, 1), 1e3))
+        with Pipeline(
+            PlainEngine(), workers=InlineWorkers(), on_trigger=lambda: pipeline.run(start)
+        ) as pipeline:
+            pipeline.run(start)
+            found = pipeline.run(start)
+        held = np.bincount(found.assignment.node)
+        assert found.failures == () and found.best_version > 400 and held.max() - held.min() <= 1
+
+    def test_an_interrupted_callback_leaves_everything_in_order(self):
+        triggered = []
+
+        def interrupted():
+            triggered.append(1)
+            if len(triggered) == 1:
+                raise KeyboardInterrupt
+
+        start = cluster([[0, 1]] * 6)
+        with Pipeline(PlainEngine(), workers=InlineWorkers(), on_trigger=interrupted) as pipeline:
+            with pytest.raises(KeyboardInterrupt):
+                pipeline.run(start)
+            assert pipeline.wait(1.0)
+            assert pipeline.run(start).best_version == 2 and pipeline.wait(1.0)
+
     def test_log_records_carry_plain_data(self, caplog):
         with (
             caplog.at_level(logging.INFO, "evenkeel.control"),
@@ -427,3 +557,5 @@ class TestEdges:
         assert {one["scope"] for one in events if one["event"] == "calculated"} == {
             "emergency", "global", "partial",
         }  # fmt: skip
+        told = [one for one in events if one["event"] == "metrics"][-1]
+        assert told == {"event": "metrics", **pipeline.metrics}

@@ -63,7 +63,10 @@ class TestWaged:
 
     def test_options_are_kept(self):
         online = Waged(states={"ONLINE": "R"})
-        assert not WagedEngine(online).one_leads
+        start = cluster([[0, 1], [1, 2]], group=[0, 1], group_names=["a", "b"])
+        assert not WagedEngine(online).one_leads(start).any()
+        mixed = Waged(group_states={"b": {"ONLINE": "R"}})
+        assert WagedEngine(mixed).one_leads(start).tolist() == [True, False]
         assert calculate(Scope.GLOBAL, EMPTY, options=online).assignment.state.tolist() == [0] * 6
         engine = engine_of("helix_waged", online)
         assert engine == WagedEngine(online)

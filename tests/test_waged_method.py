@@ -20,12 +20,12 @@ from tests.conformance import documents
 from tests.conformance.schemas.helix_waged import MODELS
 
 FOLDER = Path(__file__).parent / "data" / "golden" / "helix"
-ONE_MODEL = (
+CASES = (
     "15krep_60n", "s10_more_replicas_than_zones", "s13_not_topology_aware", "s14_expansion",
     "s15_zone_lost", "s16_zone_lost_small", "s2_tags", "s4_evenness_only", "s5_less_movement",
-    "s6_scoring_key", "s7_force_converge",
+    "s6_scoring_key", "s7_force_converge", "s1_mixed_models", "s3_max_partitions",
 )  # fmt: skip
-"""Cases all of whose groups are of one state model, with the same limits."""
+"""Cases that need neither disabled partitions nor a replica on every node."""
 
 
 def golden(name):
@@ -60,10 +60,17 @@ def golden(name):
         group_names=[resource["name"] for resource in resources],
         replicas=np.array([r["replicas"] for r in resources])[group],
         min_active=np.array([r.get("minActiveReplicas", r["replicas"]) for r in resources])[group],
+        max_replicas=np.full(len(nodes), given.get("maxPartitionsPerInstance", -1)),
     )
     preference = given.get("preference") or {}
     options = ek.options.Waged(
         states=MODELS[resources[0]["stateModel"]],
+        group_states={r["name"]: MODELS[r["stateModel"]] for r in resources[1:]},
+        max_per_group={
+            r["name"]: r["maxPartitionsPerInstance"]
+            for r in resources
+            if "maxPartitionsPerInstance" in r
+        },
         evenness=preference.get("EVENNESS", 1),
         less_movement=preference.get("LESS_MOVEMENT", 1),
         force_converge=preference.get("FORCE_BASELINE_CONVERGE", 0) > 0,
@@ -98,7 +105,7 @@ def asked(cluster, options, callback=None):
     return find("helix_waged").load()(request)
 
 
-@pytest.mark.parametrize("name", ONE_MODEL)
+@pytest.mark.parametrize("name", CASES)
 def test_golden_steps_agree_from_a_cluster(name):
     document, cluster, options = golden(name)
     steps = {step["id"]: step for step in document["input"]["steps"]}
@@ -348,3 +355,71 @@ def test_options_are_checked_together():
     }  # fmt: skip
     with pytest.raises(InvalidInput, match=r"options\.scope"):
         ek.options.Waged(scope="local")
+
+
+def test_a_baseline_says_that_it_counts_on_dead_nodes():
+    dead = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 4, alive=[True] * 3 + [False]
+    )
+    left = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 3]] * 4, alive=[True] * 3 + [False]
+    )
+    assert ek.solve(dead, "helix_waged").warnings == ()
+    found = ek.solve(left, "helix_waged")
+    assert "4 are on dead nodes" in found.message
+    assert any("scope='emergency'" in warning for warning in found.warnings)
+    mended = ek.solve(left, "helix_waged", options=ek.options.Waged(scope="emergency"))
+    assert mended.success and mended.warnings == ()
+
+
+def test_a_node_that_stands_in_is_one_of_them_once_it_is_alone():
+    def found(**state):
+        return ek.solve(
+            ek.Cluster.from_arrays(
+                capacity=[[9.0]] * 3,
+                load=[[1.0]] * 6,
+                placement=[[-1]] * 6,
+                stands_for=[-1, -1, 0],
+                **state,
+            ),
+            "helix_waged",
+        ).placement.node.tolist()
+
+    assert 2 not in found()
+    assert 2 in found(gone=[True, False, False], alive=[False, True, True])
+
+
+def test_groups_may_have_limits_of_their_own():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 6, placement=[[-1]] * 6, group=[0, 0, 0, 0, 1, 1],
+        group_names=["orders", "carts"], tags={"big": [True, False]},
+        rules=[ek.Rule(), ek.Rule(require=["+big"])], group_rule=[0, 1],
+    )  # fmt: skip
+
+    def run(limit):
+        return ek.solve(cluster, "helix_waged", options=ek.options.Waged(max_per_group=limit))
+
+    assert run({"orders": 2}).success and run(2).success
+    assert run({"carts": 1}).native.reasons == {0: Reason.LIMIT, 1: Reason.TAG}
+    with pytest.raises(InvalidInput, match="is no group"):
+        run({"order": 2})
+    with pytest.raises(InvalidInput, match="must not be negative"):
+        run({"orders": -2})
+
+
+def test_groups_may_have_state_models_of_their_own():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[-1, -1]] * 4, group=[0, 0, 1, 1],
+        group_names=["orders", "carts"],
+    )  # fmt: skip
+
+    def run(states):
+        options = ek.options.Waged(group_states=states)
+        return ek.solve(cluster, "helix_waged", options=options)
+
+    assert run({}).native.state.tolist() == [0, 1] * 4
+    assert run({"carts": {"ONLINE": "R"}}).native.state.tolist() == [0, 1, 0, 1, 0, 0, 0, 0]
+    with pytest.raises(InvalidInput, match="is no group"):
+        run({"cart": {"ONLINE": "R"}})
+    with pytest.raises(InvalidInput, match="names no state"):
+        run({"carts": {}})

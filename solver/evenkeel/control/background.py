@@ -116,6 +116,7 @@ class Background:
         self._stuck: Inputs | None = None  # an emergency of these could not place everything
         self._baseline_of: View | None = None  # the last view a baseline was calculated for
         self._baseline_failed: int | None = None  # the epoch in which it could not be
+        self._is_paused = False  # the store failed: nothing starts before the next step
 
     def look(self, view: View) -> list[CalculationFailed]:
         """Take the newest view.
@@ -132,8 +133,25 @@ class Background:
         """
         with self._lock:
             self._view = view
+            self._is_paused = False
             failures, self._failures = self._failures, []
         return failures
+
+    def keep_swaps(self, view: View, failures: list[CalculationFailed]) -> None:
+        """Keep under its own name what a node has taken over, as soon as a swap is complete.
+
+        Parameters
+        ----------
+        view : View
+            The newest one.
+        failures : list of CalculationFailed
+            Where a store that fails is noted; the next step tries again.
+        """
+        with self._lock:
+            for kind in Kind:
+                record = self._ledger.swapped(kind, view.cluster)
+                if record is not None:
+                    self._keep(kind, record, failures)
 
     def standing(self, view: View) -> Standing:
         """Return what is known now.
@@ -227,7 +245,7 @@ class Background:
         """
         with self._lock:
             view = self._view
-            if view is None or self._partial is not None or self.closed.is_set():
+            if view is None or self._partial is not None or self._must_wait():
                 return False
             inputs = self._inputs(view)
             if inputs == self._settled or self._ledger.record(Kind.BASELINE) is None:
@@ -252,7 +270,7 @@ class Background:
         """
         with self._lock:
             view = self._view
-            if view is None or self._global is not None or self.closed.is_set():
+            if view is None or self._global is not None or self._must_wait():
                 return False
             if self._baseline_failed == view.epoch:
                 return False
@@ -268,6 +286,10 @@ class Background:
             job = self._global.job
         self._submit(job)
         return True
+
+    def _must_wait(self) -> bool:
+        """Whether nothing may be started now; the lock is held."""
+        return self._is_paused or self.closed.is_set()
 
     def _due(self, view: View) -> Changes:
         """What changed since the last baseline; the lock is held."""
@@ -324,8 +346,9 @@ class Background:
             self._partial = None
             if job.stopped.is_set():
                 return
-            self._settled = running.inputs
             kept = self._keep_partial(running, view) if self._has_answer(job) else False
+            if not self._is_paused:
+                self._settled = running.inputs
             standing = self._standing(view)
         self._measure(standing)
         if kept:
@@ -346,11 +369,10 @@ class Background:
         found = bind(record, view.cluster, adopt=True)
         overtaken = running.inputs[0] != self._ledger.version(Kind.BEST_POSSIBLE)
         if overtaken or found.is_beyond(now, view.active):
-            self._metrics.count("stale_counter")
-            tell("stale", scope=Scope.PARTIAL.value, version=record.version)
+            self._count_stale(Scope.PARTIAL, running.inputs[0])
             return False
         if found.assignment.same_as(now.assignment):
-            self._metrics.count("unchanged_counter")
+            self._count_unchanged(Scope.PARTIAL)
             return False
         return self._keep(Kind.BEST_POSSIBLE, record, self._failures) is None
 
@@ -364,8 +386,8 @@ class Background:
             if job.stopped.is_set():
                 return
             if self._has_answer(job):
-                self._keep_baseline(running)
-                self._baseline_of = running.view
+                if self._keep_baseline(running):
+                    self._baseline_of = running.view
             else:
                 self._baseline_failed = running.view.epoch
             standing = self._standing(view)
@@ -373,21 +395,31 @@ class Background:
         self.start_baseline()  # if the cluster itself has changed while this one ran
         self.start_partial()
 
-    def _keep_baseline(self, running: _Running) -> None:
-        """Keep a baseline unless it says nothing new; the lock is held."""
+    def _keep_baseline(self, running: _Running) -> bool:
+        """Keep a baseline unless it says nothing new; False if another is due. The lock is held."""
         assert running.job.answer is not None
         cluster, answer = running.view.cluster, running.job.answer
         if running.inputs[1] != self._ledger.version(Kind.BASELINE):
-            self._metrics.count("stale_counter")
-            return
+            self._count_stale(Scope.GLOBAL, running.inputs[1])
+            return False
         last = self._ledger.record(Kind.BASELINE)
         if last is not None and answer.assignment.same_as(bind(last, cluster, adopt=False).present):
-            self._metrics.count("unchanged_counter")
-            return
+            self._count_unchanged(Scope.GLOBAL)
+            return True
         record = self._ledger.as_record(
             Kind.BASELINE, cluster, answer.assignment, running.known, digests(running.view.given)
         )
-        self._keep(Kind.BASELINE, record, self._failures)
+        return self._keep(Kind.BASELINE, record, self._failures) is None
+
+    def _count_stale(self, scope: Scope, version: int) -> None:
+        """Count a result that came too late, of a calculation that started from a version."""
+        self._metrics.count("stale_counter")
+        tell("stale", scope=scope.value, version=version)
+
+    def _count_unchanged(self, scope: Scope) -> None:
+        """Count a result that was what was known already."""
+        self._metrics.count("unchanged_counter")
+        tell("unchanged", scope=scope.value)
 
     def _has_answer(self, job: Job) -> bool:
         """Count what came of a job; the lock is held."""
@@ -418,8 +450,10 @@ class Background:
         """Write a record; a store that fails is noted and returned. The lock is held."""
         try:
             self._ledger.write(kind, record)
-        except (Stale, OSError) as error:
-            failure = CalculationFailed(FailureKind.INVALID_REBALANCER_STATUS, f"{error}.")
+        except Exception as error:  # whatever a store of the caller's own raises
+            self._is_paused = not isinstance(error, Stale)
+            message = f"The {kind.value} could not be kept: {error}."
+            failure = CalculationFailed(FailureKind.INVALID_REBALANCER_STATUS, message)
             failure.__cause__ = error
             note(failure, failures, self._metrics)
             return failure
@@ -430,6 +464,7 @@ class Background:
         """Measure how far the best possible is from the baseline; no lock is held."""
         divergence = baseline_divergence(standing.best.present, standing.baseline.present)
         self._metrics.gauge("baseline_divergence_gauge", divergence)
+        self._metrics.tell_all()
 
     def _trigger(self) -> None:
         """Tell whoever runs the pipeline that another step would find something new."""

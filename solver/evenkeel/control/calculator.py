@@ -11,6 +11,7 @@ from evenkeel.control.engine import (
     Engine,
     FailureKind,
     Task,
+    answered,
 )
 from evenkeel.control.metrics import Metrics, tell
 
@@ -60,7 +61,7 @@ class Calculator:
         """
         began = self.elapsed()
         try:
-            answer = self.engine(task)
+            answer = answered(self.engine, task)
         except CalculationFailed as failure:
             note(failure, failures, self.metrics)
             if failure.kind in REACH_THE_CALLER:

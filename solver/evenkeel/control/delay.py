@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 
 
@@ -29,6 +30,11 @@ class Delay:
     on_demand : float
         When a rebalance was last asked for: it ends every window that was open at the time.
 
+    Raises
+    ------
+    InvalidInput
+        If a window is no number of seconds, or the exempt nodes are no set of names.
+
     Examples
     --------
     >>> Delay(seconds=600.0).enabled
@@ -39,6 +45,16 @@ class Delay:
     enabled: bool = True
     exempt: frozenset[str] = frozenset()
     on_demand: float = -np.inf
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        if not isinstance(self.seconds, int | float) or not self.seconds >= 0.0:
+            faults.add("delay.seconds", self.seconds, "must be a number, 0 or more")
+        if not isinstance(self.on_demand, int | float) or np.isnan(self.on_demand):
+            faults.add("delay.on_demand", self.on_demand, "must be a time in seconds")
+        if isinstance(self.exempt, str) or not all(isinstance(name, str) for name in self.exempt):
+            faults.add("delay.exempt", self.exempt, "must be a set of names of nodes")
+        faults.raise_if_any()
 
 
 @dataclass

@@ -86,7 +86,10 @@ class DiskStore(Store):
                 extra={"evenkeel": {"event": "damaged", "kind": kind.value}},
             )  # fmt: skip
             if not whole:
-                raise Damaged(f"no record of the {kind.value} in {self._folder} is whole")
+                raise Damaged(
+                    f"no record of the {kind.value} in {self._folder} is whole; "
+                    f"without the files {kind.value}.* a pipeline would begin anew"
+                )
         return _decoded(max(whole, key=_version)) if whole else None
 
     def write(self, kind: Kind, record: Record) -> None:

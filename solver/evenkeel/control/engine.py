@@ -120,4 +120,31 @@ class Answer:
 
 Engine = Callable[[Task], Answer]
 """An algorithm in all four scopes; it raises ``CalculationFailed`` where it has no result, and
-``Cancelled`` once it was told to stop."""
+``Cancelled`` once it was told to stop. Where more than one replica of a partition may be in the top
+state, its method ``one_leads`` says so: it takes a cluster and returns (P,) bool."""
+
+
+def answered(engine: Engine, task: Task) -> Answer:
+    """Let an engine calculate, and see that it has.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who calculates.
+    task : Task
+        What.
+
+    Returns
+    -------
+    Answer
+        Of the engine.
+
+    Raises
+    ------
+    TypeError
+        If it returns anything else.
+    """
+    answer = engine(task)
+    if not isinstance(answer, Answer):
+        raise TypeError(f"an engine returns an Answer, not {type(answer).__name__}")
+    return answer

@@ -35,6 +35,10 @@ ABOVE_FLOOR = 0.0045
 WORTH = 0.97
 """Of what is above the targets, moves that nothing forces must leave no more than this part."""
 
+FRUITFUL = 0.5
+"""Or else they must take away at least this part of what they carry: a small budget will not bring
+much down at once, but each of its moves should."""
+
 FEW = 4
 """Lost replicas, the largest ones, by which it is judged how level a cluster can be at once."""
 
@@ -403,7 +407,18 @@ def _better(model: _Model, before: Placement, after: Placement) -> bool:
     if _falls(was_above, above):
         return True
     # where many nodes are as full as the fullest, a budget brings only some of them down
-    return above <= was_above and _total_excess(model, after) < WORTH * _total_excess(model, before)
+    total, now_total = _total_excess(model, before), _total_excess(model, after)
+    if above > was_above or not now_total < total:
+        return False
+    carried = _carried(model, before, after)
+    return now_total < WORTH * total or 0.0 < FRUITFUL * carried <= total - now_total
+
+
+def _carried(model: _Model, before: Placement, after: Placement) -> float:
+    """What moves carry, in the unit of ``_total_excess``."""
+    moved = after.owner[joined(before, after)]
+    target = np.maximum(model.bounds.target.mean(axis=0), 1e-30)
+    return float((model.cluster.partitions.load.voter[moved] / target).max(axis=1).sum())
 
 
 def _total_excess(model: _Model, placement: Placement) -> float:

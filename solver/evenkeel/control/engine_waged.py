@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.control.comparison import alike
 from evenkeel.control.engine import (
@@ -15,6 +16,7 @@ from evenkeel.control.engine import (
     Task,
 )
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
@@ -40,8 +42,9 @@ class WagedEngine:
 
     Examples
     --------
-    >>> WagedEngine().one_leads
-    True
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]])
+    >>> WagedEngine().one_leads(c).tolist()
+    [True]
     """
 
     options: Waged = field(default_factory=Waged)
@@ -50,10 +53,25 @@ class WagedEngine:
         if not isinstance(self.options, Waged):
             raise TypeError(f"needs options.Waged, not {type(self.options).__name__}")
 
-    @property
-    def one_leads(self) -> bool:
-        """Whether at most one replica of a partition is in the top state."""
-        return next(iter(self.options.states.values())) == 1
+    def one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
+        """Tell which partitions may have one replica in the top state at most.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            P partitions.
+
+        Returns
+        -------
+        ndarray of bool, shape (P,)
+            Those in whose state model one leads.
+        """
+        options, partitions = self.options, cluster.partitions
+        if not options.group_states:
+            return np.full(len(partitions), next(iter(options.states.values())) == 1)
+        models = [options.group_states.get(n, options.states) for n in partitions.group_names]
+        alone = np.array([next(iter(model.values())) == 1 for model in models])
+        return np.asarray(alone[partitions.group])
 
     def __call__(self, task: Task) -> Answer:
         """Calculate in any scope.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.binding import Bound, bind
+from evenkeel.control.binding import Bound, bind, with_vanished
 from evenkeel.control.metrics import Metrics
 from evenkeel.control.naming import same_names
 from evenkeel.control.operations import successors
@@ -137,6 +137,34 @@ class Ledger:
             digests=digests or {},
         )
 
+    def swapped(self, kind: Kind, cluster: Cluster) -> Record | None:
+        """Make the record that names who stays after a swap instead of who left.
+
+        Once it is kept, the node that left may be missing from a snapshot.
+
+        Parameters
+        ----------
+        kind : Kind
+            Which one.
+        cluster : Cluster
+            With the swap complete, and both nodes in it.
+
+        Returns
+        -------
+        Record or None
+            Not written yet; None if the newest record has no replica on a node that left.
+        """
+        record, successor = self._records[kind], successors(cluster.nodes)
+        if record is None or successor is None:
+            return None
+        names, held = cluster.nodes.names, np.unique(record.assignment.node).tolist()
+        left = {names[i] for i in np.flatnonzero(successor != np.arange(len(successor))).tolist()}
+        if not any(record.nodes[i] in left for i in held):
+            return None
+        bound = self.bound(kind, cluster)
+        wider = with_vanished(cluster, bound.vanished)
+        return self.as_record(kind, wider, bound.assignment, bound.known, dict(record.digests))
+
     def write(self, kind: Kind, record: Record) -> None:
         """Keep a record.
 
@@ -151,8 +179,8 @@ class Ledger:
         ------
         Stale
             If somebody else has written; theirs is what counts from now on.
-        OSError
-            If the store fails; nothing changes then.
+        Exception
+            Whatever the store raises if it fails; nothing changes then.
         """
         began = self._elapsed()
         try:

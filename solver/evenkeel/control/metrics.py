@@ -17,6 +17,7 @@ from evenkeel.control.coverage import needed
 from evenkeel.control.engine import Scope
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
 
 logger = logging.getLogger("evenkeel.control")
 
@@ -158,6 +159,11 @@ class Metrics:
         with self._lock:
             return asdict(self.numbers)
 
+    def tell_all(self) -> None:
+        """Log all numbers as they are now."""
+        if logger.isEnabledFor(logging.INFO):
+            tell("metrics", logging.INFO, **self.snapshot())
+
 
 def tell(event: str, level: int = logging.INFO, **values: object) -> None:
     """Log what happened, in words and as data.
@@ -221,6 +227,17 @@ class Health:
         Partitions with fewer replicas that serve than they must have.
     difference_with_ideal_state_gauge : int
         Partitions that are not where they should be.
+    pending_recovery_rebalance_replica_gauge : int
+        Replicas that have to come up where too few serve now: fewer than ``min_active``, or, where
+        nothing is said of that, than are wanted.
+    pending_load_rebalance_replica_gauge : int
+        All others that have to come up.
+    average_partition_weight : dict of str to float
+        Load of a follower by dimension, the mean over partitions.
+
+    Notes
+    -----
+    What Helix says of throttling has no counterpart: nothing is carried out here.
     """
 
     max_capacity_usage_gauge: float
@@ -228,6 +245,9 @@ class Health:
     missing_replica_partition_gauge: int
     missing_min_active_replica_partition_gauge: int
     difference_with_ideal_state_gauge: int
+    pending_recovery_rebalance_replica_gauge: int
+    pending_load_rebalance_replica_gauge: int
+    average_partition_weight: dict[str, float]
 
 
 def health(cluster: Cluster, assignment: Assignment) -> Health:
@@ -243,7 +263,12 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
     Returns
     -------
     Health
-        Plain numbers.
+        Plain numbers, which are logged, too.
+
+    Raises
+    ------
+    InvalidInput
+        If the assignment is none, or not of this cluster.
 
     Examples
     --------
@@ -255,6 +280,14 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
     """
     nodes, partitions = cluster.nodes, cluster.partitions
     count = len(partitions)
+    faults = FaultList()
+    if not isinstance(assignment, Assignment):
+        faults.add("assignment", type(assignment).__name__, "must be an Assignment")
+    elif len(assignment) != count:
+        faults.add("assignment", len(assignment), f"must have {count} partitions")
+    elif assignment.node.max(initial=0) >= len(nodes):
+        faults.add("assignment", int(assignment.node.max()), "names nodes that there are not")
+    faults.raise_if_any()
     serves = (nodes.alive & ~nodes.gone)[assignment.node]
     tops = assignment.state == TOP
     load = np.where(
@@ -271,13 +304,32 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
     served = np.bincount(assignment.owner[serves], minlength=count)
     led = np.bincount(assignment.owner[serves & tops], minlength=count) > 0
     now = Assignment.of_placement(cluster.placement)
-    return Health(
+    recovering, levelling = _pending(cluster, now, assignment)
+    mean = partitions.load.voter.sum(axis=0) / max(count, 1)
+    found = Health(
         max_capacity_usage_gauge=usage,
         missing_top_state_partition_gauge=int(np.count_nonzero(~led)) if tops.any() else 0,
         missing_replica_partition_gauge=int(np.count_nonzero(served < partitions.replicas)),
         missing_min_active_replica_partition_gauge=int(np.count_nonzero(served < needed(cluster))),
         difference_with_ideal_state_gauge=_differing(now, assignment),
+        pending_recovery_rebalance_replica_gauge=recovering,
+        pending_load_rebalance_replica_gauge=levelling,
+        average_partition_weight=dict(zip(cluster.dimensions, mean.tolist(), strict=True)),
     )
+    tell("health", **asdict(found))
+    return found
+
+
+def _pending(cluster: Cluster, now: Assignment, wanted: Assignment) -> tuple[int, int]:
+    """Replicas that have to come up: those that partitions need to recover, and the others."""
+    nodes, partitions = cluster.nodes, cluster.partitions
+    serves = (nodes.alive & ~nodes.gone)[now.node]
+    served = np.bincount(now.owner[serves], minlength=len(now))
+    needs = np.where(partitions.min_active > 0, needed(cluster), partitions.replicas)
+    coming = ~alike(wanted, now, states=False)
+    comes = np.bincount(wanted.owner[coming], minlength=len(now))
+    recovering = np.minimum(comes, np.maximum(needs - served, 0))
+    return int(recovering.sum()), int((comes - recovering).sum())
 
 
 def _differing(one: Assignment, other: Assignment) -> int:

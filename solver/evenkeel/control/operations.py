@@ -142,7 +142,7 @@ def successors(nodes: Nodes) -> NDArray[np.int32] | None:
     return successor
 
 
-def with_shadows(assignment: Assignment, nodes: Nodes, *, one_leads: bool) -> Assignment:
+def with_shadows(assignment: Assignment, nodes: Nodes, one_leads: NDArray[np.bool_]) -> Assignment:
     """Let nodes that are being swapped in hold what those hold whose place they will take.
 
     Parameters
@@ -151,8 +151,8 @@ def with_shadows(assignment: Assignment, nodes: Nodes, *, one_leads: bool) -> As
         What was decided.
     nodes : Nodes
         N nodes; one that serves, keeps nothing and stands for another is being swapped in.
-    one_leads : bool
-        Whether at most one replica of a partition may be in the top state; a second one is then in
+    one_leads : ndarray of bool, shape (P,)
+        Where at most one replica of a partition may be in the top state; a second one is then in
         the next state.
 
     Returns
@@ -165,7 +165,7 @@ def with_shadows(assignment: Assignment, nodes: Nodes, *, one_leads: bool) -> As
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
     >>> nodes = with_operations(c, ["ENABLE", "SWAP_IN"], [True, True]).nodes
     >>> placed = Assignment(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.uint8))
-    >>> shown = with_shadows(placed, nodes, one_leads=True)
+    >>> shown = with_shadows(placed, nodes, np.array([True]))
     >>> shown.node.tolist(), shown.state.tolist()
     ([0, 1], [0, 1])
     """
@@ -175,9 +175,8 @@ def with_shadows(assignment: Assignment, nodes: Nodes, *, one_leads: bool) -> As
     shadow = np.full(len(nodes), -1, np.int32)
     shadow[nodes.stands_for[coming]] = coming
     node = shadow[assignment.node]
-    state = assignment.state
-    if one_leads:
-        state = np.where(state == TOP, np.uint8(TOP + 1), state)
+    second = (assignment.state == TOP) & one_leads[assignment.owner]
+    state = np.where(second, np.uint8(TOP + 1), assignment.state)
     return Assignment.of_rows(
         len(assignment),
         np.concatenate([assignment.owner, assignment.owner]),

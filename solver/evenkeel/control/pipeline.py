@@ -12,12 +12,16 @@ References
 Apache Helix wiki, "WAGED Rebalance Pipeline Redesign"; ``WagedRebalancer``.
 """
 
+import operator
 import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.control.background import Background
 from evenkeel.control.binding import with_vanished
@@ -35,6 +39,7 @@ from evenkeel.control.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
 from evenkeel.control.workers import ThreadWorkers, Workers
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
 
 CLOSED = "the pipeline is closed"
 
@@ -74,6 +79,11 @@ class Pipeline:
     seed : int, optional
         All randomness comes from it.
 
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used; every problem is named.
+
     Examples
     --------
     >>> from evenkeel.control.workers import InlineWorkers
@@ -100,9 +110,10 @@ class Pipeline:
         overwrite_from: Literal["baseline", "best_possible"] = "baseline",
         seed: int = 0,
     ) -> None:
+        _check(store, clock, workers, delay, on_trigger, overwrite_from, seed)
         self._clock: Clock = clock or SystemClock()
         elapsed = self._clock.elapsed
-        self._engine, self._seed = engine_of(method, options), seed
+        self._engine, self._seed = engine_of(method, options), operator.index(seed)
         self._metrics = Metrics()
         self._views = Views(delay or Delay())
         hired: Workers = workers or ThreadWorkers()
@@ -115,11 +126,11 @@ class Pipeline:
             elapsed,
             on_trigger,
             kills_partial,
-            seed,
+            self._seed,
         )
         self._stop = self._background.closed.is_set
         self._calculator = Calculator(self._engine, self._metrics, elapsed)
-        self._overwrites = Overwrites(self._calculator, overwrite_from, seed, self._stop)
+        self._overwrites = Overwrites(self._calculator, overwrite_from, self._seed, self._stop)
         weakref.finalize(self, hired.close, 1.0)
 
     def run(self, cluster: Cluster) -> PipelineResult:
@@ -140,9 +151,15 @@ class Pipeline:
         ------
         CalculationFailed
             Of the kinds ``INVALID_REBALANCER_STATUS`` and ``UNKNOWN_FAILURE``.
+        InvalidInput
+            If it is given no cluster.
         RuntimeError
             If the pipeline is closed.
         """
+        faults = FaultList()
+        if not isinstance(cluster, Cluster):
+            faults.add("cluster", type(cluster).__name__, "must be a Cluster")
+        faults.raise_if_any()
         with self._turn:
             if self._stop():
                 raise RuntimeError(CLOSED)
@@ -180,6 +197,9 @@ class Pipeline:
 
     @delay.setter
     def delay(self, delay: Delay) -> None:
+        faults = FaultList()
+        _check_kind(faults, "delay", delay, Delay)
+        faults.raise_if_any()
         self._views.delay = delay
 
     @property
@@ -219,17 +239,20 @@ class Pipeline:
         beside = self._background
         view = self._views.observe(cluster, self._clock.now())
         failures = beside.look(view)
+        beside.keep_swaps(view, failures)
         emergency = self._rescue(view, failures)
         baseline_started = beside.start_baseline()
         partial_started = beside.start_partial()
         standing = beside.standing(view)
         covered = self._overwrites.cover(view, standing, failures)
         shown = standing.best.present if covered is None else covered
-        one_leads = getattr(self._engine, "one_leads", True)
-        shown = with_shadows(shown, view.cluster.nodes, one_leads=one_leads)
+        if (view.cluster.nodes.stands_for >= 0).any():
+            shown = with_shadows(shown, view.cluster.nodes, self._one_leads(cluster))
         seconds = self._clock.elapsed() - began
         self._metrics.count("pipeline_counter")
         self._metrics.gauge("pipeline_latency_gauge", seconds)
+        if emergency or covered is not None or failures:
+            self._metrics.tell_all()
         return PipelineResult(
             assignment=shown,
             best_version=standing.inputs[0],
@@ -243,6 +266,11 @@ class Pipeline:
             seconds=seconds,
         )
 
+    def _one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
+        """Partitions in which one replica leads at most: all, unless the engine says otherwise."""
+        told = getattr(self._engine, "one_leads", None)
+        return np.ones(len(cluster.partitions), np.bool_) if told is None else told(cluster)
+
     def _rescue(self, view: View, failures: list[CalculationFailed]) -> bool:
         """Place what sits on lost nodes anew, and keep that."""
         best = self._background.claim(view)
@@ -253,3 +281,38 @@ class Pipeline:
         answer = self._calculator.calculate(task, failures)
         self._background.rescued(view, best, answer.assignment if answer else None, failures)
         return answer is not None
+
+
+def _check(
+    store: Store | None,
+    clock: Clock | None,
+    workers: Workers | None,
+    delay: Delay | None,
+    on_trigger: Callable[[], object] | None,
+    overwrite_from: str,
+    seed: int,
+) -> None:
+    """Raise every fault of the arguments together; the engine looks at its own."""
+    faults = FaultList()
+    for name, value, kind in (
+        ("store", store, Store),
+        ("clock", clock, Clock),
+        ("workers", workers, Workers),
+        ("delay", delay, Delay),
+    ):
+        if value is not None:
+            _check_kind(faults, name, value, kind)
+    if on_trigger is not None and not callable(on_trigger):
+        faults.add("on_trigger", on_trigger, "must be callable")
+    if overwrite_from not in ("baseline", "best_possible"):
+        faults.add("overwrite_from", overwrite_from, "must be 'baseline' or 'best_possible'")
+    try:
+        operator.index(seed)
+    except TypeError:
+        faults.add("seed", seed, "must be an integer")
+    faults.raise_if_any()
+
+
+def _check_kind(faults: FaultList, name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        faults.add(name, value, f"must be a {kind.__name__} of evenkeel.control")

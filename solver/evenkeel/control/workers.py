@@ -4,6 +4,7 @@ A job is a calculation and its delivery. Whoever runs it does the one after the 
 two the pipeline may have moved on, and it is the delivery that finds out.
 """
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -19,7 +20,10 @@ from evenkeel.control.engine import (
     FailureKind,
     Scope,
     Task,
+    answered,
 )
+
+logger = logging.getLogger("evenkeel.control")
 
 
 @dataclass(eq=False)
@@ -44,6 +48,8 @@ class Job:
         How long it took.
     stopped : threading.Event
         Set once the job is cancelled.
+    is_delivered : bool
+        Whether it has been handed over, which happens once.
     """
 
     task: Task
@@ -54,6 +60,7 @@ class Job:
     failure: CalculationFailed | None = None
     seconds: float = 0.0
     stopped: threading.Event = field(default_factory=threading.Event)
+    is_delivered: bool = False
 
     @property
     def scope(self) -> Scope:
@@ -70,7 +77,7 @@ class Job:
             return
         began = self.elapsed()
         try:
-            self.answer = self.engine(self.task)
+            self.answer = answered(self.engine, self.task)
         except Cancelled:
             self.stopped.set()
         except CalculationFailed as failure:
@@ -81,8 +88,10 @@ class Job:
         self.seconds = self.elapsed() - began
 
     def deliver(self) -> None:
-        """Hand over what came of it."""
-        self.done(self)
+        """Hand over what came of it, unless that was done before."""
+        if not self.is_delivered:
+            self.is_delivered = True
+            self.done(self)
 
 
 class Workers(ABC):
@@ -169,7 +178,11 @@ class ThreadWorkers(Workers):
     def _work(self, queue: "SimpleQueue[Job | None]") -> None:
         while (job := queue.get()) is not None:
             job.calculate()
-            job.deliver()
+            try:
+                job.deliver()
+            except Exception:  # or nobody would be there for the jobs that follow
+                said = {"event": "delivery_failed", "scope": job.scope.value}
+                logger.exception("a delivery failed", extra={"evenkeel": said})
             with self._lock:
                 self._jobs.discard(job)
             del job  # a thread at rest holds no cluster
@@ -184,16 +197,32 @@ class InlineWorkers(Workers):
     True
     """
 
+    def __init__(self) -> None:
+        self._own = threading.local()
+
     def submit(self, job: Job) -> None:
-        """Calculate and deliver a job before returning.
+        """Calculate and deliver a job, and those that follow from it, before returning.
 
         Parameters
         ----------
         job : Job
-            The job.
+            The job. One that follows from another waits for that one's end, however many there are.
         """
-        job.calculate()
-        job.deliver()
+        queue: deque[Job] | None = getattr(self._own, "queue", None)
+        if queue is not None:
+            queue.append(job)
+            return
+        self._own.queue = queue = deque([job])
+        try:
+            while queue:
+                queue[0].calculate()
+                queue[0].deliver()
+                queue.popleft()
+        finally:
+            self._own.queue = None
+            for left in queue:  # something else has ended it
+                left.cancel()
+                left.deliver()
 
     def close(self, timeout: float | None = None) -> bool:
         """Do nothing: nothing runs.

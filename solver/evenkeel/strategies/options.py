@@ -49,11 +49,7 @@ class States:
 
     def __post_init__(self) -> None:
         faults = FaultList()
-        if not self.states:
-            faults.add("options.states", self.states, "names no state")
-        for name, count in self.states.items():
-            if not (isinstance(count, int) or count in ("R", "N")):
-                faults.add(f"options.states[{name!r}]", count, "must be a number, 'R' or 'N'")
+        _check_states(faults, "options.states", self.states)
         if self.replicas not in (None, ANY_LIVEINSTANCE):
             faults.add("options.replicas", self.replicas, f"must be {ANY_LIVEINSTANCE!r} or None")
         self._check(faults)
@@ -61,6 +57,14 @@ class States:
 
     def _check(self, faults: FaultList) -> None:
         """Note what is wrong with what a class adds."""
+
+
+def _check_states(faults: FaultList, path: str, states: Mapping[str, int | str]) -> None:
+    if not states:
+        faults.add(path, states, "names no state")
+    for name, count in states.items():
+        if not (isinstance(count, int) or count in ("R", "N")):
+            faults.add(f"{path}[{name!r}]", count, "must be a number, 'R' or 'N'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +198,10 @@ class Waged(States):
         Whether coming closer to the baseline goes before all else.
     scoring_keys : sequence of str
         Dimensions to be even in; all if there is none.
-    max_per_group : int, optional
-        Replicas of one group that a node may hold at most.
+    group_states : mapping of str to mapping
+        Groups with other ``states`` than those.
+    max_per_group : int or mapping of str to int, optional
+        Replicas of one group that a node may hold at most: of every group, or of those named.
     merge : bool
         Whether an overwrite is laid over the current assignment, and not given by itself.
 
@@ -215,7 +221,8 @@ class Waged(States):
     less_movement: int = 1
     force_converge: bool = False
     scoring_keys: Sequence[str] = ()
-    max_per_group: int | None = None
+    group_states: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    max_per_group: int | Mapping[str, int] | None = None
     merge: bool = True
 
     def _check(self, faults: FaultList) -> None:
@@ -236,8 +243,15 @@ class Waged(States):
             factor = getattr(self, name)
             if not (isinstance(factor, int) and 0 <= factor <= 1000):
                 faults.add(f"options.{name}", factor, "must be a whole number from 0 to 1000")
-        if self.max_per_group is not None and self.max_per_group < 0:
-            faults.add("options.max_per_group", self.max_per_group, "must not be negative")
+        for name, states in self.group_states.items():
+            _check_states(faults, f"options.group_states[{name!r}]", states)
+        limits = self.max_per_group
+        for name, most in (limits if isinstance(limits, Mapping) else {"": limits}).items():
+            path = f"options.max_per_group[{name!r}]" if name else "options.max_per_group"
+            if most is not None and not isinstance(most, int):
+                faults.add(path, most, "must be a whole number")
+            elif most is not None and most < 0:
+                faults.add(path, most, "must not be negative")
 
 
 @dataclass(frozen=True, kw_only=True)

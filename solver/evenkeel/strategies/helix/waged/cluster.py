@@ -1,5 +1,6 @@
 """From a cluster to what WAGED knows of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from evenkeel.model.arrays import list_entries, thawed
 from evenkeel.model.binding import allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.topology import NODE_LEVEL, Topology
 from evenkeel.strategies.helix.hashed import hashed
@@ -47,7 +49,10 @@ def model_of(cluster: Cluster, options: Waged) -> Model:
         nodes.names, nodes.capacity, nodes.tags, nodes.attributes, nodes.max_replicas,
         cluster.topology, cluster.partitions, cluster.rules, cluster.forbidden,
     )  # fmt: skip
-    asked = (tuple(options.states.items()), options.replicas, options.zone, options.max_per_group)
+    most = options.max_per_group
+    limits = tuple(most.items()) if isinstance(most, Mapping) else most
+    others = tuple((name, *states.items()) for name, states in options.group_states.items())
+    asked = (tuple(options.states.items()), others, options.replicas, options.zone, limits)
     made_from = replace(
         options, current=None, baseline=None, scope="global"
     )  # what is kept is small
@@ -69,9 +74,11 @@ def run_nodes(nodes: Nodes, scope: Scope) -> NDArray[np.int64]:
     (n,) int64
         For a baseline all that are neither gone nor being emptied, dead ones too; for an overwrite
         those that serve; else these and the ones that keep their replicas because they may soon be
-        back. A node that only takes the place of another is never one of them.
+        back. A node that takes the place of another is none of them while that one holds replicas.
     """
-    usable = ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & (nodes.stands_for < 0)
+    holds = nodes.may_hold
+    stands_in = (nodes.stands_for >= 0) & holds[nodes.stands_for]
+    usable = ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~stands_in
     if scope is Scope.OVERWRITE:
         usable = usable & nodes.may_receive
     elif scope is not Scope.GLOBAL:
@@ -119,11 +126,11 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         faults.add(
             "leader_load", "another load", "must be the load: a replica's weight has no role"
         )
+    group_limit = _group_limit(faults, cluster.partitions.group_names, options.max_per_group)
+    states = state_models(faults, cluster, options)
     faults.raise_if_any()
-    kinds, kind = _kinds(cluster, options)
+    kinds, kind = _kinds(cluster, options, *states)
     limit = cluster.nodes.max_replicas
-    groups = len(cluster.partitions.group_names)
-    per_group = NO_LIMIT if options.max_per_group is None else options.max_per_group
     return Model(
         keys=cluster.dimensions,
         nodes=hashed(cluster.nodes.names),
@@ -132,7 +139,7 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         limit=np.where(limit < 0, NO_LIMIT, limit).astype(np.int32),
         masks=allowed_masks(cluster, rules),
         groups=hashed(cluster.partitions.group_names),
-        group_limit=np.full(groups, per_group, np.int32),
+        group_limit=group_limit,
         partitions=hashed(cluster.partitions.names),
         group=thawed(cluster.partitions.group),
         mask=np.array(rule, np.int32),
@@ -141,6 +148,22 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         weight=weight,
         disabled=thawed(cluster.forbidden),
     )
+
+
+def _group_limit(
+    faults: FaultList, names: Names, most: int | Mapping[str, int] | None
+) -> NDArray[np.int32]:
+    """Replicas of each group that a node may hold, (G,)."""
+    found = np.full(len(names), NO_LIMIT, np.int32)
+    if isinstance(most, Mapping):
+        for name, one in most.items():
+            if name in names:
+                found[names.index(name)] = one
+            else:
+                faults.add("options.max_per_group", name, "is no group")
+    elif most is not None:
+        found[:] = most
+    return found
 
 
 def _whole(faults: FaultList, path: str, given: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -154,16 +177,63 @@ def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     return one is other or np.array_equal(one, other)
 
 
-def _kinds(cluster: Cluster, options: Waged) -> tuple[tuple[Kind, ...], NDArray[np.int32]]:
-    """Kinds of partitions, by how many replicas they want and how many of them live."""
+def state_models(
+    faults: FaultList, cluster: Cluster, options: Waged
+) -> tuple[list[Mapping[str, int | str]], NDArray[np.int32]]:
+    """Return the state models that there are, and which one each partition has.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where groups that there are not are noted.
+    cluster : Cluster
+        P partitions in groups.
+    options : Waged
+        The models.
+
+    Returns
+    -------
+    list of mapping
+        M of them; the first is for all groups that have none of their own.
+    ndarray of int32, shape (P,)
+        Places in that list.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 2, group=[0, 1],
+    ...                         group_names=["a", "b"])
+    >>> state_models(FaultList(), c, Waged(group_states={"b": {"ONLINE": "R"}}))[1]
+    array([0, 1], dtype=int32)
+    """
+    names = cluster.partitions.group_names
+    models = [options.states]
+    which = np.zeros(len(names), np.int32)
+    for name, states in options.group_states.items():
+        if name in names:
+            which[names.index(name)] = len(models)
+            models.append(states)
+        else:
+            faults.add("options.group_states", name, "is no group")
+    return models, which[cluster.partitions.group]
+
+
+def _kinds(
+    cluster: Cluster,
+    options: Waged,
+    models: list[Mapping[str, int | str]],
+    model: NDArray[np.int32],
+) -> tuple[tuple[Kind, ...], NDArray[np.int32]]:
+    """Kinds of partitions, by state model, and how many replicas they want and have to live."""
     partitions = cluster.partitions
     pairs = partitions.replicas.astype(np.int64) << 32 | partitions.min_active
-    distinct, kind = np.unique(pairs, return_inverse=True)
-    kinds = tuple(
-        Kind(options.states, options.replicas or pair >> 32, pair & (2**32 - 1))
-        for pair in distinct.tolist()
-    )
-    return kinds, kind.astype(np.int32)
+    distinct, pair_of = np.unique(pairs, return_inverse=True)
+    both, kind = np.unique(pair_of * len(models) + model, return_inverse=True)
+    kinds = []
+    for one in both.tolist():
+        pair = int(distinct[one // len(models)])
+        replicas, least = pair >> 32, pair & (2**32 - 1)
+        kinds.append(Kind(models[one % len(models)], options.replicas or replicas, least))
+    return tuple(kinds), kind.astype(np.int32)
 
 
 def _zones(topology: Topology, level: str, nodes: int) -> NDArray[np.int32]:

@@ -22,6 +22,13 @@ from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import Progress, StopReason
 from evenkeel_kernels.waged_rows import into_slots
 
+COUNTED_ON = (
+    "a baseline (scope='global', the default) counts on dead nodes to come back; "
+    "options.Waged(scope='emergency') places anew what they hold, and a node that is gone for good "
+    "should be marked gone"
+)
+"""What is said of replicas on dead nodes."""
+
 
 def helix_waged(request: Request) -> Outcome:
     """Run WAGED in one of its scopes.
@@ -63,7 +70,7 @@ def helix_waged(request: Request) -> Outcome:
     assignment = run.assignment
     if task.scope is Scope.OVERWRITE and options.merge:
         assignment = merged(task.current, assignment)
-    outcome = _outcome(request, run, assignment)
+    outcome = _outcome(request, run, task.scope, assignment)
     timings = {**run.timings, "model": run.timings["model"] + bound}
     return replace(outcome, work=run.placed * len(task.nodes), timings=timings)
 
@@ -152,7 +159,7 @@ def _unchanged(request: Request, reason: StopReason, failure: WagedFailure | Non
     )
 
 
-def _outcome(request: Request, run: Run, assignment: Assignment) -> Outcome:
+def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -> Outcome:
     """Put an assignment into the slots of the cluster."""
     start = request.start
     node = np.empty(len(start.node), np.int32)
@@ -163,12 +170,15 @@ def _outcome(request: Request, run: Run, assignment: Assignment) -> Outcome:
     )  # fmt: skip
     if not has_leaders(request.cluster):
         leader[:] = -1
-    warnings = (f"{spilled} replicas have no slot; native has them",) if spilled else ()
+    warnings = [f"{spilled} replicas have no slot; native has them"] if spilled else []
+    dead = ~request.cluster.nodes.may_hold[assignment.node]
+    left = int(np.count_nonzero(dead)) if scope is Scope.GLOBAL else 0
+    warnings += [COUNTED_ON] if left else []
     return Outcome(
         node=node,
         leader=leader,
         stop_reason="exhausted",
-        message=f"{run.placed:,} replicas placed.",
-        warnings=warnings,
+        message=f"{run.placed:,} replicas placed{f'; {left:,} are on dead nodes' if left else ''}.",
+        warnings=tuple(warnings),
         native=assignment,
     )
