@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.strategies.cockroach.actions import actions
 from evenkeel.strategies.cockroach.fleet import fleet_of
-from evenkeel.strategies.cockroach.intake import cluster_of
+from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.replicate_run import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
 from evenkeel.strategies.cockroach.store_classes import configs_of
@@ -21,7 +21,7 @@ def grown(ranges, old, new):
     """Ranges with a replica in each of three regions, level over the old stores of nine zones."""
     random = np.random.default_rng(SEED)
     zone = np.argsort(random.random((ranges, 3)), axis=1) * 3 + random.integers(0, 3, (ranges, 3))
-    return cluster_of(
+    return cockroach_cluster(
         localities=[f"region=r{s % ZONES // 3},zone=z{s % ZONES}" for s in range(old + new)],
         replicas=zone + ZONES * random.integers(0, old // ZONES, (ranges, 3)),
         configs=[{"num_replicas": 3}],

@@ -7,9 +7,9 @@ from hypothesis import given
 import evenkeel as ek
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.strategies.cockroach.fleet import fleet_of
-from evenkeel.strategies.cockroach.intake import cluster_of, parse_config
+from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.wishes import zone_configs_of
-from evenkeel.strategies.cockroach.zone_configs import Constraint, parse_constraint
+from evenkeel.strategies.cockroach.zone_configs import Constraint, parse_config, parse_constraint
 from evenkeel_kernels import allocator as kernel
 from evenkeel_kernels.allocator_constraints import ADD, REBALANCE, REMOVE, REPLACE
 from tests.cockroach_problems import compiled, held, problems
@@ -79,7 +79,7 @@ def test_constraints_in_both_shapes():
 
 def test_everything_wrong_is_told_at_once():
     with pytest.raises(InvalidInput) as raised:
-        cluster_of(
+        cockroach_cluster(
             localities=["region=us,zone=a", "region=us,zone", "region=eu", "region=eu"],
             hosts=[1, 2, 3, 3],
             status=["available", "asleep", "dead", "dead"],
@@ -105,14 +105,14 @@ def test_everything_wrong_is_told_at_once():
 
 def test_stores_of_one_host_share_its_locality():
     with pytest.raises(InvalidInput, match="same host"):
-        cluster_of(
+        cockroach_cluster(
             localities=["region=us", "region=eu"], hosts=[4, 4], replicas=[[0]],
             configs=[{"num_replicas": 1}],
         )  # fmt: skip
 
 
 def test_the_cluster_is_what_the_allocator_sees():
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=["region=us,zone=a", "region=us,zone=b", "region=eu", ""],
         hosts=[7, 8, 9, 9 + 1],
         attributes=[["ssd"], [], ["ssd"], []],

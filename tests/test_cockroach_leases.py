@@ -12,7 +12,7 @@ import evenkeel as ek
 from evenkeel.strategies.cockroach import leases
 from evenkeel.strategies.cockroach.decisions import dice_of, stores_like
 from evenkeel.strategies.cockroach.follow_workload import Requests, transfer_score, workload_of
-from evenkeel.strategies.cockroach.intake import cluster_of
+from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.leases import Lease, LeaseAllocator
 from evenkeel.strategies.cockroach.store_classes import Site, configs_of, localities_of
 from evenkeel.strategies.cockroach.store_rebalancer import QPS
@@ -373,7 +373,7 @@ def test_a_draining_store_ends_without_leases() -> None:
 def test_in_a_whole_run_leases_follow_the_workload_as_eagerly_as_asked(eagerness: float) -> None:
     regions = ["us", "eu", "asia"]
     many = 60
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[f"region={name}" for name in regions for _ in range(2)],
         replicas=[[p % 2, 2 + p % 2, 4 + p % 2] for p in range(many)],
         configs=[{"num_replicas": 3}],

@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.strategies.cockroach.fleet import fleet_of
-from evenkeel.strategies.cockroach.intake import cluster_of
+from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.replicate_run import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
 from evenkeel_kernels import allocator as kernel
@@ -21,7 +21,7 @@ def grown(seed, *, ranges=3000, old=27, new=9, zones=9, dead=()):
     regions = np.argsort(random.random((ranges, 3)), axis=1) * 3
     zone = regions + random.integers(0, 3, (ranges, 3))
     rows = zone + zones * random.integers(0, old // zones, (ranges, 3))
-    return cluster_of(
+    return cockroach_cluster(
         localities=[f"region=r{s % zones // 3},zone=z{s % zones}" for s in range(count)],
         replicas=rows,
         configs=[{"num_replicas": 3}],
@@ -79,7 +79,7 @@ def test_dead_stores_are_left_and_the_reason_is_told():
 
 
 def test_repairs_come_in_the_order_of_their_priorities():
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[""] * 8,
         replicas=[[0, 1, 2, 3], [0, 1, 7, -1], [1, 2, -1, -1], [0, 1, 6, -1]],
         configs=[{"num_replicas": 3}],
@@ -96,7 +96,7 @@ def test_repairs_come_in_the_order_of_their_priorities():
 
 
 def test_a_range_without_a_quorum_waits_and_is_named():
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[""] * 5,
         replicas=[[0, 1, 2], [2, 3, 4]],
         configs=[{"num_replicas": 3}],
@@ -109,7 +109,7 @@ def test_a_range_without_a_quorum_waits_and_is_named():
 
 
 def test_a_non_voter_becomes_the_voter_that_constraints_need():
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=["dc=a", "dc=a", "dc=b", "dc=b", "dc=c", "dc=c"],
         replicas=[[2, 4, 0, 1]],
         roles=[[0, 0, 1, 1]],
@@ -124,7 +124,7 @@ def test_a_non_voter_becomes_the_voter_that_constraints_need():
 def test_a_store_moves_to_its_sister_but_never_to_another_s_host():
     """Two stores on each of three hosts: only the pairs of one host can change places."""
     count = 300
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[""] * 6, hosts=[1, 1, 2, 2, 3, 3], replicas=[[0, 2, 4]] * count,
         configs=[{"num_replicas": 3}],
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_store_moves_to_its_sister_but_never_to_another_s_host():
 
 
 def test_a_full_disk_is_emptied_to_below_its_limit_and_no_other_filled():
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[""] * 4,
         replicas=[[0, 1, 2]] * 95,
         configs=[{"num_replicas": 3}],
@@ -189,7 +189,7 @@ def test_complete_ranges_in_trouble_come_to_rest_without_thrash(seed):
     stores, ranges, replicas = int(random.integers(6, 25)), 150, int(random.integers(1, 5))
     used = int(random.integers(max(replicas, stores // 2), stores))
     states = ["available"] * 6 + ["dead", "decommissioning", "draining", "suspect"]
-    cluster = cluster_of(
+    cluster = cockroach_cluster(
         localities=[
             f"region=r{random.integers(0, 3)}"
             + (f",zone=z{s % 4}" if random.random() < 0.8 else "")

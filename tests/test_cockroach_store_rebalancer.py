@@ -381,6 +381,8 @@ def test_hottest_reports_every_fault_at_once():
     with pytest.raises(ek.InvalidInput) as caught:
         hottest(cluster, "nowhere", -1, dimension="heat")
     assert [fault.path for fault in caught.value.faults] == ["node", "dimension", "k"]
+    with pytest.raises(ek.InvalidInput, match="whole number"):
+        hottest(cluster, 0, 2.5)
 
 
 def test_a_run_sends_no_followers_about_for_nothing():

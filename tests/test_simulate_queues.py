@@ -1,5 +1,7 @@
 """Queues of a system without a centre: pace, one worker, priorities, purgatory, and who wins."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,7 @@ def test_pace_and_inversion():
     assert not inverted(900.0, 5000.0)
     assert not inverted(949.0, 851.0)
     assert inverted(951.0, 949.0)
+    assert inverted(1050.0, 1001.0), "halves count as the higher hundred, odd or even"
 
 
 def test_one_worker_takes_one_range_at_a_time_at_the_pace_of_the_scanner(toy):
@@ -133,6 +136,26 @@ def test_leases_wait_for_each_other_and_not_for_replicas(toy):
     at = [round(at, 3) for at, _, made in ends if made]
     assert np.diff(at).min() >= 1.0
     assert history.leaders[-1].tolist() == [0, 4, 0, 0]
+
+
+def test_the_more_urgent_lease_goes_first(toy):
+    """All are found while the first is under way; of the others the last is urgent."""
+
+    def lease(toy, p):
+        if toy.row[p][0] != 0 or p in moved:
+            return None
+        return Decision(p, lead=1, urgency=1001.0 if p == 3 else 0.0)
+
+    moved = set()
+    toy.told["lease"] = lease
+    game = scenario(
+        Ranges(count=4, on=[([0, 1], 1.0)], mebibytes=1.0),
+        minutes=1.0,
+        rates=Rates(snapshot=ONE_SECOND, lead_gap=10.0),
+    )
+    _, ends = play(game)
+    order = [change.partition for _, change, made in ends if made]
+    assert order.index(3) == 1
 
 
 def test_what_is_less_urgent_when_its_turn_comes_gives_way(toy):
@@ -191,6 +214,16 @@ def test_what_is_too_large_for_the_deadline_is_named_and_never_done(toy):
     assert history.total("expired") >= 3
     assert history.astray("under")[-1] == 1
     assert history.replicas[-1].tolist() == [2, 2, 1, 0]
+
+
+def test_what_has_become_too_large_is_named_too(toy):
+    game = scenario(
+        Ranges(count=2, on=[([0, 1], 1.0)], mebibytes=1.0),
+        rates=Rates(snapshot=ONE_SECOND, deadline=60.0),
+        minutes=4.0,
+    )
+    history, _ = play(replace(game, growth=np.array([ONE_SECOND, 0.0])))
+    assert [text.partition(":")[0] for text in history.warnings] == ["p0"]
 
 
 def test_a_relocation_wins_over_the_queue(toy):

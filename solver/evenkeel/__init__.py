@@ -28,6 +28,7 @@ from evenkeel.strategies import options
 if TYPE_CHECKING:
     from evenkeel.frontiers import Frontier, frontier
     from evenkeel.strategies.cockroach.hottest import hottest
+    from evenkeel.strategies.cockroach.intake import cockroach_cluster
     from evenkeel.strategies.exact.conflicts import conflicts
     from evenkeel.sweeping import Sweep, sweep
     from evenkeel.what_if import WhatIf
@@ -52,6 +53,7 @@ __all__ = [
     "Rule",
     "Sweep",
     "WhatIf",
+    "cockroach_cluster",
     "conflicts",
     "frontier",
     "hottest",
@@ -68,6 +70,7 @@ _LATER = {
     "Frontier": "evenkeel.frontiers",
     "Sweep": "evenkeel.sweeping",
     "WhatIf": "evenkeel.what_if",
+    "cockroach_cluster": "evenkeel.strategies.cockroach.intake",
     "conflicts": "evenkeel.strategies.exact.conflicts",
     "frontier": "evenkeel.frontiers",
     "hottest": "evenkeel.strategies.cockroach.hottest",

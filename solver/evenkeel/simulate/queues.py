@@ -8,6 +8,7 @@ CockroachDB, replica scanner (one round in ten minutes, a visit every 10 ms to 1
 """
 
 import heapq
+import math
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def inverted(queued: float, found: float) -> bool:
     Parameters
     ----------
     queued, found : float
-        Priorities then and now; they are compared as multiples of 100.
+        Priorities then and now; they are compared as hundreds, halves up.
 
     Returns
     -------
@@ -66,7 +67,11 @@ def inverted(queued: float, found: float) -> bool:
     >>> inverted(10_001.0, 0.0), inverted(1001.0, 999.0), inverted(NO_CHECK, 0.0)
     (True, False, False)
     """
-    return queued != NO_CHECK and round(found / 100.0) < round(queued / 100.0)
+    return queued != NO_CHECK and _category(found) < _category(queued)
+
+
+def _category(priority: float) -> int:
+    return math.floor(priority / 100.0 + 0.5)
 
 
 def never_done(world: World, rates: Rates) -> list[int]:

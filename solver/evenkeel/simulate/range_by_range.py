@@ -73,6 +73,7 @@ class RangeByRange(Controller):
         self._led_at = -1.0
         self._ended: list[int] = []
         self._looked: tuple[int, int] = (-1, -1)
+        self._too_large: set[int] = set()
 
     def wake(self, stage: Stage) -> float:
         """Let every node whose turn it is visit, work and rebalance.
@@ -126,13 +127,8 @@ class RangeByRange(Controller):
     def _begin(self, stage: Stage) -> None:
         """Take in what happened from outside."""
         world = stage.world
+        self._warn(stage)
         if self._version < 0:
-            for p in never_done(world, stage.scenario.rates):
-                stage.recorder.warn(
-                    f"p{p}: a snapshot of it takes longer than the "
-                    f"{stage.scenario.rates.deadline:g} s that a queue waits: it can never be "
-                    "given another replica"
-                )
             for node in self._nodes:
                 node.load_at = round(1000 * MINUTE * (0.75 + 0.5 * stage.random.random()))
         self._decider = self._make(world.snapshot(), stage.scenario.objective, self._seed)
@@ -146,6 +142,17 @@ class RangeByRange(Controller):
                 del node.replicas.purgatory[p]
                 node.replicas.push(p, 0.0)
         self._list_led(stage)
+
+    def _warn(self, stage: Stage) -> None:
+        """Name, once each, what has become too large to be sent before a queue gives up."""
+        rates = stage.scenario.rates
+        for p in never_done(stage.world, rates):
+            if p not in self._too_large:
+                self._too_large.add(p)
+                stage.recorder.warn(
+                    f"p{p}: a snapshot of it takes longer than the {rates.deadline:g} s that a "
+                    "queue waits: it can never be given another replica"
+                )
 
     def _hear(self, stage: Stage) -> None:
         """Tell the decider what has become of changes."""
@@ -209,9 +216,10 @@ class RangeByRange(Controller):
             ):
                 found = True
                 node.replicas.push(p, priority)
-        if "lease" not in self._off and self._decider.lease(p) is not None:
+        lease = None if "lease" in self._off else self._decider.lease(p)
+        if lease is not None:
             found = True
-            node.leases.push(p, 0.0)
+            node.leases.push(p, lease.urgency)
         if not found:
             self._quiet[p] = stage.world.seconds
 
@@ -308,6 +316,7 @@ class RangeByRange(Controller):
     def _fills_up(self, stage: Stage) -> float:
         """When disks that grow are worth another look: at once where one is nearly full."""
         world = stage.world
+        self._warn(stage)
         share = world.load[:, world.disk] / np.maximum(world.capacity[:, world.disk], 1e-300)
         if share.max() < 0.9:
             return world.seconds + MINUTE

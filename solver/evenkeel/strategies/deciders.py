@@ -55,6 +55,8 @@ class Decision:
         Node that leads afterwards; -1 if that is left open.
     reason : str
         Why.
+    urgency : float
+        Of a lease that moves: the higher, the sooner its turn comes in a queue.
     """
 
     partition: int
@@ -63,6 +65,7 @@ class Decision:
     role: tuple[tuple[int, int], ...] = ()
     lead: int = -1
     reason: str = ""
+    urgency: float = 0.0
 
 
 class Decider(ABC):

@@ -4,6 +4,8 @@ Nothing is applied: whoever asks (a simulation, a control loop) carries decision
 came of them.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.cockroach import actions as first_things
 from evenkeel.strategies.cockroach import store_rebalancer
 from evenkeel.strategies.cockroach.decisions import Allocator, dice_of
-from evenkeel.strategies.cockroach.fleet import ROW_OF, UNIT, fleet_of
+from evenkeel.strategies.cockroach.fleet import ROW_OF, UNIT, fleet_of, known_workload
 from evenkeel.strategies.cockroach.leases import Lease, LeaseAllocator
 from evenkeel.strategies.cockroach.store_rebalancer import HotRange, Relocation, StoreRebalancer
 from evenkeel.strategies.deciders import Decider, Decision, Sight
@@ -20,6 +22,7 @@ from evenkeel_kernels.allocator_alone import decide_alone
 from evenkeel_kernels.allocator_log import REMEMBERED, nothing_left
 from evenkeel_kernels.allocator_queue import ACTED, Step
 from evenkeel_kernels.allocator_tally import tally_all
+from evenkeel_kernels.lease_choice import BY_PREFERENCE
 from evenkeel_kernels.store_load import mean_load
 
 HOTTEST = 128
@@ -45,15 +48,23 @@ class RangeDecider(Decider):
     """
 
     def __init__(self, cluster: Cluster, objective: str, seed: int) -> None:
-        fleet = fleet_of(cluster)
+        # rules and nodes may have changed since a system's own payload was taken
+        fleet = fleet_of(replace(cluster, native=None))
+        workload = known_workload(cluster, fleet, 1.0)
+        self._follows = workload is not None
         self._ranges, self._stores = fleet.ranges, fleet.stores
+        # nobody says when a replica has caught up
+        fleet.ranges.raft[:], fleet.ranges.up_to_date[:] = kernel.NOT_MODELLED, True
+        fleet.ranges.behind[:] = False
         self._localities, self._configs = fleet.localities, fleet.configs
         self._hosts = fleet.hosts
         self._desk = Allocator(fleet.localities, fleet.configs).desk(fleet.stores, fleet.width)
         self._left = nothing_left(len(cluster.partitions))
-        self._leases = LeaseAllocator(fleet.localities, fleet.configs)
+        self._leases = LeaseAllocator(fleet.localities, fleet.configs, workload=workload)
         self._load = store_rebalancer.CPU if objective == "cpu" else store_rebalancer.QPS
-        self._rebalancer = StoreRebalancer(fleet.localities, fleet.configs, load=self._load)
+        self._rebalancer = StoreRebalancer(
+            fleet.localities, fleet.configs, load=self._load, workload=workload
+        )
         self._dice = dice_of(seed)
         self._seed = seed
         self._draws = 0
@@ -176,11 +187,12 @@ class RangeDecider(Decider):
         status = self._stores.status[holder]
         asked = bool(status in (kernel.DRAINING, kernel.DECOMMISSIONING))
         voters, _ = self._held(partition)
-        lease = Lease(voters, holder, int(self._ranges.config[partition]))
+        lease = self._lease(partition, voters, holder)
         found = self._leases.target(self._stores, lease, asked=asked, seed=self._draw())
         if found.target < 0 or found.target == holder:
             return None
-        return Decision(partition, lead=found.target, reason=found.text)
+        urgency = first_things.BY_LEASE_PREFERENCE if found.reason == BY_PREFERENCE else 0.0
+        return Decision(partition, lead=found.target, reason=found.text, urgency=urgency)
 
     def load(self, node: int) -> list[Decision]:
         """Decide what a store gives away because it carries too much load.
@@ -248,7 +260,7 @@ class RangeDecider(Decider):
         if removed < 0 or removed != holder:
             return -1
         staying = [s for s in voters if s != removed]
-        lease = Lease(staying, holder, int(self._ranges.config[partition]))
+        lease = self._lease(partition, staying, holder)
         return self._leases.target(self._stores, lease, asked=True, seed=self._draw()).target
 
     def _relocated(self, partition: int, hot: HotRange, wanted: Relocation) -> Decision:
@@ -295,7 +307,12 @@ class RangeDecider(Decider):
             non_voters=others,
             replica_load=float(ranges.replica_load[row, partition]),
             config=int(ranges.config[partition]),
+            number=partition if self._follows else 0,
         )
+
+    def _lease(self, partition: int, voters: list[int], holder: int) -> Lease:
+        config = int(self._ranges.config[partition])
+        return Lease(voters, holder, config, number=partition if self._follows else 0)
 
     def _held(self, partition: int) -> tuple[list[int], list[int]]:
         """Stores of the voters and of the non-voters of a range."""

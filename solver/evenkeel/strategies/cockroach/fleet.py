@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import leader_counts, node_loads, replica_counts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
-from evenkeel.strategies.cockroach.follow_workload import Requests
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.strategies.cockroach.follow_workload import Requests, workload_of
 from evenkeel.strategies.cockroach.store_classes import Site, configs_of, localities_of
 from evenkeel.strategies.cockroach.wishes import HOST, zone_configs_of
 from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
 from evenkeel_kernels import allocator as kernel
+from evenkeel_kernels.lease_workload import Workload
 
 FORMAT = "cockroach"
 """Name of the system in ``cluster.native_format``."""
@@ -100,7 +101,8 @@ def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
         Its levels are the tiers of localities; a level ``host`` names the host of each store, and
         without it each has its own. Tags are attributes. The dimensions ``qps``, ``cpu``,
         ``writes`` and the one that moves are loads; CPU is in cores, the others are per second or
-        in bytes. A `CockroachMap` in its ``native`` says more.
+        in bytes. A `CockroachMap` in its ``native`` says more. Where replicas of a range are
+        marked as caught up, the others lag; where none is, raft is left out of account.
     placement : Placement, optional
         Where replicas are; the cluster's own by default.
 
@@ -137,8 +139,39 @@ def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
         localities,
         configs,
         stores,
-        _ranges(cluster, placement, config),
+        _ranges(cluster, placement, config, status),
         len(np.unique(localities.host[counts])),
+    )
+
+
+def known_workload(cluster: Cluster, fleet: Fleet, eagerness: float) -> Workload | None:
+    """Say where requests come from, if that is known and leases are to follow them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With a `CockroachMap`, or without.
+    fleet : Fleet
+        The same, laid out.
+    eagerness : float
+        How eagerly leases follow; 0 for not at all.
+
+    Returns
+    -------
+    Workload or None
+        What kernels read.
+    """
+    native = cluster.native
+    if not isinstance(native, CockroachMap) or not eagerness:
+        return None
+    if not native.requests or len(native.requests) != len(fleet.ranges.config):
+        return None
+    return workload_of(
+        sites_of(cluster),
+        fleet.localities,
+        native.requests,
+        latency=native.latency,
+        eagerness=eagerness,
     )
 
 
@@ -243,7 +276,12 @@ def _dimensions(cluster: Cluster) -> dict[int, int]:
     return found
 
 
-def _ranges(cluster: Cluster, placement: Placement, config: NDArray[np.int32]) -> kernel.Ranges:
+def _ranges(
+    cluster: Cluster,
+    placement: Placement,
+    config: NDArray[np.int32],
+    status: NDArray[np.int8],
+) -> kernel.Ranges:
     partitions, count = cluster.partitions, len(placement)
     slots = np.diff(placement.first)
     room = np.maximum(slots, partitions.replicas) + 1
@@ -263,6 +301,7 @@ def _ranges(cluster: Cluster, placement: Placement, config: NDArray[np.int32]) -
         lease_load[row] = partitions.load.leader[:, d] * unit - replica_load[row]
     lease = placement.leader.copy()
     lease[placement.leader_node < 0] = -1
+    raft, up_to_date = _raft(placement, lease, status, at, len(store))
     return kernel.Ranges(
         first=first,
         store=store,
@@ -271,8 +310,34 @@ def _ranges(cluster: Cluster, placement: Placement, config: NDArray[np.int32]) -
         config=np.ascontiguousarray(config),
         replica_load=replica_load,
         lease_load=lease_load,
-        raft=np.full(count, kernel.NOT_MODELLED, np.int8),
-        up_to_date=np.ones(len(store), np.bool_),
-        behind=np.zeros(len(store), np.bool_),
+        raft=raft,
+        up_to_date=up_to_date,
+        behind=~up_to_date,
         joint=np.zeros(count, np.bool_),
     )
+
+
+def _raft(
+    placement: Placement,
+    lease: NDArray[np.int16],
+    status: NDArray[np.int8],
+    at: NDArray[np.int64],
+    slots: int,
+) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """What is known of each range's raft group, and which replicas have all that is committed.
+
+    Of ranges of which no replica is marked as caught up, only those are known to lag that may never
+    answer again; where there are none of these either, nothing is known, nor is anything asked.
+    """
+    raft = np.full(len(placement), kernel.NOT_MODELLED, np.int8)
+    up_to_date = np.ones(slots, np.bool_)
+    there = placement.node >= 0
+    silent = there & (status[placement.node] == kernel.UNKNOWN)
+    caught_up = (placement.flags & Flag.CAUGHT_UP) > 0
+    if silent.any() or caught_up.any():
+        owner, count = placement.owner, len(placement)
+        told = np.bincount(owner[caught_up], minlength=count) > 0
+        raft[np.bincount(owner[silent], minlength=count) > 0] = kernel.LEADING
+        raft[told] = np.where(lease[told] >= 0, kernel.LEADING, kernel.LEADERLESS)
+        up_to_date[at[silent | (told[owner] & there & ~caught_up)]] = False
+    return raft, up_to_date

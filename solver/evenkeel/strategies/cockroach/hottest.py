@@ -62,7 +62,7 @@ def hottest(
     Raises
     ------
     InvalidInput
-        If there is no such node or dimension, or ``k`` is negative.
+        If there is no such node or dimension, or ``k`` is no whole number of 0 or more.
 
     References
     ----------
@@ -113,7 +113,7 @@ def _checked(cluster: Cluster, node: int | str, k: int, dimension: str | None) -
     wanted = dimension if dimension is not None else [*usual, *known, ""][0]
     if wanted not in known:
         faults.add("dimension", dimension, f"is none of {', '.join(known) or 'none'}")
-    if k < 0:
-        faults.add("k", k, "must not be negative")
+    if not isinstance(k, int | np.integer) or k < 0:
+        faults.add("k", k, "needs a whole number, 0 or more")
     faults.raise_if_any()
     return n, known.index(wanted)

@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import as_array, list_entries
+from evenkeel.model.arrays import LISTED_FAULTS, as_array, list_entries, shape_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.rules import Amount, Rule
 from evenkeel.strategies.cockroach.fleet import FORMAT, CockroachMap
+from evenkeel.strategies.cockroach.follow_workload import Requests
 from evenkeel.strategies.cockroach.store_classes import Tiers
 from evenkeel.strategies.cockroach.wishes import HOST
-from evenkeel.strategies.cockroach.zone_configs import (
-    Conjunction,
-    Constraint,
-    ZoneConfig,
-    check_config,
-    parse_conjunction,
-)
+from evenkeel.strategies.cockroach.zone_configs import ZoneConfig, read_configs
+from evenkeel.strategies.cockroach.zone_rules import attributes_of, rule_of
 from evenkeel_kernels import allocator as kernel
 
 STATES = {
@@ -33,13 +31,11 @@ STATES = {
 }
 """States of a store, by name."""
 
-FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
-
-LOADS = ("cpu", "qps", "writes", "bytes")
+LOADS = ("cpu", "qps", "writes", "bytes", "replicas")
 """Dimensions, in the order in which the cluster has them."""
 
 
-def cluster_of(
+def cockroach_cluster(
     *,
     localities: Sequence[str],
     replicas: ArrayLike,
@@ -52,12 +48,21 @@ def cluster_of(
     status: Sequence[str] | None = None,
     io: ArrayLike | None = None,
     capacity: ArrayLike | None = None,
+    cores: ArrayLike | None = None,
     cpu: ArrayLike = 0.0,
     qps: ArrayLike = 0.0,
     writes: ArrayLike = 0.0,
     size: ArrayLike = 0.0,
+    caught_up: ArrayLike | None = None,
+    requests: Sequence[Mapping[str, float] | Requests | None] | None = None,
+    latency: ArrayLike = 0.0,
+    spread: Mapping[str, Amount] | None = None,
+    store_names: Sequence[str] | None = None,
+    range_names: Sequence[str] | None = None,
 ) -> Cluster:
     """Build the cluster of stores and ranges.
+
+    Configurations become rules too, so that the audit and every other method keep them.
 
     Parameters
     ----------
@@ -83,16 +88,32 @@ def cluster_of(
         State of each store, of ``STATES``; all available by default.
     io : array_like of float64, shape (S,), optional
         Overload of each disk's bandwidth.
-    capacity : array_like of float64, shape (S,), optional
-        Bytes of each disk; not known by default.
+    capacity, cores : array_like of float64, shape (S,), optional
+        Bytes of each disk and cores of each store; not known by default. What is not known is taken
+        for the same on every store and more than enough: no store is ever full, and methods that
+        level utilisation level loads.
     cpu, qps, writes, size : array_like of float64, shape () or (P,), optional
         Of each range: cores and queries per second where it is led, bytes written per second and
         bytes held by every replica.
+    caught_up : array_like of bool, shape (P, R), optional
+        Which replicas have all that is committed. Where this is given, those that lag get no lease,
+        and none goes that the quorum needs; where it is not, raft is left out of account.
+    requests : sequence of (mapping of str to float) or Requests, optional
+        Where the requests for each range come from: queries per second by locality, or None where
+        that is not known. Leases follow them.
+    latency : array_like of float64, shape () or (hosts, hosts), optional
+        Milliseconds between hosts, these by rising id.
+    spread : mapping of str to Amount, optional
+        Most replicas of a range in one domain, by tier, for the audit and other methods;
+        CockroachDB itself only prefers stores that are farther apart. One per host always holds.
+    store_names, range_names : sequence of str, optional
+        Counted up by default.
 
     Returns
     -------
     Cluster
-        For ``solve(cluster, "cockroach")``; its ``native`` is a `CockroachMap`.
+        For ``solve(cluster, "cockroach")``; its ``native`` is a `CockroachMap`. Its dimensions are
+        those of ``LOADS``: every replica counts one in the last.
 
     Raises
     ------
@@ -102,13 +123,13 @@ def cluster_of(
     Examples
     --------
     >>> import evenkeel as ek
-    >>> cluster = cluster_of(
+    >>> cluster = ek.cockroach_cluster(
     ...     localities=["region=us", "region=us", "region=eu", "region=eu"],
     ...     replicas=[[0, 2]] * 6, configs=[{"num_replicas": 2, "constraints": {"+region=us": 1}}],
     ... )
-    >>> cluster.native.configs[0].constraints[0].replicas
-    1
-    >>> cluster_of(localities=["region=us"], replicas=[[0]], leaseholder=[7], qps=[-1.0],
+    >>> cluster.native.configs[0].constraints[0].replicas, cluster.rules[0].place
+    (1, {'region=us': 1})
+    >>> ek.cockroach_cluster(localities=["region=us"], replicas=[[0]], leaseholder=[7], qps=[-1.0],
     ...            configs=[{"num_replicas": 1, "constraints": {"+zone=a": 2}}])
     Traceback (most recent call last):
     evenkeel.model.errors.InvalidInput: 4 problems with the input:
@@ -118,127 +139,86 @@ def cluster_of(
       qps[0]: must not be negative or NaN (got -1.0)
     """
     faults = FaultList()
-    tiers = [_locality(faults, f"localities[{s}]", text) for s, text in enumerate(localities)]
+    tiers = _localities(faults, localities)
     count = len(tiers)
+    read = read_configs(faults, configs, {tier for one in tiers for tier in one})
+    state = _states(faults, status, count)
+    overload = _per_store(faults, "io", io, count, np.float64, 0.0)
+    held = _per_store(faults, "capacity", capacity, count, np.float64, np.inf)
+    ids = _per_store(faults, "hosts", hosts, count, np.int32, -1)
+    if hosts is None:
+        ids = np.arange(count, dtype=np.int32)
+    processors = _per_store(faults, "cores", cores, count, np.float64, np.inf)
+    _check_hosts(faults, ids, tiers)
+    tags = _tags(faults, attributes, count, attributes_of(read))
     rows = as_array(faults, "replicas", replicas, np.int32, (None, None))
+    if rows.shape != shape_of(replicas):
+        faults.raise_if_any()  # how many ranges there are is not known
+    if rows.shape[1] == 0:
+        rows = np.full((len(rows), 1), -1, np.int32)
     list_entries(
         faults, "replicas", rows, (rows < -1) | (rows >= count), f"is no store; there are {count}"
     )
-    read = [parse_config(faults, f"configs[{q}]", one) for q, one in enumerate(configs)]
-    names = {key for one in tiers for key, _ in one}
-    for q, one in enumerate(read):
-        check_config(faults, f"configs[{q}]", one, names)
-    wanted = _per_range(faults, "config", config, len(rows), np.int32, 0)
+    wanted = _entries(faults, "config", config, len(rows), np.int32, 0)
     outside = (wanted < 0) | (wanted >= len(read))
     list_entries(faults, "config", wanted, outside, f"is no configuration; there are {len(read)}")
     role = _roles(faults, roles, rows)
-    leader = _leaders(faults, leaseholder, rows, role)
-    state = _states(faults, status, count)
+    flags = _flags(faults, caught_up, rows)
+    leader = _leaders(faults, leaseholder, rows, role, range_names)
     loads = [
         _amounts(faults, name, given, len(rows))
         for name, given in (("cpu", cpu), ("qps", qps), ("writes", writes), ("size", size))
     ]
-    overload = _per_range(faults, "io", io, count, np.float64, 0.0)
-    held = _per_range(faults, "capacity", capacity, count, np.float64, np.inf)
-    ids = _per_range(faults, "hosts", hosts, count, np.int32, -1)
-    if hosts is None:
-        ids = np.arange(count, dtype=np.int32)
-    _check_hosts(faults, ids, tiers)
+    origins = _origins(faults, requests, len(rows))
+    delay = _latency(faults, latency, len(np.unique(ids)))
     faults.raise_if_any()
-    leading = np.stack(loads, axis=1)
+    leading = np.stack([*loads, np.ones(len(rows))], axis=1)
     following = leading.copy()
     following[:, :2] = 0.0
     replicas_wanted = np.array([one.num_replicas for one in read], np.int32)[wanted]
     voters_wanted = np.array([one.voters for one in read], np.int32)[wanted]
-    rows, role = _widened(rows, role, replicas_wanted, voters_wanted)
+    limits = np.full((count, len(LOADS)), np.inf)
+    limits[:, LOADS.index("cpu")] = processors
+    limits[:, LOADS.index("bytes")] = held
+    rows, role, flags = _widened(rows, role, flags, replicas_wanted, voters_wanted)
+    apart = dict(spread or {})
+    if len(np.unique(ids)) < count:
+        apart.setdefault(HOST, 1)
+    carried = {tier for one in tiers for tier in one}
+    rules = [rule_of(one, apart, carried) for one in read]
+    bound = any(rule != Rule() for rule in rules)
     return Cluster.from_arrays(
-        capacity=np.column_stack([np.full((count, 3), np.inf), held]),
+        capacity=_enough(limits, leading, replicas_wanted, rows),
         load=following,
         leader_load=leading,
         dimensions=LOADS,
         bytes="bytes",
         domains=_levels(tiers, ids),
-        tags=_tags(attributes, count),
+        tags=tags,
         alive=~np.isin(state, (kernel.DEAD, kernel.UNKNOWN)),
         accepts=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED)),
         keeps=~np.isin(state, (kernel.DEAD, kernel.DECOMMISSIONING)),
         leads=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED, kernel.SUSPECT)),
+        node_names=store_names,
+        partition_names=range_names,
         replicas=replicas_wanted,
         voters=voters_wanted,
         placement=rows,
         role=role,
+        flags=flags,
         leader=leader,
-        native=CockroachMap(tuple(read), wanted, state, overload),
+        rules=rules if bound else (),
+        rule=wanted if bound else None,
+        native=CockroachMap(tuple(read), wanted, state, overload, origins, delay),
         native_format=FORMAT,
     )
 
 
-def parse_config(
-    faults: FaultList, path: str, given: Mapping[str, object] | ZoneConfig
-) -> ZoneConfig:
-    """Read a zone configuration.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where what does not parse is noted.
-    path : str
-        Where it stands.
-    given : mapping or ZoneConfig
-        Its fields.
-
-    Returns
-    -------
-    ZoneConfig
-        Without what did not parse.
-
-    Examples
-    --------
-    >>> found = parse_config(FaultList(), "configs[0]", {"constraints": ["+ssd", "-region=eu"]})
-    >>> [str(one) for one in found.constraints[0].constraints]
-    ['+ssd', '-region=eu']
-    """
-    if isinstance(given, ZoneConfig):
-        return given
-    for name in given.keys() - set(FIELDS):
-        faults.add(f"{path}.{name}", given[name], f"is no field; known: {', '.join(FIELDS)}")
-    numbers = {}
-    for name, default in (("num_replicas", 3), ("num_voters", 0)):
-        number = given.get(name, default)
-        if not isinstance(number, int) or isinstance(number, bool):
-            faults.add(f"{path}.{name}", number, "needs a whole number")
-            number = default
-        numbers[name] = number
-    preferences = given.get("lease_preferences", ())
-    if not isinstance(preferences, list | tuple):
-        faults.add(f"{path}.lease_preferences", preferences, "needs a list of lists of constraints")
-        preferences = ()
-    lead: list[tuple[Constraint, ...]] = []
-    for i, texts in enumerate(preferences):
-        listed = texts if isinstance(texts, list | tuple) else [texts]
-        lead.append(parse_conjunction(faults, f"{path}.lease_preferences[{i}]", listed).constraints)
-    return ZoneConfig(
-        num_replicas=numbers["num_replicas"],
-        num_voters=numbers["num_voters"],
-        constraints=_table(faults, f"{path}.constraints", given.get("constraints", ())),
-        voter_constraints=_table(
-            faults, f"{path}.voter_constraints", given.get("voter_constraints", ())
-        ),
-        lease_preferences=lead,
-    )
-
-
-def _table(faults: FaultList, path: str, given: object) -> list[Conjunction]:
-    """Read a list of texts, or a mapping from texts to numbers."""
-    if isinstance(given, Mapping):
-        return [
-            parse_conjunction(faults, f"{path}[{i}]", str(texts).split(","), number)
-            for i, (texts, number) in enumerate(given.items())
-        ]
-    if not isinstance(given, list | tuple):
-        faults.add(path, given, "needs a list of constraints, or a mapping to numbers")
-        return []
-    return [parse_conjunction(faults, path, given)] if given else []
+def _localities(faults: FaultList, given: Sequence[str]) -> list[Tiers]:
+    if isinstance(given, str):
+        faults.add("localities", given, "needs a list with the locality of each store")
+        return [()]
+    return [_locality(faults, f"localities[{s}]", text) for s, text in enumerate(given)]
 
 
 def _locality(faults: FaultList, path: str, text: object) -> Tiers:
@@ -246,17 +226,19 @@ def _locality(faults: FaultList, path: str, text: object) -> Tiers:
     if not isinstance(text, str):
         faults.add(path, text, "must be a string such as 'region=us,zone=a'")
         return ()
-    found = []
+    found: dict[str, str] = {}
     for part in (piece.strip() for piece in text.split(",") if piece.strip()):
         key, sign, value = part.partition("=")
         if not key or not value or not sign or "=" in value or key == HOST:
             faults.add(path, text, f"{part!r} is no tier such as region=us")
             return ()
-        found.append((key, value))
-    return tuple(found)
+        if key in found:
+            faults.add(path, text, f"has the tier {key!r} twice")
+        found[key] = value
+    return tuple(found.items())
 
 
-def _per_range(
+def _entries(
     faults: FaultList,
     path: str,
     given: ArrayLike | None,
@@ -268,6 +250,21 @@ def _per_range(
     if given is None:
         return np.full(count, default, dtype)
     return as_array(faults, path, given, dtype, (count,))
+
+
+def _per_store(
+    faults: FaultList,
+    path: str,
+    given: ArrayLike | None,
+    count: int,
+    dtype: type[np.generic],
+    default: float,
+) -> NDArray[Any]:
+    """Read one amount for each store."""
+    found = _entries(faults, path, given, count, dtype, default)
+    if given is not None:
+        list_entries(faults, path, found, ~(found >= 0), "must not be negative or NaN")
+    return found
 
 
 def _amounts(faults: FaultList, path: str, given: ArrayLike, count: int) -> NDArray[np.float64]:
@@ -285,8 +282,31 @@ def _roles(
     if given is None:
         return np.zeros(rows.shape, np.uint8)
     found: NDArray[np.uint8] = as_array(faults, "roles", given, np.uint8, rows.shape)
-    list_entries(faults, "roles", found, found > kernel.LEARNER, "is no role; 0, 1 or 2")
+    list_entries(faults, "roles", found, found > Role.LEARNER, "is no role; 0, 1 or 2")
     return found
+
+
+def _enough(
+    limits: NDArray[np.float64],
+    load: NDArray[np.float64],
+    replicas: NDArray[np.int32],
+    rows: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Fill in capacities of which none is known: much more than all replicas need together."""
+    many = np.maximum(replicas, (rows >= 0).sum(axis=1))
+    total = 8.0 * (load * many[:, None]).sum(axis=0)
+    unknown = np.isinf(limits).all(axis=0) & (total > 0.0)
+    return np.where(unknown, total, limits)
+
+
+def _flags(
+    faults: FaultList, given: ArrayLike | None, rows: NDArray[np.int32]
+) -> NDArray[np.uint16]:
+    """Who is caught up, as far as that is told."""
+    if given is None:
+        return np.zeros(rows.shape, np.uint16)
+    told: NDArray[np.bool_] = as_array(faults, "caught_up", given, np.bool_, rows.shape)
+    return np.where(told & (rows >= 0), Flag.CAUGHT_UP, 0).astype(np.uint16)
 
 
 def _leaders(
@@ -294,16 +314,62 @@ def _leaders(
     given: ArrayLike | None,
     rows: NDArray[np.int32],
     role: NDArray[np.uint8],
+    names: Sequence[str] | None,
 ) -> NDArray[np.int16]:
-    """Slots of the leaseholders; a store without a replica of the range holds no lease."""
-    votes = (rows >= 0) & (role == kernel.VOTER)
+    """Slots of the leaseholders; a store without a voter of the range holds no lease."""
+    votes = (rows >= 0) & (role == Role.VOTER)
     if given is None:
         return np.where(votes.any(axis=1), votes.argmax(axis=1), -1).astype(np.int16)
     store = as_array(faults, "leaseholder", given, np.int32, (len(rows),))
     there = (rows == store[:, None]) & (rows >= 0)
-    for p in np.flatnonzero((store >= 0) & ~there.any(axis=1)).tolist():
-        faults.add(f"leaseholder[{p}]", int(store[p]), f"range {p} has no replica there")
-    return np.where(there.any(axis=1), there.argmax(axis=1), -1).astype(np.int16)
+    may = there & votes
+    bad = np.flatnonzero((store < -1) | ((store >= 0) & ~may.any(axis=1)))
+    for p in bad[:LISTED_FAULTS].tolist():
+        name = names[p] if names is not None and p < len(names) else p
+        what = "its replica there is no voter" if there[p].any() else "has no replica there"
+        said = f"range {name}: {what}" if there[p].any() else f"range {name} {what}"
+        faults.add(f"leaseholder[{p}]", int(store[p]), said)
+    if len(bad) > LISTED_FAULTS:
+        faults.add("leaseholder", f"{len(bad) - LISTED_FAULTS} more entries", "no voter is there")
+    return np.where(may.any(axis=1), may.argmax(axis=1), -1).astype(np.int16)
+
+
+def _origins(
+    faults: FaultList,
+    given: Sequence[Mapping[str, float] | Requests | None] | None,
+    count: int,
+) -> list[Requests | None]:
+    """Read where requests come from."""
+    if given is None:
+        return []
+    if len(given) != count:
+        faults.add(
+            "requests", len(given), f"needs one mapping, or None, for each of {count} ranges"
+        )
+    found: list[Requests | None] = []
+    for p, one in enumerate(given):
+        if one is None or isinstance(one, Requests):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            found.append(
+                Requests(
+                    {_locality(faults, f"requests[{p}]", at): rate for at, rate in one.items()}
+                )
+            )
+            for at, rate in one.items():
+                if not rate >= 0.0:
+                    faults.add(f"requests[{p}][{at!r}]", rate, "must not be negative or NaN")
+        else:
+            faults.add(f"requests[{p}]", one, "needs a mapping of localities to rates, or None")
+    return found
+
+
+def _latency(faults: FaultList, given: ArrayLike, hosts: int) -> NDArray[np.float64]:
+    """Read milliseconds between hosts."""
+    shape = () if np.ndim(given) == 0 else (hosts, hosts)
+    found: NDArray[np.float64] = as_array(faults, "latency", given, np.float64, shape)
+    list_entries(faults, "latency", found, ~(found >= 0.0), "must not be negative or NaN")
+    return found
 
 
 def _states(faults: FaultList, given: Sequence[str] | None, count: int) -> NDArray[np.int8]:
@@ -339,9 +405,21 @@ def _levels(tiers: Sequence[Tiers], ids: NDArray[np.int32]) -> dict[str, list[st
     return levels | {HOST: [str(host) for host in ids.tolist()]}
 
 
-def _tags(attributes: Sequence[Sequence[str]] | None, count: int) -> dict[str, NDArray[np.bool_]]:
-    tags: dict[str, NDArray[np.bool_]] = {}
-    for s, listed in enumerate(attributes or ()):
+def _tags(
+    faults: FaultList,
+    given: Sequence[Sequence[str]] | None,
+    count: int,
+    asked: set[str],
+) -> dict[str, NDArray[np.bool_]]:
+    """Who carries each attribute; one that is only asked for is carried by nobody."""
+    tags = {name: np.zeros(count, np.bool_) for name in sorted(asked)}
+    if given is not None and len(given) != count:
+        faults.add("attributes", len(given), f"needs one list for each of {count} stores")
+        return tags
+    for s, listed in enumerate(given or ()):
+        if isinstance(listed, str):
+            faults.add(f"attributes[{s}]", listed, "needs a list of attributes")
+            continue
         for name in listed:
             tags.setdefault(name, np.zeros(count, np.bool_))[s] = True
     return tags
@@ -350,18 +428,27 @@ def _tags(attributes: Sequence[Sequence[str]] | None, count: int) -> dict[str, N
 def _widened(
     rows: NDArray[np.int32],
     role: NDArray[np.uint8],
+    flags: NDArray[np.uint16],
     replicas: NDArray[np.int32],
     voters: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Add empty slots, so that every range has one for each replica that it should have."""
-    missing = max(int(replicas.max(initial=0)) - rows.shape[1], 0)
-    rows = np.hstack([rows, np.full((len(rows), missing), -1, np.int32)])
-    role = np.hstack([role, np.zeros((len(role), missing), np.uint8)])
-    voting = ((role == kernel.VOTER) & (rows >= 0)).sum(axis=1)
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.uint16]]:
+    """Add empty slots, so that every range has one for each voter and non-voter it should have.
+
+    Slots keep their roles, so a range with too many voters needs more slots than replicas.
+    """
+    there = rows >= 0
+    voting = (there & (role == Role.VOTER)).sum(axis=1)
+    others = (there & (role == Role.NON_VOTER)).sum(axis=1)
+    short = np.maximum(voters - voting, 0)
+    needed = short + np.maximum(replicas - voters - others, 0)
+    missing = int((needed - (~there).sum(axis=1)).max(initial=0))
+    wider = ((0, 0), (0, max(missing, 0)))
+    rows = np.pad(rows, wider, constant_values=-1)
+    role, flags = np.pad(role, wider), np.pad(flags, wider)
     for slot in range(rows.shape[1]):
         empty = rows[:, slot] < 0
-        short = empty & (voting < voters)
-        role[empty, slot] = kernel.NON_VOTER
-        role[short, slot] = kernel.VOTER
-        voting += short
-    return rows, role
+        votes = empty & (short > 0)
+        role[empty, slot] = Role.NON_VOTER
+        role[votes, slot] = Role.VOTER
+        short = short - votes
+    return rows, role, flags

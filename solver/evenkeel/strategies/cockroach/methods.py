@@ -10,14 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.cockroach import leases
 from evenkeel.strategies.cockroach.decisions import BY_COUNT, dice_of
-from evenkeel.strategies.cockroach.fleet import CockroachMap, Fleet, fleet_of, sites_of
-from evenkeel.strategies.cockroach.follow_workload import workload_of
+from evenkeel.strategies.cockroach.fleet import Fleet, fleet_of, known_workload
 from evenkeel.strategies.cockroach.range_log import RangeLog, Writer
 from evenkeel.strategies.cockroach.replicate_run import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
@@ -87,7 +85,7 @@ def cockroach(request: Request) -> Outcome:
         faults.add("limits", request.limits, "this method keeps to no budgets")
     faults.raise_if_any()
     fleet = fleet_of(request.cluster, request.start)
-    workload = _workload(request.cluster, fleet, options)
+    workload = known_workload(request.cluster, fleet, options.aggressiveness)
     run = _Run(fleet, options, workload, request.watch, request.seed)
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
@@ -200,20 +198,6 @@ class _Run:
             if reason is not None and not done:
                 return reason
         return None
-
-
-def _workload(cluster: Cluster, fleet: Fleet, options: Cockroach) -> Workload | None:
-    """Where requests come from, if that is known and leases are to follow them."""
-    native = cluster.native
-    if not isinstance(native, CockroachMap) or not native.requests or not options.aggressiveness:
-        return None
-    return workload_of(
-        sites_of(cluster),
-        fleet.localities,
-        native.requests,
-        latency=native.latency,
-        eagerness=options.aggressiveness,
-    )
 
 
 def _load_settings(fleet: Fleet, options: Cockroach) -> LoadSettings:

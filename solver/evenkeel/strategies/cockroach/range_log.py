@@ -13,6 +13,9 @@ from evenkeel.strategies.cockroach.store_rebalancer_run import KINDS
 from evenkeel_kernels import allocator_scores as scores
 from evenkeel_kernels.allocator_actions import CONSIDER_REBALANCE
 from evenkeel_kernels.allocator_log import DecisionLog
+from evenkeel_kernels.lease_choice import BY_REQUEST
+from evenkeel_kernels.lease_pass import MOVED
+from evenkeel_kernels.store_load_pass import NON_VOTER_BY_LOAD, VOTER_BY_LOAD
 
 REASONS = {
     scores.BY_VALIDITY: "the constraints forbid the store it was on",
@@ -27,6 +30,18 @@ REASONS = {
     0.0: "the store has fewer ranges",
 }
 """Why a replica was moved, by the least score that says so."""
+
+REPAIRS = {
+    "Finalize": "a change of replicas was left unfinished",
+    "RemoveLearner": "a change of replicas was left unfinished",
+    "ReplaceDead": "the store it was on is dead",
+    "RemoveDead": "the store it was on is dead",
+    "ReplaceDecommissioning": "the store it was on is being decommissioned",
+    "RemoveDecommissioning": "the store it was on is being decommissioned",
+    "Add": "the range has too few replicas",
+    "Remove": "the range has too many replicas",
+}
+"""Why a replica came or went, by how the action begins; the first that fits holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +86,13 @@ class RangeLog:
         Returns
         -------
         str
-            CockroachDB's name of the action.
+            CockroachDB's name of the action; ``Rebalance`` where a replica moves because that is
+            better, ``TransferLease`` where no replica moves.
         """
         kind = int(self.kind[i])
-        if kind == CONSIDER_REBALANCE:
+        if kind in (CONSIDER_REBALANCE, VOTER_BY_LOAD, NON_VOTER_BY_LOAD):
             return "Rebalance"
-        return ACTIONS[kind] if kind < len(ACTIONS) else "Load"
+        return ACTIONS[kind] if kind < len(ACTIONS) else "TransferLease"
 
     def reason(self, i: int) -> str:
         """Return why it was done.
@@ -94,7 +110,11 @@ class RangeLog:
         kind = int(self.kind[i])
         if kind == CONSIDER_REBALANCE:
             return REASONS[max(least for least in REASONS if least <= max(self.score[i], 0.0))]
-        return KINDS.get(kind, "the range has not the replicas that it should have")
+        if kind < len(ACTIONS):
+            return next(why for name, why in REPAIRS.items() if ACTIONS[kind].startswith(name))
+        if kind == MOVED + BY_REQUEST and self.source[i] < 0:
+            return "nobody held the lease"
+        return KINDS[kind]
 
     def lines(self, cluster: Cluster) -> Iterator[str]:
         """Tell every decision in names, one line each.

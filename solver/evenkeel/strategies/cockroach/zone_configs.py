@@ -1,9 +1,15 @@
 """Zone configurations: what is wanted of a range, as CockroachDB writes it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenkeel.model.errors import FaultList
+
+FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
+"""What a configuration says."""
+
+MOST_REPLICAS = 2**15 - 1
+"""Slots that a row can have."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,135 @@ def parse_conjunction(
     return Conjunction(tuple(one for one in read if one is not None), count)
 
 
-def check_config(faults: FaultList, path: str, config: ZoneConfig, tiers: Iterable[str]) -> None:
+def read_configs(
+    faults: FaultList,
+    given: Sequence[Mapping[str, object] | ZoneConfig],
+    tiers: set[tuple[str, str]],
+) -> list[ZoneConfig]:
+    """Read zone configurations and note what is wrong with them.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where faults are noted, under ``configs``.
+    given : sequence of mapping or ZoneConfig
+        One or more.
+    tiers : set of (str, str)
+        Tiers that stores have: names and values.
+
+    Returns
+    -------
+    list of ZoneConfig
+        As many as were given; one where that was none.
+
+    Examples
+    --------
+    >>> read = read_configs(FaultList(), [{}, {"num_replicas": 5}], set())
+    >>> [config.num_replicas for config in read]
+    [3, 5]
+    """
+    if isinstance(given, str | Mapping | ZoneConfig) or not len(given):
+        faults.add("configs", given, "needs a list of one configuration or more")
+        return [ZoneConfig()]
+    read = [parse_config(faults, f"configs[{q}]", one) for q, one in enumerate(given)]
+    for q, one in enumerate(read):
+        check_config(faults, f"configs[{q}]", one, tiers)
+        if one.num_replicas > MOST_REPLICAS:
+            path = f"configs[{q}].num_replicas"
+            faults.add(path, one.num_replicas, f"must be at most {MOST_REPLICAS:,}")
+    return read
+
+
+def parse_config(
+    faults: FaultList, path: str, given: Mapping[str, object] | ZoneConfig
+) -> ZoneConfig:
+    """Read a zone configuration.
+
+    Parameters
+    ----------
+    faults : FaultList
+        Where what does not parse is noted.
+    path : str
+        Where it stands.
+    given : mapping or ZoneConfig
+        Its fields.
+
+    Returns
+    -------
+    ZoneConfig
+        Without what did not parse.
+
+    Examples
+    --------
+    >>> found = parse_config(FaultList(), "configs[0]", {"constraints": ["+ssd", "-region=eu"]})
+    >>> [str(one) for one in found.constraints[0].constraints]
+    ['+ssd', '-region=eu']
+    """
+    if isinstance(given, ZoneConfig):
+        return given
+    if not isinstance(given, Mapping):
+        faults.add(path, given, f"needs a mapping of {', '.join(FIELDS)}")
+        return ZoneConfig()
+    for name in given.keys() - set(FIELDS):
+        faults.add(f"{path}.{name}", given[name], f"is no field; known: {', '.join(FIELDS)}")
+    numbers = {}
+    for name, default in (("num_replicas", 3), ("num_voters", 0)):
+        number = given.get(name, default)
+        if not isinstance(number, int) or isinstance(number, bool):
+            faults.add(f"{path}.{name}", number, "needs a whole number")
+            number = default
+        numbers[name] = number
+    preferences = given.get("lease_preferences", ())
+    if not isinstance(preferences, list | tuple):
+        faults.add(f"{path}.lease_preferences", preferences, "needs a list of lists of constraints")
+        preferences = ()
+    lead: list[tuple[Constraint, ...]] = []
+    for i, texts in enumerate(preferences):
+        listed = texts if isinstance(texts, list | tuple) else [texts]
+        where = f"{path}.lease_preferences[{i}]"
+        _check_signs(faults, where, listed)
+        lead.append(parse_conjunction(faults, where, listed).constraints)
+    return ZoneConfig(
+        num_replicas=numbers["num_replicas"],
+        num_voters=numbers["num_voters"],
+        constraints=_table(faults, f"{path}.constraints", given.get("constraints", ())),
+        voter_constraints=_table(
+            faults, f"{path}.voter_constraints", given.get("voter_constraints", ())
+        ),
+        lease_preferences=lead,
+    )
+
+
+def _table(faults: FaultList, path: str, given: object) -> list[Conjunction]:
+    """Read a list of texts, or a mapping from texts to numbers."""
+    if isinstance(given, Mapping):
+        found = []
+        for i, (texts, number) in enumerate(given.items()):
+            listed = (
+                [one.strip() for one in texts.split(",")] if isinstance(texts, str) else [texts]
+            )
+            _check_signs(faults, f"{path}[{i}]", listed)
+            found.append(parse_conjunction(faults, f"{path}[{i}]", listed, number))
+            if number == 0:
+                faults.add(f"{path}[{i}]", number, "must apply to at least one replica")
+        return found
+    if not isinstance(given, list | tuple):
+        faults.add(path, given, "needs a list of constraints, or a mapping to numbers")
+        return []
+    _check_signs(faults, path, given)
+    return [parse_conjunction(faults, path, given)] if given else []
+
+
+def _check_signs(faults: FaultList, path: str, texts: Sequence[object]) -> None:
+    """Constraints without a sign are what old releases took for wishes; new ones refuse them."""
+    for i, text in enumerate(texts):
+        if isinstance(text, str) and text and text[0] not in "+-":
+            faults.add(f"{path}[{i}]", text, "needs a + where it is required, a - where prohibited")
+
+
+def check_config(
+    faults: FaultList, path: str, config: ZoneConfig, tiers: Iterable[tuple[str, str]]
+) -> None:
     """Note what cannot be met, or is asked of tiers that no store has.
 
     Parameters
@@ -186,13 +320,13 @@ def check_config(faults: FaultList, path: str, config: ZoneConfig, tiers: Iterab
         Where the configuration stands.
     config : ZoneConfig
         The configuration.
-    tiers : iterable of str
-        Names of the tiers that stores have.
+    tiers : iterable of (str, str)
+        Tiers that stores have: names and values.
 
     Examples
     --------
     >>> found = FaultList()
-    >>> check_config(found, "configs[0]", ZoneConfig(num_replicas=3, num_voters=4), ["region"])
+    >>> check_config(found, "configs[0]", ZoneConfig(num_replicas=3, num_voters=4), [])
     >>> str(found.faults[0])
     'configs[0].num_voters: must not be above num_replicas, 3 (got 4)'
     """
@@ -218,8 +352,11 @@ def check_config(faults: FaultList, path: str, config: ZoneConfig, tiers: Iterab
 
 
 def _check_tiers(
-    faults: FaultList, path: str, constraints: Iterable[Constraint], known: set[str]
+    faults: FaultList, path: str, constraints: Iterable[Constraint], known: set[tuple[str, str]]
 ) -> None:
+    names = sorted({key for key, _ in known})
     for one in constraints:
-        if one.key and one.key not in known:
-            faults.add(path, str(one), f"no store has a tier {one.key!r}; known: {sorted(known)}")
+        if one.key and one.key not in names:
+            faults.add(path, str(one), f"no store has a tier {one.key!r}; known: {names}")
+        elif one.key and one.required and (one.key, one.value) not in known:
+            faults.add(path, str(one), f"no store has {one.key}={one.value}")
