@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel_kernels.cover import by_node, cover
+from evenkeel_kernels.cover import by_node, cover, shed_each
 from evenkeel_kernels.descent import descend, redistribute, relieve, send_home
 from evenkeel_kernels.jit import lean
 from evenkeel_kernels.leaders import reinstate, spread_leaders
@@ -341,3 +341,22 @@ def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
     assert send_home(problem, state, gauge, np.zeros(180, bool)) == 180
     assert highest(state, gauge) <= 1.0
     check_books(problem, state)
+
+
+@pytest.mark.small
+def test_a_node_that_is_full_of_what_must_stay_reads_nothing_it_has_not_chosen():
+    """What cannot move weighs, what can weighs nothing: no choice helps, and none is looked at."""
+    given = Small(
+        zone=[0], capacity=np.full((1, 2), 99.0), load=np.array([[9.0, 9.0], [0.0, 0.0]]),
+        extra=np.zeros((2, 2)), placement=[[0], [0]], leader=[-1, -1],
+        watermark=np.ones((1, 2)), accepts=[True], leads=[True],
+    )  # fmt: skip
+    problem, state = given.arrays()
+    problem.partitions.movable[0] = False
+    first, member = by_node(state.node, 1)
+    gain, never = np.empty(2), np.full(2, 1 << 40)  # a place that is in no array
+    count = shed_each(
+        problem, state, np.zeros(2, bool), np.zeros(2), 0.0, first, member, np.empty(2, np.int64),
+        np.empty((2, 2)), gain, gain.view(np.int64), never, np.empty((7, 2)), np.empty(2, np.int64),
+    )  # fmt: skip
+    assert count == 0

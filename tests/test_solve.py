@@ -396,3 +396,15 @@ def test_a_preference_for_leaders_does_not_keep_a_rule_broken():
     assert result.audit.hard == 0
     assert sorted(result.placement.node.tolist()) == [2, 3]
     assert result.placement.leader[0] >= 0
+
+
+@pytest.mark.parametrize("load", [0.0, 1.0])
+def test_leaders_go_where_they_are_preferred_even_where_nothing_is_to_be_levelled(load):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[np.inf if load == 0.0 else 99.0]] * 3, load=[[load]] * 4,
+        placement=[[0, 1, 2]] * 4, domains={"region": ["a", "b", "c"]},
+        rules=[ek.Rule(lead=["region=c"])], rule=[0] * 4,
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.levelness.leaders.tolist() == [0, 0, 4]
+    assert result.comparison.moves == 0

@@ -54,7 +54,7 @@ def cover(
     Each is worth what it adds towards ``soft (D,)``, which is at least ``hard``, under ``weight
     (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain``, ``bits`` (the same
     memory) and ``rest`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if
-    more are needed.
+    more are needed; then all ``limit`` entries are set, to -1 where nothing more would help.
 
     Complexity: O(items D) for each item chosen, vectorised.
     """
@@ -95,7 +95,9 @@ def cover(
         top = np.int64(0)
         for i in range(items):
             top = max(top, bits[i])
-        if top == 0:
+        if top == 0:  # nothing that is left would help
+            for i in range(c, limit):
+                chosen[i] = -1
             break
         best = 0
         while bits[best] != top:
@@ -225,7 +227,8 @@ def shed_each(
                 if hard[d] > 0.0:
                     got = 1e-9 * hard[d]
                     for i in range(min(c, limit)):
-                        got += value[d, chosen[i]]
+                        if chosen[i] >= 0:
+                            got += value[d, chosen[i]]
                     emphasis[d] *= hard[d] / got
         if fewest > items:  # nothing it holds would do: give nothing away
             continue

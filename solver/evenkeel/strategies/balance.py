@@ -178,6 +178,7 @@ class _Balancing:
         led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
         led[led] = leads[state.node[replica[led]]]
         well_led = bool(led.all()) or not has_leaders(self.request.cluster)
+        well_led = well_led and not self._led_from_worse()
         return well_led and not self.forced.any()
 
     def _excess(self) -> float:
@@ -187,6 +188,15 @@ class _Balancing:
         leader_scale = np.where(gauge.leader_scale < NO_TARGET, gauge.leader_scale, 0.0)
         over = np.maximum(self.state.load * scale - 1.0, 0.0).sum()
         return float(over + np.maximum(self.state.leaders * leader_scale - 1.0, 0.0).sum())
+
+    def _led_from_worse(self) -> bool:
+        """Whether a partition is led from a worse choice of its rule than it could be."""
+        cluster = self.request.cluster
+        if not any(rule.lead for rule in cluster.rules):
+            return False
+        now = cluster.placement.replaced(self.state.node, self.state.leader)
+        found = broken_terms(Standing.of(cluster, now))
+        return any(one.kind == "lead" and one.count for one in found)
 
     def _descend(self, seed: int) -> None:
         """Take the pieces of the descent until it ends or must stop; the most level one stands."""
