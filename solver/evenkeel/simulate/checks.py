@@ -1,5 +1,6 @@
 """Checks: what a scenario demands of a history."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +34,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(ABC):
     """A demand on the last samples of a history.
 
     Parameters
@@ -44,6 +45,7 @@ class Check:
 
     last: int = field(default=6, kw_only=True)
 
+    @abstractmethod
     def of(self, history: History) -> Finding:
         """Hold it against a history.
 
@@ -57,7 +59,6 @@ class Check:
         Finding
             What came of it.
         """
-        raise NotImplementedError
 
     def _window(self, history: History, stat: str) -> NDArray[np.float64]:
         """Return the last samples of the nodes that are part of the cluster at the end."""

@@ -1,5 +1,6 @@
 """Events: what happens to a cluster from outside, and when."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,7 @@ DEAD_AFTER = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(ABC):
     """Something that happens at a time.
 
     Parameters
@@ -28,6 +29,7 @@ class Event:
 
     at: float = 0.0
 
+    @abstractmethod
     def happen(self, world: World) -> "Sequence[Event]":
         """Change the world.
 
@@ -41,7 +43,6 @@ class Event:
         sequence of Event
             What follows from it later.
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
