@@ -9,6 +9,18 @@ True
 from evenkeel.control.clock import Clock, ManualClock, SystemClock
 from evenkeel.control.delay import Delay
 from evenkeel.control.disk_store import DiskStore
+from evenkeel.control.engine import (
+    Answer,
+    CalculationFailed,
+    Cancelled,
+    Change,
+    Engine,
+    FailureKind,
+    Scope,
+    Task,
+)
+from evenkeel.control.engine_balance import BalanceEngine
+from evenkeel.control.engine_waged import WagedEngine
 from evenkeel.control.metrics import health
 from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
@@ -17,9 +29,16 @@ from evenkeel.control.store import MemoryStore, Store
 from evenkeel.control.workers import InlineWorkers, ManualWorkers, ThreadWorkers, Workers
 
 __all__ = [
+    "Answer",
+    "BalanceEngine",
+    "CalculationFailed",
+    "Cancelled",
+    "Change",
     "Clock",
     "Delay",
     "DiskStore",
+    "Engine",
+    "FailureKind",
     "InlineWorkers",
     "ManualClock",
     "ManualWorkers",
@@ -27,9 +46,12 @@ __all__ = [
     "Operation",
     "Pipeline",
     "PipelineResult",
+    "Scope",
     "Store",
     "SystemClock",
+    "Task",
     "ThreadWorkers",
+    "WagedEngine",
     "Workers",
     "health",
     "with_operations",

@@ -46,6 +46,9 @@ class Assignment:
     def __len__(self) -> int:
         return len(self.first) - 1
 
+    def __repr__(self) -> str:
+        return f"<Assignment: {len(self):,} partitions, {len(self.node):,} replicas>"
+
     @cached_property
     def owner(self) -> NDArray[np.int32]:
         """Partition of each replica, (K,) int32."""
