@@ -71,6 +71,11 @@ class Watch:
         return time.perf_counter() - self.started
 
     @property
+    def seconds_left(self) -> float:
+        """Seconds until the time limit; infinite without one."""
+        return float("inf") if self.time_limit is None else self.time_limit - self.seconds
+
+    @property
     def out_of_time(self) -> bool:
         """Whether the time limit has passed."""
         return self.time_limit is not None and self.seconds >= self.time_limit

@@ -9,6 +9,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.strategies.exact.loads import weigh
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, seat
+from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.options import Exact
 
 if TYPE_CHECKING:
@@ -49,11 +50,7 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
     """
     options = options or Exact()
     faults = FaultList()
-    size = len(cluster.placement.node) * len(cluster.nodes)
-    if size > options.largest:
-        faults.add(
-            "cluster", size, f"replicas x nodes may be {options.largest:,}; see options.Exact"
-        )
+    check_size(faults, cluster, options)
     faults.raise_if_any()
     from ortools.sat.python import cp_model
 

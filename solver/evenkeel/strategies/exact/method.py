@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
 from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.exact.stages import Search, in_stages, led
+from evenkeel.strategies.exact.size import check_size
+from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
 from evenkeel.strategies.options import Exact, given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import StopReason
@@ -37,26 +35,17 @@ def exact(request: Request) -> Outcome:
     options = given_or(request.options, Exact())
     cluster = request.cluster
     faults = FaultList()
-    size = len(cluster.placement.node) * len(cluster.nodes)
     if isinstance(request.goals, Cost):
         faults.add("goals", "Cost", "exact meets Goals; balance minimises a Cost")
-    if size > options.largest:
-        faults.add(
-            "cluster", size, f"replicas x nodes may be {options.largest:,}; see options.Exact"
-        )
+    check_size(faults, cluster, options)
     faults.raise_if_any()
     begun = searched(replace(request, options=None))
     hint = cluster.placement.replaced(begun.node, begun.leader)
-
-    def seconds_left() -> float:
-        limit = request.watch.time_limit
-        return float("inf") if limit is None else limit - request.watch.seconds
-
-    search = Search(options.workers, options.effort, request.seed, seconds_left)
+    search = Search(options.workers, options.effort, request.seed, request.watch)
     found = in_stages(cluster, request.bounds, request.limits, hint, search)
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_said(found.proof))
-    node = _kept(request, found.node)
+    node = kept(cluster, found.node)
     return Outcome(
         node=node,
         leader=led(cluster, node, found.leader),
@@ -66,15 +55,6 @@ def exact(request: Request) -> Outcome:
         timings=begun.timings,
         native=found.proof,
     )
-
-
-def _kept(request: Request, node: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Leave what found no node where it was, while its partition is short."""
-    cluster = request.cluster
-    owner = cluster.placement.owner
-    placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
-    short = placed < cluster.partitions.replicas
-    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
 def _cut_short(request: Request) -> StopReason:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from evenkeel.measure.compare import has_leaders
-from evenkeel.strategies.exact.stages import Search, in_stages, led
+from evenkeel.strategies.exact.size import size_of
+from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 
@@ -31,16 +32,11 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     """
     cluster = request.cluster
     missing = _missing(request, outcome)
-    if missing == 0 or len(outcome.node) * len(cluster.nodes) > Exact().largest:
+    if missing == 0 or size_of(cluster) > Exact().largest:
         return outcome
     if outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
-
-    def seconds_left() -> float:
-        limit = request.watch.time_limit
-        return np.inf if limit is None else limit - request.watch.seconds
-
-    search = Search(1, EFFORT, request.seed, seconds_left)
+    search = Search(1, EFFORT, request.seed, request.watch)
     start = cluster.placement.replaced(outcome.node, outcome.leader)
     found = in_stages(cluster, request.bounds, request.limits, start, search)
     if found.node is None or found.leader is None:
@@ -52,11 +48,7 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
             told = f"Proven: whatever is moved, the last {left:,} of the replicas find no node."
             return replace(outcome, message=outcome.message or told)
         return outcome
-    owner = cluster.placement.owner
-    placed = np.bincount(owner[found.node >= 0], minlength=len(cluster.partitions))
-    short = placed < cluster.partitions.replicas
-    stays = (found.node < 0) & short[owner]
-    node = np.where(stays, cluster.placement.node, found.node).astype(np.int32)
+    node = kept(cluster, found.node)
     return replace(
         outcome,
         node=node,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from evenkeel.strategies.exact.loads import SNUG, Gauge, changed_leaders, moved,
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
+from evenkeel.strategies.stopping import Watch
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -39,8 +39,8 @@ class Search:
         Deterministic seconds for all stages together.
     seed : int
         All randomness comes from it.
-    seconds_left : callable
-        Seconds of the clock that are left; infinite without a limit.
+    watch : Watch
+        Says how much time is left.
     spent : float
         Deterministic seconds spent so far.
     """
@@ -48,7 +48,7 @@ class Search:
     workers: int
     effort: float
     seed: int
-    seconds_left: Callable[[], float]
+    watch: Watch
     spent: float = field(default=0.0)
 
     def minimise(self, model: CpModel, objective: Any) -> tuple[Any, Certainty]:
@@ -75,7 +75,7 @@ class Search:
         parameters.catch_sigint_signal = False  # it would leave Python without its own handler
         parameters.random_seed = self.seed & 0x7FFFFFFF
         parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
-        left = self.seconds_left()
+        left = self.watch.seconds_left
         if np.isfinite(left):
             parameters.max_time_in_seconds = max(left, 1e-3)
         status = solver.solve(model)
@@ -242,6 +242,27 @@ class _Run:
         self.answer = _read(self.seats, solver)
         self._solver = solver
         _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
+
+
+def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Leave what found no node where it was, while its partition is short.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With the placement that came in.
+    node : ndarray of int32, shape (K,)
+        Node of each replica; -1 for none.
+
+    Returns
+    -------
+    ndarray of int32, shape (K,)
+        No partition has fewer replicas than it had, or wants.
+    """
+    owner = cluster.placement.owner
+    placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
+    short = placed < cluster.partitions.replicas
+    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
 def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
