@@ -3,6 +3,7 @@
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost, Proportion
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
@@ -110,7 +111,33 @@ def random_cost(seed: int, cluster: Cluster) -> Cost:
         moves=float(rng.integers(0, 3)),
         group_moves=float(rng.integers(0, 6)),
         distance=float(rng.integers(0, 3)),
+        tables=random_tables(rng, cluster),
     )
+
+
+def random_tables(rng: np.random.Generator, cluster: Cluster) -> list[NodeTable | GroupTable]:
+    """None, or a table or two of either kind, with nodes and groups that pay nothing among them."""
+    tables: list[NodeTable | GroupTable] = []
+    nodes = len(cluster.nodes)
+    for _ in range(rng.integers(0, 3)):
+        pieces = int(rng.integers(1, 4))
+        shape = (nodes, pieces) if rng.random() < 0.5 else (pieces,)
+        at = np.sort(rng.integers(0, 15, shape), axis=-1).astype(float)
+        if at.ndim == 2:
+            at[rng.random(nodes) < 0.2] = np.nan
+        slope = np.sort(rng.integers(-3, 4, pieces + 1)).astype(float)
+        slope[-1] = max(slope[-1], 0.0)
+        dimension = str(rng.choice(list(cluster.dimensions)))
+        tables.append(NodeTable(dimension, at, slope[1:], below=slope[0]))
+    for _ in range(rng.integers(0, 3)):
+        level = str(rng.choice([*cluster.topology.levels, "node"]))
+        domains = int(cluster.topology.domain_count[cluster.topology.level_index(level)])
+        length = int(rng.integers(2, 5))
+        each = domains > 0 and rng.random() < 0.5
+        cost = rng.integers(0, 6, (domains, length) if each else length).astype(float)
+        names = [name for name in cluster.partitions.group_names if rng.random() < 0.7]
+        tables.append(GroupTable(level, cost, names if rng.random() < 0.7 else None))
+    return tables
 
 
 def random_problem(seed: int) -> tuple[Cluster, Problem, State]:

@@ -66,6 +66,9 @@ class Small:
                 max_replicas=np.full(n_nodes, 2**31 - 1, np.int32),
                 proportion_of=pairs.copy(),
                 proportion=np.zeros((0, 2)),
+                hinge_of=none32.copy(),
+                hinge=np.zeros((0, 2)),
+                hinge_at=np.zeros((0, n_nodes)),
             ),
             partitions=PartitionArrays(
                 first=first,
@@ -102,6 +105,8 @@ class Small:
                 group_limit_first=np.zeros(2, np.int64),
                 group_limit=np.zeros((0, 5), np.int32),
                 group_base=none64.copy(),
+                price_of=pairs.copy(),
+                price=np.zeros((0, 2)),
                 group_term_first=np.zeros(2, np.int64),
                 group_term=np.zeros((0, 3), np.int32),
                 needs_first=np.zeros(2, np.int64),

@@ -37,6 +37,9 @@ class NodeArrays(NamedTuple):
     max_replicas: NDArray[np.int32]  # (N,) most replicas; 2**31 - 1 for no limit
     proportion_of: NDArray[np.int32]  # (B, 2) dimensions (a, b): charge ratio * free_a - free_b
     proportion: NDArray[np.float64]  # (B, 2) ratio, weight
+    hinge_of: NDArray[np.int32]  # (H,) dimension whose load beyond a point costs
+    hinge: NDArray[np.float64]  # (H, 2) sign (1: above, -1: below), cost of one unit
+    hinge_at: NDArray[np.float64]  # (H, N) the point; inf * sign where a node never pays
 
 
 class PartitionArrays(NamedTuple):
@@ -80,6 +83,10 @@ class RuleArrays(NamedTuple):
     group_limit_first: NDArray[np.int64]  # (G + 1,) group limits of each group
     group_limit: NDArray[np.int32]  # (., 5)
     group_base: NDArray[np.int64]  # (.,) where each group limit's counts start
+    price_of: NDArray[
+        np.int32
+    ]  # (., 2) of each group limit: row of its first domain, -1 none; step
+    price: NDArray[np.float64]  # (T, m) cost of 0, 1, 2 ... replicas; beyond it goes on straight
     group_term_first: NDArray[np.int64]  # (G + 1,) terms that bind the group as a whole
     group_term: NDArray[np.int32]  # (., 3) as ``term``
     needs_first: NDArray[np.int64]  # (G + 1,) groups that this group needs near it

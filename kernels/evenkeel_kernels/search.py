@@ -31,7 +31,7 @@ from evenkeel_kernels.search_walk import (
     stray,
     swap_price,
 )
-from evenkeel_kernels.state import move, move_cost
+from evenkeel_kernels.state import move, move_cost, sharing_cost
 
 COOLING_STEP = 256
 """Candidates between two changes of the temperature."""
@@ -97,13 +97,13 @@ def domains_bear(problem: Problem, state: State, n: int, comes: int, goes: int) 
 
 @inlined
 def both_suit(
-    problem: Problem, state: State, a: int, x: int, b: int, y: int, accepted: float
+    problem: Problem, state: State, walk: Walk, a: int, x: int, b: int, y: int, accepted: float
 ) -> bool:
     """Whether ``a`` suits ``y`` and ``b``, if any, ``x``, and moving them may cost ``accepted``.
 
-    The share of the groups in the cost of movement is left open: it depends on both together.
+    What the groups pay is left open: it depends on both together.
     """
-    moving = -problem.moves.group_weight
+    moving = -walk.spare[1]
     for turn in range(1 if b < 0 else 2):
         k = a if turn == 0 else b
         n = y if turn == 0 else x
@@ -144,7 +144,7 @@ def settle(
             return
         # two of one group and role leave all counts of the group as they are
         alike = partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
-    if not both_suit(problem, state, a, x, b, y, accepted - price):
+    if not both_suit(problem, state, walk, a, x, b, y, accepted - price):
         return
     before = walk.cost[x] + walk.cost[y]
     moving = 0.0
@@ -156,6 +156,7 @@ def settle(
         n = y if turn == 0 else x
         if turn < 2:
             moving += move_cost(problem, state, k, n)
+            moving += sharing_cost(problem, state, k, n)
             last = turn == 1 or b < 0
             dear = last and price + moving > accepted
             if dear or not (alike or suits_group(problem, state, k, n)):

@@ -1,10 +1,11 @@
 """The books of a search: what each node costs now, and what a candidate would change.
 
 A node costs ``sum(weight * max(0, excess))`` over *channels*: first the D dimensions, whose excess
-is load minus watermark, then one channel per proportion, whose excess is the same kind of linear
-expression of the loads and whose needs may be negative. With needs and excesses node-major and in
-one form, pricing a candidate is a handful of additions on short rows, and most candidates are
-dismissed in the middle of them because their sum has passed what the search would accept.
+is load minus watermark, then one channel per proportion and one per hinge of a cost table, whose
+excess is the same kind of linear expression of the loads and whose needs may be negative. With
+needs and excesses node-major and in one form, pricing a candidate is a handful of additions on
+short rows, and most candidates are dismissed in the middle of them because their sum has passed
+what the search would accept.
 
 Capacity is not a wall but a *fine* on every unit above it, so that a search can pass through states
 that do not fit; fines grow where a node stays too full, and only a state without any fine may
@@ -27,7 +28,7 @@ EVALUATED, APPLIED, IMPROVED = 0, 1, 2
 
 
 class Walk(NamedTuple):
-    """Where a search stands. C channels: D dimensions, then one per proportion."""
+    """Where a search stands. C channels: D dimensions, proportions, hinges."""
 
     item: NDArray[np.int32]  # (I,) replicas that may move and are somewhere
     need: NDArray[np.float64]  # (K, C) what a replica adds to a node's excess
@@ -39,7 +40,7 @@ class Walk(NamedTuple):
     fined: NDArray[np.float64]  # (N,) fines of the node now
     crowded: NDArray[np.int64]  # (1,) nodes above capacity
     total: NDArray[np.float64]  # (2,) cost of the state now, and of the best one seen
-    spare: NDArray[np.float64]  # (1,) most that one candidate can save on movement
+    spare: NDArray[np.float64]  # (2,) most that a candidate can save beside loads; groups' part
     best: NDArray[np.int32]  # (K,) node of each replica in the best state
     astray: NDArray[np.int32]  # (K,) replicas that may stand elsewhere than in the best state
     is_astray: NDArray[np.bool_]  # (K,)
@@ -57,6 +58,9 @@ def begin(problem: Problem, state: State, walk: Walk) -> None:
         walk.weight[d] = nodes.weight[d]
     for b in range(nodes.proportion.shape[0]):
         walk.weight[dimensions + b] = nodes.proportion[b, 1]
+    hinges = dimensions + nodes.proportion.shape[0]
+    for h in range(nodes.hinge.shape[0]):
+        walk.weight[hinges + h] = nodes.hinge[h, 1]
     for k in range(state.node.shape[0]):
         for d in range(dimensions):
             walk.need[k, d] = load_of(problem.partitions, state, k, d)
@@ -64,6 +68,8 @@ def begin(problem: Problem, state: State, walk: Walk) -> None:
             i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
             more = walk.need[k, j] - nodes.proportion[b, 0] * walk.need[k, i]
             walk.need[k, dimensions + b] = more
+        for h in range(nodes.hinge.shape[0]):
+            walk.need[k, hinges + h] = nodes.hinge[h, 0] * walk.need[k, nodes.hinge_of[h]]
         walk.best[k] = state.node[k]
     for n in range(walk.cost.shape[0]):
         refresh(problem, state, walk, n)
@@ -85,6 +91,10 @@ def refresh(problem: Problem, state: State, walk: Walk, n: int) -> None:
         free_i = nodes.capacity[i, n] - state.load[i, n]
         free_j = nodes.capacity[j, n] - state.load[j, n]
         walk.excess[n, dimensions + b] = nodes.proportion[b, 0] * free_i - free_j
+    hinges = dimensions + nodes.proportion.shape[0]
+    for h in range(nodes.hinge.shape[0]):
+        beyond = state.load[nodes.hinge_of[h], n] - nodes.hinge_at[h, n]
+        walk.excess[n, hinges + h] = nodes.hinge[h, 0] * beyond
     for c in range(walk.weight.shape[0]):
         cost += walk.weight[c] * max(0.0, walk.excess[n, c])
     walk.crowded[0] += int(fined > 0.0) - int(walk.fined[n] > 0.0)

@@ -14,7 +14,7 @@ from evenkeel_kernels.problem import NON_VOTER, Problem, State, index, leads_now
 
 @piece
 def excess_cost(problem: Problem, state: State, n: int) -> float:
-    """Cost of node ``n`` now: load above its watermarks, and dimensions out of proportion."""
+    """Cost of node ``n`` now: load above its watermarks, dimensions out of proportion, hinges."""
     nodes = problem.nodes
     cost = 0.0
     for d in range(nodes.watermark.shape[0]):
@@ -24,6 +24,9 @@ def excess_cost(problem: Problem, state: State, n: int) -> float:
         free_i = nodes.capacity[i, n] - state.load[i, n]
         free_j = nodes.capacity[j, n] - state.load[j, n]
         cost += nodes.proportion[b, 1] * max(0.0, nodes.proportion[b, 0] * free_i - free_j)
+    for h in range(nodes.hinge.shape[0]):
+        beyond = nodes.hinge[h, 0] * (state.load[nodes.hinge_of[h], n] - nodes.hinge_at[h, n])
+        cost += nodes.hinge[h, 1] * max(0.0, beyond)
     return cost
 
 
@@ -42,6 +45,10 @@ def excess_cost_with(problem: Problem, state: State, n: int, k: int, sign: float
         free_i = nodes.capacity[i, n] - state.load[i, n] - more_i
         free_j = nodes.capacity[j, n] - state.load[j, n] - more_j
         cost += nodes.proportion[b, 1] * max(0.0, nodes.proportion[b, 0] * free_i - free_j)
+    for h in range(nodes.hinge.shape[0]):
+        d = index(nodes.hinge_of[h])
+        load = state.load[d, n] + sign * load_of(problem.partitions, state, k, d)
+        cost += nodes.hinge[h, 1] * max(0.0, nodes.hinge[h, 0] * (load - nodes.hinge_at[h, n]))
     return cost
 
 
@@ -84,15 +91,68 @@ def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
 
 
 @piece
+def price_of_count(problem: Problem, i: int, where: int, count: int) -> float:
+    """Return what group limit ``i`` charges for ``count`` replicas in its domain ``where``."""
+    rules = problem.rules
+    row = rules.price_of[i, 0] + rules.price_of[i, 1] * where
+    last = rules.price.shape[1] - 1
+    if count <= last:
+        return rules.price[row, count]
+    each = rules.price[row, last] - rules.price[row, last - 1]
+    return rules.price[row, last] + each * (count - last)
+
+
+@piece
+def sharing_cost(problem: Problem, state: State, k: int, n: int) -> float:
+    """Change of what the group of replica ``k`` pays for sharing domains if ``k`` went to ``n``."""
+    rules, domains = problem.rules, problem.domains
+    g = index(problem.partitions.group[problem.partitions.owner[k]])
+    here = index(state.node[k])
+    change = 0.0
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        if rules.price_of[i, 0] < 0:
+            continue
+        level = index(rules.group_limit[i, 0])
+        offset = domains.domain_offset[level]
+        to = index(domains.domain[level, n])
+        come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
+        if to == come_from:
+            continue
+        if to >= 0:
+            count = index(state.group_count[rules.group_base[i] - offset + to])
+            change += price_of_count(problem, i, to - offset, count + 1)
+            change -= price_of_count(problem, i, to - offset, count)
+        if come_from >= 0:
+            count = index(state.group_count[rules.group_base[i] - offset + come_from])
+            change += price_of_count(problem, i, come_from - offset, count - 1)
+            change -= price_of_count(problem, i, come_from - offset, count)
+    return change
+
+
+@piece
+def sharing_total(problem: Problem, state: State) -> float:
+    """Return what all groups pay for sharing domains. O(counts)."""
+    rules, offset = problem.rules, problem.domains.domain_offset
+    cost = 0.0
+    for i in range(rules.group_limit.shape[0]):
+        if rules.price_of[i, 0] >= 0:
+            level = index(rules.group_limit[i, 0])
+            for where in range(offset[level + 1] - offset[level]):
+                count = index(state.group_count[rules.group_base[i] + where])
+                cost += price_of_count(problem, i, where, count)
+    return cost
+
+
+@piece
 def delta(problem: Problem, state: State, k: int, n: int) -> float:
-    """Change of the total cost if replica ``k`` moved to node ``n``. O(D + proportions)."""
+    """Change of the total cost if replica ``k`` moved to node ``n``. O(D + hinges)."""
     here = index(state.node[k])
     change = excess_cost_with(problem, state, n, k, 1.0) - excess_cost(problem, state, n)
     if here >= 0:
         change += excess_cost_with(problem, state, here, k, -1.0) - excess_cost(
             problem, state, here
         )
-    return change + move_cost(problem, state, k, n)
+    return change + move_cost(problem, state, k, n) + sharing_cost(problem, state, k, n)
 
 
 @piece
@@ -254,7 +314,7 @@ def settle(problem: Problem, state: State) -> None:
 
 @lean
 def total_cost(problem: Problem, state: State) -> float:
-    """Cost of the whole state, from scratch: nodes, moves, groups, distances. O(N D + K)."""
+    """Cost of the whole state, from scratch: nodes, moves, distances, groups. O(N D + K)."""
     cost = 0.0
     for n in range(state.replicas.shape[0]):
         cost += excess_cost(problem, state, n)
@@ -264,4 +324,4 @@ def total_cost(problem: Problem, state: State) -> float:
         if state.node[k] != home:
             cost += moves.move_cost[partitions.owner[k]]
             cost += moves.distance_weight * distance(problem, home, state.node[k])
-    return cost + moves.group_weight * state.moved_most[0]
+    return cost + moves.group_weight * state.moved_most[0] + sharing_total(problem, state)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.formats.registry import read, write
 from evenkeel.installation import versions, warmup
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
@@ -44,8 +45,10 @@ __all__ = [
     "Flag",
     "Frontier",
     "Goals",
+    "GroupTable",
     "InvalidInput",
     "Limits",
+    "NodeTable",
     "Placement",
     "Proportion",
     "Result",

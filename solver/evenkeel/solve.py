@@ -13,6 +13,7 @@ from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.compare import Comparison, compare
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -196,6 +197,7 @@ def _check(
             for name in (one.of, one.to):
                 if name not in cluster.dimensions:
                     faults.add("goals.proportion", name, "is no dimension")
+        check_tables(faults, cluster, goals.tables)
     if not isinstance(limits, Limits):
         faults.add("limits", limits, "must be Limits")
     elif isinstance(goals, Cost) and limits != Limits():

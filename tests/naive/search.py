@@ -21,6 +21,9 @@ def node_costs(problem: Problem, state: State) -> list[float]:
         ):
             free = nodes.capacity[:, n] - books[:, n]
             cost += weight * max(0.0, ratio * free[i] - free[j])
+        for h, (sign, weight) in enumerate(nodes.hinge.tolist()):
+            beyond = books[nodes.hinge_of[h], n] - nodes.hinge_at[h, n]
+            cost += weight * max(0.0, sign * beyond)
         costs.append(cost)
     return costs
 

@@ -118,6 +118,10 @@ def total_cost(problem: Problem, state: State) -> float:
         ):
             free_i, free_j = nodes.capacity[i, n] - used[i, n], nodes.capacity[j, n] - used[j, n]
             cost += weight * max(0.0, ratio * free_i - free_j)
+        for h, (sign, weight) in enumerate(nodes.hinge.tolist()):
+            beyond = sign * (used[int(nodes.hinge_of[h]), n] - nodes.hinge_at[h, n])
+            cost += weight * max(0.0, beyond)
+    cost += sharing(problem, state)
     moved: Counter[int] = Counter()
     for k, (n, home) in enumerate(
         zip(state.node.tolist(), problem.partitions.home.tolist(), strict=True)
@@ -127,6 +131,24 @@ def total_cost(problem: Problem, state: State) -> float:
             moved[problem.partitions.group[p]] += 1
             cost += moves.move_cost[p] + moves.distance_weight * distance(problem, home, n)
     return float(cost + moves.group_weight * max(moved.values(), default=0))
+
+
+def sharing(problem: Problem, state: State) -> float:
+    """What groups pay for the domains that their replicas share."""
+    rules, offset = problem.rules, problem.domains.domain_offset
+    cost = 0.0
+    for g in range(len(rules.group_limit_first) - 1):
+        for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+            row, step = rules.price_of[i].tolist()
+            if row < 0:
+                continue
+            level = rules.group_limit[i, 0]
+            there = domains_of(problem, state, level, members(problem, g))
+            for where in range(offset[level], offset[level + 1]):
+                prices = rules.price[row + step * (where - offset[level])].tolist()
+                beyond = max(0, there[where] - len(prices) + 1)
+                cost += prices[there[where] - beyond] + beyond * (prices[-1] - prices[-2])
+    return cost
 
 
 def moved_to(state: State, k: int, n: int) -> State:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import FaultList
 
 
@@ -103,6 +104,8 @@ class Cost:
         Times the largest number of moved replicas of one group.
     distance : float
         Times the distance between each replica's old and new node.
+    tables : sequence of NodeTable or GroupTable
+        Goals of one's own: what nodes pay for load, and groups for sharing a domain.
 
     References
     ----------
@@ -119,6 +122,7 @@ class Cost:
     moves: float = 0.0
     group_moves: float = 0.0
     distance: float = 0.0
+    tables: Sequence[NodeTable | GroupTable] = ()
 
     def watermark_weight(self, dimension: str) -> float:
         """Return the cost of one unit above the watermark in one dimension.

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.model.arrays import thawed
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Limit, Rule
@@ -51,7 +52,7 @@ def compile_problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
         partitions=_partitions(cluster, rule_of),
         domains=_domains(cluster),
-        rules=_rules(cluster, rules, soft),
+        rules=_rules(cluster, rules, soft, cost or Cost()),
         moves=_moves(cluster, cost or Cost()),
     )
 
@@ -120,6 +121,12 @@ def _nodes(
         for one in cost.proportion
     ]
     ratios = [(one.ratio, one.weight) for one in cost.proportion]
+    hinges = [
+        (cluster.dimensions.index(table.dimension), one)
+        for table in cost.tables
+        if isinstance(table, NodeTable)
+        for one in table.hinges(len(nodes))
+    ]
     return kernel.NodeArrays(
         capacity=capacity,
         inverse=inverse,
@@ -131,6 +138,9 @@ def _nodes(
         max_replicas=most,
         proportion_of=np.array(pairs, np.int32).reshape(-1, 2),
         proportion=np.array(ratios, np.float64).reshape(-1, 2),
+        hinge_of=np.array([d for d, _ in hinges], np.int32),
+        hinge=np.array([one[:2] for _, one in hinges], np.float64).reshape(-1, 2),
+        hinge_at=np.array([one.at for _, one in hinges]).reshape(len(hinges), len(nodes)),
     )
 
 
@@ -204,7 +214,7 @@ def _limit_rows(cluster: Cluster, limits: list[Limit], *, soft: bool) -> list[li
     return [rows[level] for level in sorted(rows)]
 
 
-def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool) -> kernel.RuleArrays:
+def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool, cost: Cost) -> kernel.RuleArrays:
     nodes = len(cluster.nodes)
     masks: list[NDArray[np.bool_]] = []
     limits: list[list[list[int]]] = []
@@ -219,7 +229,9 @@ def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool) -> kernel.RuleA
             for rank in range(len(preferred) - 1, -1, -1):
                 ranks[i, preferred[rank]] = rank
     groups = len(cluster.partitions.group_names)
-    group_first, group_limit, group_base = _group_limits(cluster, groups, soft)
+    tables = [table for table in cost.tables if isinstance(table, GroupTable)]
+    prices, price_of_table = _prices(tables)
+    group_first, group_limit, group_base, table_of = _group_limits(cluster, groups, soft, tables)
     group_term_first, group_term = _group_terms(cluster, groups, masks)
     needs_first, needs = _neighbours(cluster.depends, 0, 1, groups)
     needed_first, needed = _neighbours(cluster.depends, 1, 0, groups)
@@ -235,6 +247,8 @@ def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool) -> kernel.RuleA
         group_limit_first=group_first,
         group_limit=group_limit,
         group_base=group_base,
+        price_of=price_of_table[table_of],
+        price=prices,
         group_term_first=group_term_first,
         group_term=group_term,
         needs_first=needs_first,
@@ -264,13 +278,16 @@ def _term_rows(
 
 
 def _group_limits(
-    cluster: Cluster, groups: int, soft: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Limits of each group as a whole, leaving out those that a group is too small to break."""
+    cluster: Cluster, groups: int, soft: bool, tables: list[GroupTable]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Limits of each group as a whole, leaving out those that a group is too small to break.
+
+    A table of costs is a row that limits nothing, so that its counts are kept; the last array says
+    which table a row is of, -1 for none.
+    """
     partitions = cluster.partitions
     size = np.bincount(partitions.group, partitions.replicas, groups).astype(np.int64)
-    owners: list[NDArray[np.int64]] = []
-    rows: list[NDArray[np.int32]] = []
+    found: list[tuple[NDArray[np.int64], list[int], int]] = []
     for i, rule in enumerate(cluster.rules):
         bound = np.flatnonzero(partitions.group_rule == i)
         if len(bound) == 0:
@@ -278,17 +295,37 @@ def _group_limits(
         for row in _limit_rows(cluster, rule.limits(per_node=False), soft=soft):
             alone = row[2] <= 1 and row[3] < 0 and row[4] < 0
             members = bound[size[bound] > row[1]] if alone and row[1] >= 0 else bound
-            owners.append(members)
-            rows.append(np.tile(np.array(row, np.int32), (len(members), 1)))
-    if not rows:
-        return np.zeros(groups + 1, np.int64), np.zeros((0, 5), np.int32), np.zeros(0, np.int64)
-    owner, limit = np.concatenate(owners), np.concatenate(rows)
+            found.append((members, row, -1))
+    for i, table in enumerate(tables):
+        level = cluster.topology.level_index(table.level)
+        found.append((table.members(cluster), [level, -1, -1, -1, -1], i))
+    if not found:
+        none = np.zeros(0, np.int64)
+        return np.zeros(groups + 1, np.int64), np.zeros((0, 5), np.int32), none, none
+    owner = np.concatenate([members for members, _, _ in found])
+    lengths = [len(members) for members, _, _ in found]
+    limit = np.repeat(np.array([row for _, row, _ in found], np.int32), lengths, axis=0)
+    table_of = np.repeat(np.array([i for _, _, i in found], np.int64), lengths)
     order = np.argsort(owner, kind="stable")
     owner, limit = owner[order], np.ascontiguousarray(limit[order])
     first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=groups))])
     length = cluster.topology.domain_count[limit[:, 0]]
     base = np.concatenate([[0], np.cumsum(length)[:-1]]).astype(np.int64)
-    return first.astype(np.int64), limit, base
+    return first.astype(np.int64), limit, base, table_of[order]
+
+
+def _prices(tables: list[GroupTable]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Rows of all tables, made as long as the longest; and (first row, step) of each, then none."""
+    longest = max((table.rows.shape[1] for table in tables), default=2)
+    rows = [np.zeros((0, longest))]
+    where = []
+    start = 0
+    for table in tables:
+        count = np.broadcast_to(np.arange(longest), (len(table.rows), longest))
+        rows.append(table.of(count, np.arange(len(table.rows))[:, None] + 0 * count))
+        where.append((start, int(len(table.rows) > 1)))
+        start += len(table.rows)
+    return np.concatenate(rows), np.array([*where, (-1, 0)], np.int32)
 
 
 def _group_terms(

@@ -166,10 +166,11 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         Without fines; the start is the best state unless some node is above capacity.
     """
     replicas, (dimensions, nodes) = len(state.node), problem.nodes.capacity.shape
-    channels = dimensions + len(problem.nodes.proportion)
+    channels = dimensions + len(problem.nodes.proportion) + len(problem.nodes.hinge)
     moves = problem.moves
     farthest = max(moves.level_distance.max(initial=0.0), moves.distance.max(initial=0.0))
-    each = moves.move_cost.max(initial=0.0) + moves.distance_weight * farthest + moves.group_weight
+    each = moves.move_cost.max(initial=0.0) + moves.distance_weight * farthest
+    shared = moves.group_weight + 2.0 * _steepest(problem)
     now = total_cost(problem, state)
     item = np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32)
     walk = search_walk.Walk(
@@ -183,7 +184,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         fined=np.zeros(nodes),
         crowded=np.zeros(1, np.int64),
         total=np.array([now, now]),
-        spare=np.array([2.0 * each]),
+        spare=np.array([2.0 * (each + shared), 2.0 * shared]),
         best=state.node.copy(),
         astray=np.zeros(replicas, np.int32),
         is_astray=np.zeros(replicas, bool),
@@ -192,17 +193,31 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         tally=np.zeros(3, np.int64),
     )
     search_walk.begin(problem, state, walk)
-    walk.item[:] = item[np.argsort(-sizes(walk), kind="stable")]
+    walk.item[:] = item[np.argsort(-sizes(problem, walk), kind="stable")]
     if (walk.room < 0.0).any():
         walk.total[1] = np.inf
     return walk
 
 
-def sizes(walk: search_walk.Walk) -> NDArray[np.float64]:
-    """Return what each replica of ``walk.item`` would cost above all watermarks.
+def _steepest(problem: Problem) -> float:
+    """Most that one replica more or fewer in a domain can save its group."""
+    rules = problem.rules
+    prices = np.abs(np.diff(rules.price, axis=1)).max(initial=0.0)
+    priced = rules.price_of[:, 0] >= 0
+    groups = np.repeat(
+        np.arange(len(rules.group_limit_first) - 1), np.diff(rules.group_limit_first)
+    )
+    tables = np.bincount(groups[priced], minlength=1).max(initial=0)
+    return float(prices * tables)
+
+
+def sizes(problem: Problem, walk: search_walk.Walk) -> NDArray[np.float64]:
+    """Return what each replica of ``walk.item`` would cost above all watermarks, tables included.
 
     Parameters
     ----------
+    problem : Problem
+        What the books are of.
     walk : Walk
         The books of a search.
 
@@ -211,8 +226,10 @@ def sizes(walk: search_walk.Walk) -> NDArray[np.float64]:
     ndarray of float64, shape (I,)
         In the order of ``walk.item``.
     """
+    weight = walk.weight.copy()
     dimensions = walk.room.shape[1]
-    size: NDArray[np.float64] = walk.need[walk.item, :dimensions] @ walk.weight[:dimensions]
+    weight[dimensions : dimensions + len(problem.nodes.proportion)] = 0.0
+    size: NDArray[np.float64] = np.abs(walk.need[walk.item]) @ weight
     return size
 
 
@@ -226,9 +243,9 @@ class _Run:
         self.work_limit = watch.work_limit
         if watch.work_limit is None and watch.time_limit is None:
             self.work_limit = DEFAULT_WORK
-        self.size = sizes(walk)
+        self.size = sizes(problem, walk)
         mean = float(self.size.mean()) if len(self.size) else 0.0
-        self.hottest = HOTTEST * mean if mean > 0.0 else 1.0
+        self.hottest = HOTTEST * mean if mean > 0.0 else max(1.0, _steepest(problem))
         self.fine = _fines(problem, walk, mean)
         self.falls = np.zeros(STEPS)
 

@@ -1,0 +1,124 @@
+"""What a placement costs under a weighted sum, part by part, counted anew from the placement."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.standing import Standing
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import GroupTable, NodeTable
+from evenkeel.model.goals import Cost
+from evenkeel.model.placement import Placement
+
+
+@dataclass(frozen=True)
+class CostParts:
+    """Where the cost of a placement comes from.
+
+    Parameters
+    ----------
+    watermark : float
+        Load above the watermarks.
+    proportion : float
+        Free capacity out of proportion.
+    tables : tuple of float
+        Each table of the ``Cost``, in order.
+    moves, group_moves, distance : float
+        Replicas that stand elsewhere than in the cluster's own placement, the group with most of
+        them, and how far they went.
+    """
+
+    watermark: float
+    proportion: float
+    tables: tuple[float, ...]
+    moves: float
+    group_moves: float
+    distance: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        loads = self.watermark + self.proportion + sum(self.tables)
+        return loads + self.moves + self.group_moves + self.distance
+
+
+def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
+    """Count what a placement costs.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster, and where its replicas were.
+    placement : Placement
+        Where they are; with the rows of the cluster's own placement.
+    cost : Cost
+        What is charged.
+
+    Returns
+    -------
+    CostParts
+        O(K + N D + what the tables are long).
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4, watermark=[[2.0], [2.0]],
+    ...                         placement=[[0], [0], [0], [0]])
+    >>> moved = c.placement.replaced(np.array([0, 0, 0, 1], np.int32), c.placement.leader)
+    >>> cost_of(c, moved, Cost(watermark=10.0, moves=1.0)).total
+    11.0
+    """
+    standing = Standing.of(cluster, placement)
+    loads, nodes = standing.loads, cluster.nodes
+    above = np.maximum(0.0, loads - nodes.watermark).sum(axis=0)
+    weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
+    free = nodes.capacity - loads
+    proportion = 0.0
+    for pair in cost.proportion:
+        of, to = cluster.dimensions.index(pair.of), cluster.dimensions.index(pair.to)
+        missing = np.maximum(0.0, pair.ratio * free[:, of] - free[:, to])
+        proportion += pair.weight * float(missing.sum())
+    before = cluster.placement.node
+    moved = placement.node != before
+    owner = placement.owner[moved]
+    most = int(np.bincount(cluster.partitions.group[owner], minlength=1).max())
+    return CostParts(
+        watermark=float(above @ weight),
+        proportion=proportion,
+        tables=tuple(_of_table(standing, table) for table in cost.tables),
+        moves=cost.moves * float(cluster.partitions.move_cost[owner].sum()),
+        group_moves=cost.group_moves * most,
+        distance=cost.distance * _distance(cluster, before[moved], placement.node[moved]),
+    )
+
+
+def _of_table(standing: Standing, table: NodeTable | GroupTable) -> float:
+    cluster = standing.cluster
+    if isinstance(table, NodeTable):
+        dimension = cluster.dimensions.index(table.dimension)
+        return float(table.cost(standing.loads[:, dimension]).sum())
+    level = cluster.topology.level_index(table.level)
+    domains = int(cluster.topology.domain_count[level])
+    placement, members = standing.placement, table.members(cluster)
+    group = cluster.partitions.group[placement.owner]
+    domain = np.append(cluster.topology.domain_with_nodes[level], -1)[placement.node]
+    there = domain >= 0
+    groups = len(cluster.partitions.group_names)
+    flat = group[there].astype(np.int64) * domains + domain[there]
+    count = np.bincount(flat, minlength=groups * domains).reshape(groups, domains)
+    each = np.broadcast_to(np.arange(domains), (len(members), domains))
+    return float(table.of(count[members], each).sum())
+
+
+def _distance(cluster: Cluster, here: NDArray[np.int32], there: NDArray[np.int32]) -> float:
+    """Distances between pairs of nodes, added up; nowhere is not far from anywhere."""
+    known = (here >= 0) & (there >= 0)
+    here, there = here[known], there[known]
+    given = cluster.topology.level_distance
+    if given.ndim == 2:
+        return float(given[here, there].sum())
+    far = np.full(len(here), given[-1])
+    for level in range(len(cluster.topology) - 1, -1, -1):
+        domain = cluster.topology.domain[level]
+        far = np.where(domain[here] != domain[there], given[level], far)
+    return float(far.sum())
