@@ -123,10 +123,13 @@ cluster = ek.Cluster.from_arrays(
     placement=placement,
     spread={"region": 1},
 )
-solved = {
-    "balance": ek.solve(cluster, "balance", goals=ek.Goals(level=0.0)),
-    "cockroach": ek.solve(cluster, "cockroach"),
+methods = {"balance": ek.Goals(level=0.0), "cockroach": None}
+pools = {method: ProcessPoolExecutor(1) for method in methods}  # a core for each
+waiting = {
+    method: pools[method].submit(ek.solve, cluster, method, goals=goals)
+    for method, goals in methods.items()
 }
+solved = {method: found.result() for method, found in waiting.items()}
 figure, ax = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
 counts = {"as in the note": ranges}
 counts |= {name: result.levelness.loads[:, 0] for name, result in solved.items()}
@@ -154,13 +157,14 @@ for line in [*log.lines(cluster)][:4]:
 
 # %%
 methods = ("balance", "cockroach")
-with ProcessPoolExecutor(1) as one, ProcessPoolExecutor(1) as other:  # a core for each method
-    waiting = {
-        (name, method): pool.submit(simulate.run, build(), method)
-        for name, build in simulate.SCENARIOS.items()
-        for method, pool in zip(methods, (one, other), strict=True)
-    }
-    histories = {key: run.result() for key, run in waiting.items()}
+waiting = {
+    (name, method): pools[method].submit(simulate.run, build(), method)
+    for name, build in simulate.SCENARIOS.items()
+    for method in methods
+}
+histories = {key: run.result() for key, run in waiting.items()}
+for pool in pools.values():
+    pool.shutdown()
 f"{len(histories)} histories, {sum(len(one.seconds) for one in histories.values()):,} samples"
 
 # %% [markdown]

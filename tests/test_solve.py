@@ -316,8 +316,8 @@ def test_a_solve_is_logged_and_prints_nothing(expanded, caplog, capsys):
     with caplog.at_level(logging.INFO, logger="evenkeel"):
         result = ek.solve(expanded)
     (record,) = caplog.records
-    assert record.status == result.status
-    assert record.moves == result.comparison.moves
+    assert record.evenkeel["status"] == result.status
+    assert record.evenkeel["moves"] == result.comparison.moves
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
 

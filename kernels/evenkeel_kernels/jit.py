@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,10 +11,11 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from evenkeel_kernels.cache_stamp import imports_digest
+from evenkeel_kernels.pieces import PieceCompiler
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_njit: Any = numba.njit  # its type knows no _nrt
+_njit: Any = partial(numba.njit, nogil=True, no_cfunc_wrapper=True)  # C never calls a kernel
 
 
 class KernelCacheWarning(RuntimeWarning):
@@ -53,7 +54,7 @@ def jit(function: F) -> F:
     >>> highest(np.array([0.5, 2.0]))
     2.0
     """
-    return _kept(function, _njit(nogil=True)(function))
+    return _kept(function, _njit()(function))
 
 
 def lean(function: F) -> F:
@@ -83,7 +84,7 @@ def lean(function: F) -> F:
     >>> first(np.array([0.5, 2.0]))
     0.5
     """
-    return _kept(function, _njit(nogil=True, _nrt=False, error_model="numpy")(function))
+    return _kept(function, _njit(_nrt=False, error_model="numpy")(function))
 
 
 def inlined(function: F) -> F:
@@ -112,7 +113,7 @@ def inlined(function: F) -> F:
     """
     return _kept(
         function,
-        _njit(nogil=True, forceinline=True, _nrt=False, error_model="numpy")(function),
+        _njit(forceinline=True, _nrt=False, error_model="numpy")(function),
     )
 
 
@@ -165,12 +166,11 @@ def shared(function: F) -> F:
 def _within_kernels(function: F, forceinline: bool) -> F:
     """Compile without the ways into a function that only a call from outside would need."""
     compiled = _njit(
-        nogil=True,
         forceinline=forceinline,
         _nrt=False,
         error_model="numpy",
         no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
+        pipeline_class=PieceCompiler,
     )(function)
     if compiled is not function:
         _keep_from_python(compiled)

@@ -19,6 +19,7 @@ from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
+from evenkeel.model.logs import be_silent
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
 from evenkeel.result import Result
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 show_snapshots()
+be_silent()
 
 __all__ = [
     "Cluster",

@@ -13,7 +13,7 @@ Common = TypeVar("Common")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-logger = logging.getLogger("evenkeel")
+logger = logging.getLogger("evenkeel.sweep")
 
 BATCHES = 16
 """Batches per processor: enough that none is idle at the end, few enough to be worth sending."""
@@ -213,7 +213,8 @@ def _tried(task: Callable[[Common, Item], Answer], common: Common, item: Item) -
     try:
         return task(common, item)
     except Exception as error:
-        logger.info("failed", exc_info=True, extra={"error": repr(error)})
+        said = {"event": "failed", "error": repr(error)}
+        logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": said})
         return Failure.of(error)
 
 

@@ -1,5 +1,7 @@
 """The frontier: how level a cluster can be for how many moves, point by point, with its bounds."""
 
+import logging
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +12,11 @@ from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.logs import tell
 from evenkeel.result import Result
 from evenkeel.solve import solve
+
+logger = logging.getLogger("evenkeel.frontier")
 
 FINEST = 0.001
 """The tolerance of the most level point, unless told otherwise."""
@@ -156,6 +161,8 @@ def frontier(
     faults.raise_if_any()
     assert isinstance(goals.level, float | int)
     options = {"time_limit": time_limit, "seed": seed}
+    began = time.perf_counter()
+    tell(logger, "searching", logging.DEBUG, points=points, finest=float(goals.level), seed=seed)
     repaired = _solved(cluster, goals, None, options)
     widest = _level(repaired) - 1.0
     finest = max(float(goals.level), 1e-9)
@@ -165,7 +172,12 @@ def frontier(
         if i == points - 1:
             tolerance = float(goals.level)
         found.append(_solved(cluster, goals, tolerance, options))
-    return Frontier(cluster, _unbeaten(found), goals, options)
+    plans = _unbeaten(found)
+    tell(
+        logger, "found", points=len(plans), moves=[one.comparison.moves for one in plans],
+        levels=[_level(one) for one in plans], seconds=time.perf_counter() - began,
+    )  # fmt: skip
+    return Frontier(cluster, plans, goals, options)
 
 
 def _solved(

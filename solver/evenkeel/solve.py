@@ -17,12 +17,13 @@ from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
+from evenkeel.model.logs import tell
 from evenkeel.model.placement import Placement
 from evenkeel.result import Result, Status
 from evenkeel.strategies.registry import Method, Outcome, Request, find
 from evenkeel.strategies.stopping import Callback, Watch
 
-logger = logging.getLogger("evenkeel")
+logger = logging.getLogger("evenkeel.solve")
 
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""
@@ -113,6 +114,10 @@ def _solve(
     """Bound, solve, audit."""
     timings: dict[str, float] = {}
     clock = _Stopwatch(timings)
+    tell(
+        logger, "solving", logging.DEBUG, method=chosen.name, nodes=len(cluster.nodes),
+        partitions=len(cluster.partitions), seed=operator.index(seed),
+    )  # fmt: skip
     proven = bounds(cluster, goals if isinstance(goals, Goals) else Goals(level=None))
     clock.lap("bounds")
     outcome = chosen.load()(
@@ -135,8 +140,11 @@ def _solve(
     compared = compare(cluster, cluster.placement, placement)
     clock.lap("audit")
     status, message = _verdict(goals, audited, level, compared, proven, outcome)
-    told = {"method": chosen.name, "status": status, "moves": compared.moves, "timings": timings}
-    logger.info("solved", extra=told)
+    tell(
+        logger, "solved", method=chosen.name, status=status, stop_reason=outcome.stop_reason,
+        moves=compared.moves, leader_changes=compared.leader_changes, work=outcome.work,
+        seconds=clock.seconds, timings=dict(timings),
+    )  # fmt: skip
     return Result(
         cluster=cluster,
         placement=placement,
@@ -162,7 +170,11 @@ class _Stopwatch:
 
     def __init__(self, laps: dict[str, float]) -> None:
         self._laps = laps
-        self._last = time.perf_counter()
+        self._began = self._last = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return self._last - self._began
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()

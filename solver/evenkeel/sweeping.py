@@ -1,5 +1,7 @@
 """The sweep: one scenario after another, what each does to the cluster, and what repairs it."""
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -15,9 +17,12 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
+from evenkeel.model.logs import tell
 from evenkeel.result import Result, Status
 from evenkeel.solve import solve
 from evenkeel.what_if import Change, WhatIf, changed, read_changes
+
+logger = logging.getLogger("evenkeel.sweep")
 
 SHOWN = 8
 """Scenarios that ``str`` spells out, worst first."""
@@ -449,11 +454,21 @@ def sweep(
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()
+    began = time.perf_counter()
+    tell(logger, "sweeping", scenarios=len(changes), method=method, seed=seed)
     answers = fan_out(_outlook, study, changes, executor, callback)
     outlooks = tuple(
         _unknown(cluster, one) if not isinstance(one, Outlook) else one for one in answers
     )
-    return Sweep(cluster, now, tuple(changes), outlooks, asked)
+    found = Sweep(cluster, now, tuple(changes), outlooks, asked)
+    tell(
+        logger, "swept", scenarios=len(changes),
+        done=sum(one.status != "not run" for one in outlooks),
+        failed=sum(one.status == "failed" for one in outlooks), fit=int(found.fits.sum()),
+        stop_reason="done" if found.complete else "interrupted",
+        seconds=time.perf_counter() - began,
+    )  # fmt: skip
+    return found
 
 
 def _repaired(cluster: Cluster, asked: Mapping[str, Any], change: Change) -> Result:

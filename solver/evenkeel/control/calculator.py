@@ -60,6 +60,7 @@ class Calculator:
             If the task was told to stop.
         """
         began = self.elapsed()
+        tell("calculating", logging.DEBUG, scope=task.scope.value)
         try:
             answer = answered(self.engine, task)
         except CalculationFailed as failure:

@@ -9,17 +9,21 @@ names these have, spelled as Python does.
 import logging
 import threading
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import numpy as np
 
 from evenkeel.control.comparison import alike
 from evenkeel.control.coverage import needed
 from evenkeel.control.engine import Scope
+from evenkeel.model import logs
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 logger = logging.getLogger("evenkeel.control")
+tell = partial(logs.tell, logger)
+"""Log what happened in a pipeline: a word, and values by name."""
 
 COUNTER = {
     Scope.GLOBAL: "global_baseline_calc_counter",
@@ -163,23 +167,6 @@ class Metrics:
         """Log all numbers as they are now."""
         if logger.isEnabledFor(logging.INFO):
             tell("metrics", logging.INFO, **self.snapshot())
-
-
-def tell(event: str, level: int = logging.INFO, **values: object) -> None:
-    """Log what happened, in words and as data.
-
-    Parameters
-    ----------
-    event : str
-        One word.
-    level : int
-        Of ``logging``.
-    **values : object
-        Plain values; the record carries them, with the event, as its attribute ``evenkeel``.
-    """
-    if logger.isEnabledFor(level):
-        words = " ".join(f"{name}={value}" for name, value in values.items())
-        logger.log(level, "%s %s", event, words, extra={"evenkeel": {"event": event, **values}})
 
 
 def baseline_divergence(best: Assignment, baseline: Assignment) -> float:

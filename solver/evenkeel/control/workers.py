@@ -22,6 +22,7 @@ from evenkeel.control.engine import (
     Task,
     answered,
 )
+from evenkeel.control.metrics import tell
 
 logger = logging.getLogger("evenkeel.control")
 
@@ -76,6 +77,7 @@ class Job:
         if self.stopped.is_set():
             return
         began = self.elapsed()
+        tell("calculating", logging.DEBUG, scope=self.scope.value)
         try:
             self.answer = answered(self.engine, self.task)
         except Cancelled:

@@ -1,6 +1,8 @@
 """The stage: what a controller sees and may do, and the order in which things happen."""
 
 import heapq
+import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +10,7 @@ from itertools import count
 
 import numpy as np
 
+from evenkeel.model.logs import tell
 from evenkeel.simulate.changes import Change, Flight
 from evenkeel.simulate.events import Event
 from evenkeel.simulate.gossip import Gossip
@@ -16,6 +19,8 @@ from evenkeel.simulate.recorder import Recorder
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.traffic import NEVER, Traffic
 from evenkeel.simulate.world import World
+
+logger = logging.getLogger("evenkeel.simulate")
 
 
 class Controller(ABC):
@@ -118,6 +123,8 @@ class Stage:
             What was measured; up to where it was broken off, if it was.
         """
         interrupted = False
+        began = time.perf_counter()
+        tell(logger, "playing", scenario=self.scenario.name, method=method)
         try:
             for event in self.scenario.events:
                 self._enter(event)
@@ -131,7 +138,13 @@ class Stage:
             interrupted = True
             self.recorder.warn("broken off by the user")
             self.recorder.sample()
-        return self.recorder.history(method, interrupted=interrupted)
+        history = self.recorder.history(method, interrupted=interrupted)
+        tell(
+            logger, "played", scenario=self.scenario.name, method=method,
+            stop_reason="interrupted" if interrupted else "end", moves=history.total("moves"),
+            seconds=time.perf_counter() - began,
+        )  # fmt: skip
+        return history
 
     def _put(self, at: int, kind: int, act: Callable[[], None]) -> None:
         if at <= self._end:

@@ -1,9 +1,11 @@
 """The ``exact`` method: CP-SAT on small clusters, from where ``balance`` ends."""
 
+import logging
 from dataclasses import replace
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
+from evenkeel.model.logs import tell
 from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
@@ -11,6 +13,8 @@ from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
 from evenkeel.strategies.options import Exact, given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import StopReason
+
+logger = logging.getLogger("evenkeel.exact")
 
 
 def exact(request: Request) -> Outcome:
@@ -42,14 +46,23 @@ def exact(request: Request) -> Outcome:
     begun = searched(replace(request, options=None))
     hint = cluster.placement.replaced(begun.node, begun.leader)
     search = Search(options.workers, options.effort, request.seed, request.watch)
+    tell(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)
     found = in_stages(cluster, request.bounds, request.limits, hint, search)
+    stop_reason: StopReason = (
+        "optimum" if found.proof.status in ("optimal", "infeasible") else _cut_short(request)
+    )
+    tell(
+        logger, "proven", status=found.proof.status, stop_reason=stop_reason,
+        stages={one.name: (one.value, one.bound) for one in found.proof.stages},
+        effort=found.proof.effort,
+    )  # fmt: skip
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_said(found.proof))
     node = kept(cluster, found.node)
     return Outcome(
         node=node,
         leader=led(cluster, node, found.leader),
-        stop_reason="optimum" if found.proof.status == "optimal" else _cut_short(request),
+        stop_reason=stop_reason,
         message=_said(found.proof),
         work=begun.work,
         timings=begun.timings,

@@ -1,0 +1,56 @@
+"""Log records: a line for people, and its fields for programs.
+
+Every logger is below ``evenkeel``, and none shows anything unless the program that uses the library
+sets logging up. What takes long tells when it begins and when it ends, and why it ended; the fields
+of a record are its attribute ``evenkeel``, a dict of plain values with the ``event`` among them.
+
+====================  ==============================================================================
+logger                events
+====================  ==============================================================================
+``evenkeel.solve``    ``solving`` (debug); ``solved``: method, status, stop_reason, moves,
+                      leader_changes, work, seconds, timings
+``evenkeel.exact``    ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
+``evenkeel.sweep``    ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason, seconds;
+                      ``failed``, with the error
+``evenkeel.frontier`` ``searching`` (debug); ``found``: points, moves, levels, seconds
+``evenkeel.simulate`` ``playing``; ``played``: scenario, method, stop_reason, moves, seconds
+``evenkeel.control``  ``calculating`` (debug), ``calculated``, ``cancelled``, ``stale``,
+                      ``unchanged``, ``failed``, ``kept``, ``metrics``, ``health``, and what went
+                      wrong
+====================  ==============================================================================
+
+Seconds are those of the wall clock. Solves within a sweep, a frontier or a pipeline tell of
+themselves, too.
+"""
+
+import logging
+
+ROOT = "evenkeel"
+
+
+def be_silent() -> None:
+    """Show nothing, warnings included, to programs that do not set logging up."""
+    logging.getLogger(ROOT).addHandler(logging.NullHandler())
+
+
+def tell(logger: logging.Logger, event: str, level: int = logging.INFO, **values: object) -> None:
+    """Log what happened, in words and as data.
+
+    Parameters
+    ----------
+    logger : Logger
+        Below ``evenkeel``.
+    event : str
+        One word.
+    level : int
+        Of ``logging``.
+    **values : object
+        Plain values; the record carries them, with the event, as its attribute ``evenkeel``.
+
+    Examples
+    --------
+    >>> tell(logging.getLogger("evenkeel.solve"), "solved", status="optimal")
+    """
+    if logger.isEnabledFor(level):
+        words = " ".join(f"{name}={value}" for name, value in values.items())
+        logger.log(level, "%s %s", event, words, extra={"evenkeel": {"event": event, **values}})
