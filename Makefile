@@ -13,7 +13,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench figures bench-quality bench-growth bench-peers bench-compare \
+.PHONY: help demo test lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks check clean
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-quality  how good the answers are, as tables"
 	@echo "make bench-growth   how the time of the main calls grows with the sizes"
 	@echo "make bench-peers    other systems on the same input, where they are installed"
+	@echo "make bench-notebooks  each notebook with no compiled kernels on disk, against two minutes"
 	@echo "make bench-compare  the two runs of make bench that were stored last"
 	@echo "make notebooks      bring notebooks in step with their scripts, and run each of them"
 	@echo "make check          all of it, as .ci/run does"
@@ -64,6 +65,9 @@ bench-growth: $(READY)
 
 bench-peers: $(READY)
 	$(PY) -m bench.peers
+
+bench-notebooks: $(READY)
+	$(PY) -m bench.notebooks
 
 bench-compare: $(READY)
 	$(PY) -m bench.compare

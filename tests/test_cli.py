@@ -377,6 +377,12 @@ class TestInstallation:
         assert main(["warmup", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["compiled"] == {}
 
+    def test_a_warmup_takes_methods(self, capsys):
+        assert main(["warmup", "helix_crush", "helix_auto", "--json"]) == 0
+        assert isinstance(json.loads(capsys.readouterr().out)["compiled"], dict)
+        assert main(["warmup", "nobody"]) == 2
+        assert "is no method" in capsys.readouterr().err
+
     def test_it_is_the_same_as_a_module(self):
         done = subprocess.run(
             [sys.executable, "-m", "evenkeel", "--version"],

@@ -1,6 +1,6 @@
 """The installation: what it runs on, and having its kernels compiled before they are needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "msgspec", "rich")
 
@@ -40,15 +40,21 @@ def versions() -> Mapping[str, str]:
     }
 
 
-def warmup(told: Callable[[str], object] | None = None) -> Mapping[str, float]:
-    """Compile every kernel that ``solve`` needs to meet ``Goals`` by ``balance``, and keep them.
+def warmup(
+    told: Callable[[str], object] | None = None, methods: Sequence[str] | None = ("balance",)
+) -> Mapping[str, float]:
+    """Compile the kernels that methods need, and keep them, so that no solve waits for it.
 
-    What minimising a ``Cost`` needs beyond that is compiled when it is first used.
+    Every method is taken through small clusters. What it needs for input of another kind, such as
+    ``balance`` to minimise a ``Cost``, is compiled when it is first used.
 
     Parameters
     ----------
     told : callable, optional
         Called with the name of each kernel before it is compiled.
+    methods : sequence of str, optional
+        As in ``solve``; ``balance`` by default, and all that there are for None. Each family of
+        methods takes its own time: half a minute or so where nothing is kept yet.
 
     Returns
     -------
@@ -56,16 +62,21 @@ def warmup(told: Callable[[str], object] | None = None) -> Mapping[str, float]:
         Seconds that each kernel took, in the order in which they were done; empty if all were kept
         already.
 
+    Raises
+    ------
+    InvalidInput
+        If there is no such method.
+
     Examples
     --------
     >>> import evenkeel as ek
     >>> first = ek.warmup()
-    >>> dict(ek.warmup())
+    >>> dict(ek.warmup(methods=["balance", "leaders"]))
     {}
     """
-    from evenkeel.model.goals import Goals
-    from evenkeel.simulate.scenarios import expansion
     from evenkeel.solve import solve
+    from evenkeel.strategies.registry import METHODS, find
+    from evenkeel.warming import WORK, rehearsals
     from evenkeel_kernels.inventory import Compiled, on_compile
 
     seconds: dict[str, float] = {}
@@ -74,10 +85,11 @@ def warmup(told: Callable[[str], object] | None = None) -> Mapping[str, float]:
         before = seconds.get(compiled.kernel, 0.0)
         seconds[compiled.kernel] = before + compiled.seconds
 
-    cluster = expansion(partitions=200, nodes=25, zones=5)
+    asked = [find(name).name for name in (METHODS if methods is None else methods)]
     with on_compile(told, add):
-        for goals in (Goals(level=0.04), Goals(level=0.0, leaders=0.0)):
-            solve(cluster, goals=goals, work_limit=10_000)
+        for name in asked:
+            for one in rehearsals(name):
+                solve(one.cluster, name, goals=one.goals, options=one.options, work_limit=WORK)
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""``evenkeel warmup``: compile what ``balance`` needs before anybody waits for it."""
+"""``evenkeel warmup``: compile what methods need before anybody waits for it."""
 
 import argparse
 
@@ -19,8 +19,11 @@ def add(commands: Commands) -> None:
     commands : object
         Where it is added.
     """
-    summary = "compile what balance needs and keep it, so that no solve waits for it"
-    add_output(add_command(commands, "warmup", summary, run))
+    summary = "compile what methods need and keep it, so that no solve waits for it"
+    command = add_command(commands, "warmup", summary, run)
+    command.add_argument("methods", nargs="*", metavar="METHOD", help="balance by default")
+    command.add_argument("--all", action="store_true", help="every method that there is")
+    add_output(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     with Waiting(arguments.quiet) as waiting:
         waiting.doing("loading kernels")
-        compiled = warmup(waiting.compiling)
+        compiled = warmup(
+            waiting.compiling, None if arguments.all else arguments.methods or ["balance"]
+        )
         found = inventory()
     if arguments.json:
         print_json(
