@@ -173,12 +173,6 @@ def test_leaders(gate):  # noqa: F811
     gate("leaders", Contender(lambda: ek.solve(cluster, "leaders")), yardstick(), rounds=5)
 
 
-def test_frontier(gate):  # noqa: F811
-    """Ten points."""
-    cluster = as_cluster(medium())
-    gate("frontier", Contender(lambda: ek.frontier(cluster, 10)), yardstick(), rounds=3)
-
-
 def test_reassignment(gate):  # noqa: F811
     """The walk over a weighted sum with all five constraints of the ROADEF challenge."""
     cluster = roadef.read(MODEL)

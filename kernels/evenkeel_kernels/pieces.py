@@ -6,9 +6,8 @@ callers, and optimised there together with them; machine code of it alone is nev
 
 from typing import Any
 
-from llvmlite import binding
 from numba.core.bytecode import FunctionIdentity
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
 
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -16,7 +15,15 @@ ENVIRONMENT = "_ZN08NumbaEnv"
 
 
 class PieceLibrary(JITCodeLibrary):
-    """The code of a part of kernels: simplified once, for others to copy, and never run."""
+    """The code of a part of kernels: simplified once, for others to copy, and never run.
+
+    Parameters
+    ----------
+    codegen : object
+        numba's, for this processor.
+    name : str
+        Of the part.
+    """
 
     def _optimize_final_module(self) -> None:
         """Run numba's first passes only; the callers get all of them."""
@@ -36,13 +43,19 @@ class PieceLibrary(JITCodeLibrary):
         whole = self._get_module_for_linking()
         names = [each.name for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
         lines = "\n".join(f'@"{name}" = common global i8* null' for name in names)
-        self._final_module = binding.parse_assembly(lines)
+        self._final_module = ll.parse_assembly(lines)
         self._final_module.name = whole.name
         super()._finalize_final_module()
 
 
 class PieceCompiler(Compiler):
-    """numba's compiler, with a library of its own for the code."""
+    """numba's compiler, with a library of its own for the code.
+
+    Parameters
+    ----------
+    typingctx, targetctx, library, args, return_type, flags, locals : object
+        As numba hands them to any compiler.
+    """
 
     def compile_extra(self, function: Any) -> Any:
         """Compile a part of kernels.
