@@ -118,7 +118,7 @@ def test_returning_without_an_event_is_thrash_and_with_one_it_is_not():
     event = Overloaded(at=3.0, node=0, score=0.0)
     history = simulate.run(scenario(events=[event]), Script(*there_and_back))
     assert history.total("thrash") == 0
-    assert history.events == ((3.0, "Overloaded"),)
+    assert history.events == ((3.0, "s1 overloaded 0"),)
 
 
 def test_any_sequence_of_changes_keeps_the_sums_right():

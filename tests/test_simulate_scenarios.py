@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.simulate import SCENARIOS, Health
-from evenkeel.simulate.events import LoadBecomes, NodesBecome, NodesDown, rolling_restart
+from evenkeel.simulate.events import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
 from evenkeel.simulate.layouts import Ranges, Stores
 from evenkeel.simulate.verdicts import verdicts_of
 from tests.simulated import scenario
@@ -72,7 +72,7 @@ def test_diversity_is_not_given_up_for_even_counts(method):
 @pytest.mark.parametrize("method", ["balance", "cockroach"])
 def test_a_rolling_restart_moves_no_data(method):
     """Each node is away for a minute, less than it takes to be dead."""
-    events = rolling_restart(range(5), away=60.0, apart=120.0, start=10.0)
+    events = [RollingUpgrade(at=10.0, away=60.0, pause=60.0)]
     even = Ranges(count=50, rate=100.0, reads=1.0)
     game = scenario(
         even, stores=5, minutes=12.0, events=events, goals=ek.Goals(level={"replicas": 0.2})
@@ -81,7 +81,8 @@ def test_a_rolling_restart_moves_no_data(method):
     assert history.total("moves") == 0
     assert history.astray("unavailable").max() == 0
     assert history.astray("under").max() == 0
-    assert [what for _, what in history.events] == ["NodesDown", "NodesBack", "NodesTurn"] * 5
+    said = [what.split()[-1] for _, what in history.events]
+    assert said == ["down", "back", "up"] * 5
 
 
 @pytest.mark.parametrize("method", ["balance", "cockroach"])

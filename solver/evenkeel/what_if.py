@@ -14,7 +14,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
-from evenkeel.model.rules import mask_of, parse_expression
+from evenkeel.model.selection import read_nodes
 from evenkeel.model.topology import NODE_LEVEL
 
 PAIRS = " pairs"
@@ -209,35 +209,13 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
 def _change(faults: FaultList, path: str, cluster: Cluster, given: WhatIf) -> Change:
     if not isinstance(given.name, str):
         faults.add(f"{path}.name", given.name, "must be a string")
-    lost = _nodes(faults, f"{path}.lost", cluster, given.lost)
-    back = _nodes(faults, f"{path}.back", cluster, given.back)
+    lost = read_nodes(faults, f"{path}.lost", cluster, given.lost)
+    back = read_nodes(faults, f"{path}.back", cluster, given.back)
     for n in np.intersect1d(lost, back).tolist():
         faults.add(f"{path}.back", cluster.nodes.names[n], "is lost in the same scenario")
     factor = _factor(faults, f"{path}.load", cluster, given.load)
     name = "" if faults.about(path) else given.describe()
     return Change(name or path, lost, back, factor)
-
-
-def _nodes(
-    faults: FaultList, path: str, cluster: Cluster, given: Sequence[str | int]
-) -> NDArray[np.int32]:
-    """Nodes by name, number or expression, ascending."""
-    nodes = cluster.nodes
-    chosen = np.zeros(len(nodes), bool)
-    for i, one in enumerate(items_of(faults, path, given)):
-        at = f"{path}[{i}]"
-        if isinstance(one, str) and one in nodes.names:
-            chosen[nodes.names.index(one)] = True
-        elif isinstance(one, str) and ("=" in one or one[:1] in ("+", "-")):
-            tests = parse_expression(faults, at, one)
-            chosen |= bool(tests) & mask_of(tests, nodes, cluster.topology, faults, at)
-        elif isinstance(one, str | bool) or not isinstance(one, int | np.integer):
-            faults.add(at, one, "is no node, and no expression such as 'rack=r7'")
-        elif not 0 <= one < len(nodes):
-            faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
-        else:
-            chosen[one] = True
-    return np.flatnonzero(chosen).astype(np.int32)
 
 
 def _factor(

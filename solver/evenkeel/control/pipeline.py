@@ -113,10 +113,12 @@ class Pipeline:
         _check(store, clock, workers, delay, on_trigger, overwrite_from, seed)
         self._clock: Clock = clock or SystemClock()
         elapsed = self._clock.elapsed
+        self._name = method if isinstance(method, str) else type(method).__name__
         self._engine, self._seed = engine_of(method, options), operator.index(seed)
         self._metrics = Metrics()
         self._views = Views(delay or Delay())
         hired: Workers = workers or ThreadWorkers()
+        self._workers = hired
         self._turn = threading.RLock()  # steps take turns
         self._background = Background(
             self._engine,
@@ -206,6 +208,21 @@ class Pipeline:
     def metrics(self) -> dict[str, float]:
         """Counters and gauges as they are now; ``control.metrics.Numbers`` says what they are."""
         return self._metrics.snapshot()
+
+    @property
+    def name(self) -> str:
+        """The method by which it places replicas."""
+        return self._name
+
+    @property
+    def clock(self) -> Clock:
+        """What it tells the time by."""
+        return self._clock
+
+    @property
+    def workers(self) -> Workers:
+        """Who calculates beside it."""
+        return self._workers
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything that runs, and wait until it has stopped.

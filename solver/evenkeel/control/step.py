@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from evenkeel.control.engine import CalculationFailed
+from evenkeel.measure.compare import joined
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.placement import Placement
 
@@ -47,6 +48,24 @@ class PipelineResult:
     def placement(self) -> Placement:
         """The assignment as a placement: the replica in the top state leads."""
         return self.assignment.as_placement
+
+    def moves_from(self, before: "PipelineResult | Assignment | Placement") -> int:
+        """Count the replicas that get a node which is new to their partition.
+
+        Parameters
+        ----------
+        before : PipelineResult, Assignment or Placement
+            Of the same partitions and nodes, by number.
+
+        Returns
+        -------
+        int
+            Moves; changes of leader are none.
+        """
+        if isinstance(before, PipelineResult):
+            before = before.assignment
+        was = before.as_placement if isinstance(before, Assignment) else before
+        return int(joined(was, self.placement).sum())
 
     def __repr__(self) -> str:
         said = [

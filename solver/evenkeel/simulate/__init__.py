@@ -7,21 +7,77 @@
 """
 
 from evenkeel.simulate.changes import Change, Rates
+from evenkeel.simulate.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.cockroach_scenarios import SCENARIOS
+from evenkeel.simulate.events import (
+    DomainLost,
+    Event,
+    Growth,
+    HotSpot,
+    LoadBecomes,
+    LoadDrift,
+    NodesAdded,
+    NodesBack,
+    NodesBecome,
+    NodesDown,
+    NodesDrained,
+    NodesGone,
+    Overloaded,
+    Rewrite,
+    RollingUpgrade,
+    Split,
+    SplitBusy,
+)
+from evenkeel.simulate.health import Health
 from evenkeel.simulate.history import History
+from evenkeel.simulate.layouts import Ranges, Stores, cluster_of
+from evenkeel.simulate.playing import play
+from evenkeel.simulate.publishing import pipeline
 from evenkeel.simulate.running import run
 from evenkeel.simulate.scenario import Scenario
-from evenkeel.simulate.verdicts import Verdict, play_all
-from evenkeel.simulate.world import Health
+from evenkeel.simulate.stage import Controller, Stage
+from evenkeel.simulate.verdicts import Verdict, play_all, verdicts_of
 
 __all__ = [
     "SCENARIOS",
+    "AtMost",
+    "Balance",
     "Change",
+    "Check",
+    "Conforms",
+    "Controller",
+    "DomainLost",
+    "Event",
+    "Growth",
     "Health",
     "History",
+    "HotSpot",
+    "LoadBecomes",
+    "LoadDrift",
+    "NodesAdded",
+    "NodesBack",
+    "NodesBecome",
+    "NodesDown",
+    "NodesDrained",
+    "NodesGone",
+    "Overloaded",
+    "Ranges",
     "Rates",
+    "Rewrite",
+    "RollingUpgrade",
     "Scenario",
+    "Split",
+    "SplitBusy",
+    "Stage",
+    "Steady",
+    "Stores",
+    "Thrash",
     "Verdict",
+    "Within",
+    "cluster_of",
+    "pipeline",
+    "play",
     "play_all",
     "run",
+    "verdicts_of",
 ]

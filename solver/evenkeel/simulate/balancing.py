@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,15 @@ Solve = Callable[[Cluster, Goals, int], Placement]
 """Takes a cluster, goals and a seed, and returns a placement."""
 
 
-def method_named(name: str) -> Solve:
+def method_named(name: str, options: Any = None) -> Solve:
     """Return a method of the registry as a controller calls it.
 
     Parameters
     ----------
     name : str
         As given to ``solve``.
+    options : object, optional
+        The method's own.
 
     Returns
     -------
@@ -45,7 +48,7 @@ def method_named(name: str) -> Solve:
                     cluster=cluster,
                     goals=goals,
                     limits=Limits(),
-                    options=None,
+                    options=options,
                     start=cluster.placement,
                     bounds=bounds(cluster, goals),
                     watch=Watch(None, None, None),
@@ -69,6 +72,13 @@ def method_named(name: str) -> Solve:
     return solve
 
 
+DRIFT = 1.01
+"""How much less level, times, is worth another solve."""
+
+FULL = 0.94
+"""Disks are not filled further than this, so that they stay below 0.95 until the next look."""
+
+
 class Balancing(Controller):
     """Solves the cluster anew after every event, and where replicas grow every so often.
 
@@ -85,10 +95,15 @@ class Balancing(Controller):
         Seconds between two looks.
     seed : int
         For the method.
+    full : float
+        Share to which disks may be filled.
     """
 
-    def __init__(self, solve: Solve, interval: float = 10.0, seed: int = 0) -> None:
+    def __init__(
+        self, solve: Solve, interval: float = 10.0, seed: int = 0, *, full: float = FULL
+    ) -> None:
         self._solve = solve
+        self._full = full
         self._interval = interval
         self._seed = seed
         self._solved = -1
@@ -151,11 +166,11 @@ class Balancing(Controller):
         self._level = None
         under_way = stage.traffic.under_way()
         forbidden = np.array(stage.recorder.all_left(), np.int32).reshape(-1, 2)
-        cluster = with_room(world.snapshot(under_way, forbidden))
+        cluster = with_room(world.snapshot(under_way, forbidden), self._full)
         exchanged = cluster.with_placement(with_roles_exchanged(cluster))
         after = self._solve(exchanged, stage.scenario.goals, self._seed)
         planned = steps(world, cluster.placement, after)
-        self._plan = [change for change in planned if world.has_quorum(change.partition)]
+        self._plan = [change for change in planned if world.can_change(change.partition)]
         self._plan_at = world.seconds + stage.scenario.gossip_delay
 
     def _carry_out(self, stage: Stage) -> None:
@@ -182,35 +197,30 @@ class Balancing(Controller):
                 load = world.load[accepts, d]
                 level[d] = (load / room).max() * room.sum() / max(load.sum(), 1e-300)
         before, self._level = self._level, level if self._level is None else self._level
-        full = world.load[:, world.disk] > FULL * world.capacity[:, world.disk]
+        full = world.load[:, world.disk] > self._full * world.capacity[:, world.disk]
         worse = before is not None and bool((level > DRIFT * before).any())
         return worse or bool((full & world.serves()).any())
 
 
-DRIFT = 1.01
-"""How much less level, times, is worth another solve."""
-
-FULL = 0.94
-"""Disks are not filled further than this, so that they stay below 0.95 until the next look."""
-
-
-def with_room(cluster: Cluster) -> Cluster:
+def with_room(cluster: Cluster, full: float = FULL) -> Cluster:
     """Return a cluster whose disks may be filled only so far.
 
     Parameters
     ----------
     cluster : Cluster
         The cluster.
+    full : float
+        Share of their capacity.
 
     Returns
     -------
     Cluster
-        The same where no dimension is moved.
+        The same where no dimension is moved, or disks may be full.
     """
-    if cluster.bytes_dimension < 0:
+    if cluster.bytes_dimension < 0 or full == 1.0:
         return cluster
     capacity = cluster.nodes.capacity.copy()
-    capacity[:, cluster.bytes_dimension] *= FULL
+    capacity[:, cluster.bytes_dimension] *= full
     return replace(cluster, nodes=replace(cluster.nodes, capacity=capacity))
 
 

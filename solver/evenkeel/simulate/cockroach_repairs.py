@@ -15,9 +15,9 @@ from evenkeel.model.rules import Rule
 from evenkeel.simulate.checks import Balance as Even
 from evenkeel.simulate.checks import Conforms, Within
 from evenkeel.simulate.events import NodesBecome, Rewrite
+from evenkeel.simulate.health import Health
 from evenkeel.simulate.layouts import MIB, RATES, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenario import Scenario
-from evenkeel.simulate.world import Health
 
 COUNTS = Goals(level={"replicas": 0.03}, leaders=0.05)
 """As many replicas, and as many leases, on every store."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.simulate.world import Health, World
+from evenkeel.simulate.health import Health
+from evenkeel.simulate.world import World
 
 KINDS = (
     "under", "over", "unavailable", "in_danger", "violating", "lead_violating",
@@ -101,8 +102,9 @@ def demands_of(cluster: Cluster) -> list[Demands]:
 class Conformance:
     """Counts the partitions that are not as they should be.
 
-    They have too few or too many live replicas, no majority, replicas where their rule does not
-    want them, or a leader where it does not want one.
+    They have too few or too many live replicas, no majority (or, where no consensus is
+    needed, no live replica at all), replicas where their rule does not want them, or a leader where
+    it does not want one.
 
     Parameters
     ----------
@@ -140,7 +142,10 @@ class Conformance:
         under = (live < world.wanted) | ((votes & ~lost).sum(1) < world.voters)
         over = live > world.wanted
         in_danger = (held & world.serves()[node]).sum(1) < world.least_active()
-        unavailable = 2 * answering.sum(1) <= votes.sum(1)
+        if world.consensus:
+            unavailable = 2 * answering.sum(1) <= votes.sum(1)
+        else:
+            unavailable = ~answering.any(1)
         violating = np.zeros(len(world), bool)
         badly_led = np.zeros(len(world), bool)
         less_preferred = np.zeros(len(world), bool)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Role
 from evenkeel.simulate.changes import Change
+from evenkeel.simulate.health import Health
 from evenkeel.simulate.queues import RETRY, WorkQueue, inverted, never_done, pace
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.stage import Controller, Stage
-from evenkeel.simulate.world import Health
 from evenkeel.strategies.deciders import DECIDERS, Decider, Decision, Sight
 
 MINUTE = 60.0
@@ -150,8 +150,9 @@ class RangeByRange(Controller):
             if p not in self._too_large:
                 self._too_large.add(p)
                 stage.recorder.warn(
-                    f"p{p}: a snapshot of it takes longer than the {rates.deadline:g} s that a "
-                    "queue waits: it can never be given another replica"
+                    f"{stage.world.names[p]}: a snapshot of it takes longer than the "
+                    f"{rates.deadline:g} s that a queue waits: it can never be given another "
+                    "replica"
                 )
 
     def _hear(self, stage: Stage) -> None:

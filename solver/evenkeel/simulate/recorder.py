@@ -3,12 +3,15 @@
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.simulate.changes import Change
 from evenkeel.simulate.conformance import Conformance
+from evenkeel.simulate.health import Health
 from evenkeel.simulate.history import TOTALS, Entry, History
 from evenkeel.simulate.scenario import Scenario
-from evenkeel.simulate.world import Health, World
+from evenkeel.simulate.shortfall import Shortfall
+from evenkeel.simulate.world import World
 
 
 class Recorder:
@@ -26,6 +29,7 @@ class Recorder:
         self._scenario = scenario
         self._world = world
         self._conformance = Conformance(scenario.cluster)
+        self._shortfall = Shortfall(world)
         self._totals = dict.fromkeys(TOTALS, 0.0)
         self._moves = np.zeros(len(world.health), np.int64)
         self._left: set[tuple[int, int]] = set()
@@ -34,16 +38,23 @@ class Recorder:
         self._warnings: list[str] = []
         self._rows: list[tuple[object, ...]] = []
 
-    def event(self, what: str) -> None:
+    def event(self, what: str, leader_nodes: NDArray[np.int32]) -> None:
         """Note that something happened from outside: from here on a replica may return.
 
         Parameters
         ----------
         what : str
-            What it was.
+            What it was; nothing for what only goes on.
+        leader_nodes : ndarray of int32, shape (P,)
+            Node that led each partition before.
         """
-        self._events.append((self._world.seconds, what))
+        if what:
+            self._events.append((self._world.seconds, what))
         self._left.clear()
+        self._shortfall.look()
+        leads = self._world.leader_nodes()
+        fell = (leader_nodes >= 0) & (leads[: len(leader_nodes)] != leader_nodes)
+        self._totals["failovers"] += int(fell.sum())
 
     def warn(self, what: str) -> None:
         """Note what a person should look into, once.
@@ -105,6 +116,7 @@ class Recorder:
         for node in change.drop:
             self._left.add((partition, node))
             self._moves[node] += 1
+        self._shortfall.look_at(partition)
 
     def not_made(self, change: Change, outcome: Literal["failed", "expired"]) -> None:
         """Count and log a change that was not made.
@@ -123,6 +135,8 @@ class Recorder:
         """Take a sample."""
         world = self._world
         world.refresh()
+        self._totals["below_min_active"] = self._shortfall.total
+        alive, accepts, leads = world.states()
         self._rows.append(
             (
                 world.seconds,
@@ -132,6 +146,9 @@ class Recorder:
                 world.leaders.copy(),
                 self._moves.copy(),
                 world.health != Health.ABSENT,
+                alive,
+                accepts,
+                leads,
                 self._conformance.count(world),
                 np.array([self._totals[name] for name in TOTALS]),
             )
@@ -153,7 +170,8 @@ class Recorder:
             Of arrays.
         """
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
-        seconds, load, capacity, replicas, leaders, moves, present, conformance, totals = columns
+        seconds, load, capacity, replicas, leaders, moves, present = columns[:7]
+        alive, accepts, leads, conformance, totals = columns[7:]
         return History(
             scenario=self._scenario,
             method=method,
@@ -164,8 +182,13 @@ class Recorder:
             leaders=leaders,
             moves=moves,
             present=present,
+            alive=alive,
+            accepts=accepts,
+            leads=leads,
             conformance=conformance,
             totals=totals,
+            below_min_active=self._shortfall.seconds(),
+            partitions=tuple(self._world.names),
             log=tuple(self._log),
             events=tuple(self._events),
             warnings=tuple(self._warnings),

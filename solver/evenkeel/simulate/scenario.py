@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.simulate.binding import bound
 from evenkeel.simulate.changes import Rates
-from evenkeel.simulate.events import Event
+from evenkeel.simulate.event import Event
 
 if TYPE_CHECKING:
     from evenkeel.simulate.checks import Check
@@ -30,13 +31,15 @@ class Scenario:
     minutes : float
         How long it is played.
     events : sequence of Event
-        What happens from outside.
+        What happens from outside; kept by number, with all nodes that ever join in the cluster.
     checks : sequence of Check
         What is demanded, and what the system that the scenario comes from reaches itself.
     beyond : sequence of Check
         What is demanded beyond that.
     growth : ndarray of float64, shape (P,), optional
         Bytes by which each replica grows per second.
+    consensus : bool
+        Whether only a majority of its voters can change a partition; else any live replica can.
     goals : Goals
         What a method that solves the whole cluster is asked for.
     objective : {"cpu", "qps"}
@@ -55,7 +58,7 @@ class Scenario:
     Raises
     ------
     InvalidInput
-        If a time is not above 0, or events name nodes that are not there.
+        If a time is not above 0, or events make no sense: every problem is named.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Scenario:
     checks: "Sequence[Check]" = ()
     beyond: "Sequence[Check]" = ()
     growth: NDArray[np.float64] | None = None
+    consensus: bool = True
     goals: Goals = field(default_factory=Goals)
     objective: Literal["cpu", "qps"] = "qps"
     switched_off: Sequence[str] = ()
@@ -84,13 +88,9 @@ class Scenario:
                 faults.add(name, getattr(self, name), "must be 0 or more")
         if self.growth is not None and np.shape(self.growth) != (len(self.cluster.partitions),):
             faults.add("growth", np.shape(self.growth), "needs one value for each partition")
-        for i, event in enumerate(self.events):
-            if not event.at >= 0.0:
-                faults.add(f"events[{i}].at", event.at, "must be 0 or more")
-            named = [*getattr(event, "nodes", ()), getattr(event, "node", 0)]
-            for node in named:
-                if not 0 <= node < len(self.cluster.nodes):
-                    faults.add(f"events[{i}]", node, "is no node of the cluster")
+        cluster, events = bound(faults, self.cluster, self.events)
+        object.__setattr__(self, "cluster", cluster)
+        object.__setattr__(self, "events", events)
         for i, part in enumerate(self.switched_off):
             if part not in ("replicate", "lease", "store"):
                 faults.add(f"switched_off[{i}]", part, "must be 'replicate', 'lease' or 'store'")

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenkeel.model.logs import tell
 from evenkeel.simulate.changes import Change, Flight
-from evenkeel.simulate.events import Event
+from evenkeel.simulate.event import Event
 from evenkeel.simulate.gossip import Gossip
 from evenkeel.simulate.history import History
 from evenkeel.simulate.recorder import Recorder
@@ -76,7 +76,7 @@ class Stage:
 
     def __init__(self, scenario: Scenario, controller: Controller, seed: int) -> None:
         self.scenario = scenario
-        self.world = World(scenario.cluster, scenario.growth)
+        self.world = World(scenario.cluster, scenario.growth, consensus=scenario.consensus)
         self.gossip = Gossip(self.world, scenario.gossip_interval, scenario.gossip_delay)
         self.traffic = Traffic(self.world, scenario.rates)
         self.recorder = Recorder(scenario, self.world)
@@ -154,11 +154,12 @@ class Stage:
         self._put(round(1000 * event.at), _EVENT, lambda: self._happen(event))
 
     def _happen(self, event: Event) -> None:
-        before = self.world.version
-        for later in event.happen(self.world):
+        world = self.world
+        before, what, led = world.version, event.what(world), world.leader_nodes()
+        for later in event.happen(world):
             self._enter(later)
-        if self.world.version != before:
-            self.recorder.event(type(event).__name__)
+        if world.version != before:
+            self.recorder.event(what, led)
             self._plan_wake(self._now)
 
     def _plan_wake(self, at: int) -> None:

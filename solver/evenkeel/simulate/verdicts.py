@@ -66,7 +66,7 @@ def play_all(
     scenarios: Mapping[str, Callable[[], Scenario]] = SCENARIOS,
     names: Iterable[str] | None = None,
     seed: int = 0,
-) -> list[Verdict]:
+) -> list[History]:
     """Play scenarios with several methods.
 
     Parameters
@@ -82,18 +82,17 @@ def play_all(
 
     Returns
     -------
-    list of Verdict
-        Scenario by scenario, method by method, check by check.
+    list of History
+        Scenario by scenario, method by method; ``verdicts_of`` says what their checks found.
 
     Examples
     --------
     >>> found = play_all(["balance"], names=["repair_add_voters"])
-    >>> [(one.check, one.met) for one in found]
+    >>> [(one.check, one.met) for history in found for one in verdicts_of(history)]
     [('under 0, over 0, unavailable 0, violating 0', True), ('thrash = 0', True)]
     """
     return [
-        verdict
+        run(scenarios[name](), method, seed)
         for name in (scenarios if names is None else names)
         for method in methods
-        for verdict in verdicts_of(run(scenarios[name](), method, seed))
     ]

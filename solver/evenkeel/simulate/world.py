@@ -2,53 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.compare import has_leaders
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
-from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.simulate.changes import Change
+from evenkeel.simulate.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
 
-
-class Health(IntEnum):
-    """The state of a node."""
-
-    UP = 0
-    SUSPECT = 1
-    """Back from an outage a moment ago: keeps what it has, is given nothing."""
-    DRAINING = 2
-    DECOMMISSIONING = 3
-    UNKNOWN = 4
-    """Not heard of, but not for long enough to be dead."""
-    DEAD = 5
-    ABSENT = 6
-    """Not part of the cluster, or not yet."""
-
-
-_FLAGS = np.array(
-    # alive, accepts, keeps, leads, gone
-    [
-        [1, 1, 1, 1, 0],
-        [1, 0, 1, 1, 0],
-        [1, 0, 1, 0, 0],
-        [1, 0, 0, 0, 0],
-        [0, 0, 1, 0, 0],
-        [0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 1],
-    ],
-    bool,
-)
-
-MAY_NOT_RECEIVE = (0.3, 1.1)
-"""A node whose IO score is at least so high, and so many times the mean, is given no replica."""
-MAY_NOT_LEAD = (0.4, 1.75)
-"""And from here on it leads nothing."""
+LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
+ROWS = ("origin", "wanted", "voters", "rule", "node", "role", "leader", "moved_at")
+"""What a world knows of each partition."""
 
 
 class World:
@@ -60,9 +29,15 @@ class World:
         The beginning: nodes that will ever be, rules that will ever hold, and a placement.
     growth : ndarray of float64, shape (P,), optional
         Bytes by which each replica grows per second, in the dimension that is moved.
+    consensus : bool
+        Whether only a majority of its voters can change a partition; else any live replica can.
 
     Attributes
     ----------
+    names : Names
+        Of the partitions that there are now.
+    led : bool
+        Whether partitions have leaders.
     health : ndarray of int8, shape (N,)
         A ``Health``.
     health_since : ndarray of float64, shape (N,)
@@ -95,7 +70,13 @@ class World:
         Grows with every event, and with nothing else.
     """
 
-    def __init__(self, cluster: Cluster, growth: NDArray[np.float64] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        growth: NDArray[np.float64] | None = None,
+        *,
+        consensus: bool = True,
+    ) -> None:
         placement, partitions = cluster.placement, cluster.partitions
         count = len(partitions)
         widths = np.diff(placement.first)
@@ -103,9 +84,12 @@ class World:
         self.cluster = cluster
         self.seconds = 0.0
         self.version = 0
+        self.consensus = consensus
+        self.names = partitions.names
+        self.led = has_leaders(cluster) or not (placement.node >= 0).any()
         self.origin = np.arange(count)
         nodes = cluster.nodes
-        self.health = _health_of(nodes)
+        self.health = health_of(nodes)
         self.health_since = np.zeros(len(nodes))
         self.io = np.zeros(len(nodes))
         self.capacity = nodes.capacity.copy()
@@ -139,12 +123,11 @@ class World:
         rows, slots = np.nonzero(self.node >= 0)
         at = self.node[rows, slots]
         leads = slots == self.leader[rows]
-        votes = self.role[rows, slots] == Role.VOTER
-        load = np.where(
-            leads[:, None],
-            self.leader_load[rows],
-            np.where(votes[:, None], self.voter_load[rows], self.non_voter_load[rows]),
-        )
+        light = ~leads & (self.role[rows, slots] != Role.VOTER)
+        load = self.voter_load[rows]
+        load[leads] = self.leader_load[rows[leads]]
+        if light.any():
+            load[light] = self.non_voter_load[rows[light]]
         self.load = np.zeros((count, dimensions))
         for d in range(dimensions):
             self.load[:, d] = np.bincount(at, load[:, d], count)
@@ -246,6 +229,28 @@ class World:
         live = votes & self.serves()[at]
         return bool(2 * live.sum() > votes.sum())
 
+    def can_change(self, partition: int) -> bool:
+        """Return whether replicas of a partition can be added and dropped.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+
+        Returns
+        -------
+        bool
+            Whether it has a quorum, or a live replica where no consensus is needed. One that never
+            had a replica can be given its first ones.
+        """
+        at = self.node[partition]
+        held = at >= 0
+        if not held.any():
+            return True
+        if self.consensus:
+            return self.has_quorum(partition)
+        return bool(self.serves()[at[held]].any())
+
     def fits(self, change: Change) -> bool:
         """Return whether a change can still be made.
 
@@ -272,7 +277,7 @@ class World:
             and (change.lead < 0 or (change.lead in staying and bool(serves[change.lead])))
             and all(serves[node] for node in joining)
             and len(staying) > 0
-            and self.has_quorum(change.partition)
+            and self.can_change(change.partition)
         )
 
     def apply(self, change: Change) -> None:
@@ -311,15 +316,31 @@ class World:
         Parameters
         ----------
         partition : int
-            The partition; one without a majority is led by nobody new.
+            The partition; one that cannot change is led by nobody new.
         """
+        if not self.led:
+            return
         at, role = self.node[partition], self.role[partition]
         slot = int(self.leader[partition])
         able = (at >= 0) & self.serves()[at] & (role == Role.VOTER)
         if slot < 0 or not able[slot]:
             choice = np.flatnonzero(able)
-            if len(choice) and self.has_quorum(partition):
+            if len(choice) and self.can_change(partition):
                 self.leader[partition] = choice[0]
+
+    def keep_all_led(self) -> bool:
+        """Give every partition a leader that answers, where it has none and one can be found.
+
+        Returns
+        -------
+        bool
+            Whether any had none.
+        """
+        at = self.leader_nodes()
+        without = np.flatnonzero((at < 0) | ~self.serves()[at])
+        for partition in without.tolist():
+            self.keep_led(partition)
+        return len(without) > 0
 
     def split(self, partition: int, share: float) -> None:
         """Split a partition in two; the second gets the next number.
@@ -331,7 +352,7 @@ class World:
         share : float
             Part of load and size that the new one takes.
         """
-        for name in ("leader_load", "voter_load", "non_voter_load", "growth"):
+        for name in LOADS:
             given = getattr(self, name)
             taken = given[partition] * share
             given[partition] -= taken
@@ -339,10 +360,41 @@ class World:
         counted = [name == "replicas" for name in self.cluster.dimensions]
         for name in ("leader_load", "voter_load", "non_voter_load"):
             getattr(self, name)[np.ix_([partition, -1], counted)] = 1.0
-        for name in ("origin", "wanted", "voters", "rule", "node", "role", "leader", "moved_at"):
-            given = getattr(self, name)
-            setattr(self, name, np.concatenate([given, given[[partition]]]))
+        self._repeat(np.array([partition]), ROWS)
         self.refresh()
+
+    def add_partitions(self, like: NDArray[np.int64]) -> None:
+        """Add partitions that have no replicas so far.
+
+        Parameters
+        ----------
+        like : ndarray of int64, shape (n,)
+            Partitions that they are like, in loads, wishes and rules.
+        """
+        count = len(self)
+        self._repeat(like, (*LOADS, *ROWS))
+        self.node[count:] = -1
+        self.role[count:] = Role.VOTER
+        self.leader[count:] = -1
+        self.moved_at[count:] = -np.inf
+
+    def _repeat(self, which: NDArray[np.int64], columns: Iterable[str]) -> None:
+        """Append rows that are the same as others, with names of their own."""
+        if self.names.counted:
+            prefix = self.names[0].removesuffix("0")  # the name of the first is prefix and number
+            self.names = Names(None, len(self) + len(which), prefix)
+        else:
+            given, taken = list(self.names), set(self.names)
+            for parent in which.tolist():
+                number = 2
+                while (name := f"{given[parent]}/{number}") in taken:
+                    number += 1
+                given.append(name)
+                taken.add(name)
+            self.names = Names(given, len(given), "")
+        for name in columns:
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, column[which]]))
 
     def accepts(self) -> NDArray[np.bool_]:
         """Return which nodes may be given replicas, IO taken into account.
@@ -352,8 +404,19 @@ class World:
         ndarray of bool, shape (N,)
             As ``Nodes.accepts``.
         """
-        accepts: NDArray[np.bool_] = _FLAGS[self.health, 1] & ~self._overloaded(*MAY_NOT_RECEIVE)
+        accepts: NDArray[np.bool_] = FLAGS[self.health, 1] & ~self._overloaded(*MAY_NOT_RECEIVE)
         return accepts
+
+    def states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which nodes are alive, which may be given replicas, and which may lead.
+
+        Returns
+        -------
+        tuple of (ndarray of bool, shape (N,), the same, the same)
+            As in ``Nodes``, IO taken into account.
+        """
+        flags = FLAGS[self.health]
+        return flags[:, 0], self.accepts(), flags[:, 3] & ~self._overloaded(*MAY_NOT_LEAD)
 
     def snapshot(
         self, under_way: Iterable[Change] = (), forbidden: NDArray[np.int32] | None = None
@@ -365,7 +428,7 @@ class World:
         under_way : iterable of Change
             Changes to be taken for done.
         forbidden : ndarray of int32, shape (F, 2), optional
-            (partition, node) pairs that are disabled, sorted.
+            (partition, node) pairs that are disabled beside those of the beginning.
 
         Returns
         -------
@@ -385,14 +448,14 @@ class World:
                     after.apply(change)
             node, role, leader = after.node, after.role, after.leader
         node, role = _with_empty_slots(node, role, self.wanted, self.voters)
-        alive, _, keeps, leads, gone = (frozen(column) for column in _FLAGS[self.health].T.copy())
+        _, _, keeps, _, gone = (frozen(column) for column in FLAGS[self.health].T.copy())
+        alive, accepts, leads = (frozen(column.copy()) for column in self.states())
         template = self.cluster
         count, width = node.shape
         old = template.partitions
-        same = np.array_equal(self.origin, np.arange(len(old)))
         partitions = replace(
             old,
-            names=old.names if same else Names(None, count, "p"),
+            names=self.names,
             load=Loads(
                 frozen(self.leader_load.copy()),
                 frozen(self.voter_load.copy()),
@@ -412,9 +475,9 @@ class World:
                 template.nodes,
                 capacity=frozen(self.capacity.copy()),
                 alive=alive,
-                accepts=frozen(self.accepts()),
+                accepts=accepts,
                 keeps=keeps,
-                leads=frozen(leads & ~self._overloaded(*MAY_NOT_LEAD)),
+                leads=leads,
                 gone=gone,
             ),
             partitions=partitions,
@@ -425,7 +488,7 @@ class World:
                 frozen(np.zeros(count * width, np.uint16)),
                 frozen(leader.copy()),
             ),
-            forbidden=template.forbidden if forbidden is None else frozen(forbidden),
+            forbidden=_together(template.forbidden, forbidden),
         )
 
     def _overloaded(self, least: float, factor: float) -> NDArray[np.bool_]:
@@ -455,16 +518,11 @@ class World:
             self.growing[node] += sign * self.growth[partition]
 
 
-def _health_of(nodes: Nodes) -> NDArray[np.int8]:
-    """States of nodes by what their flags say; the last that applies."""
-    health = np.full(len(nodes), Health.UP, np.int8)
-    health[~nodes.accepts] = Health.SUSPECT
-    health[~nodes.leads] = Health.DRAINING
-    health[~nodes.keeps] = Health.DECOMMISSIONING
-    health[~nodes.alive] = Health.UNKNOWN
-    health[~nodes.alive & ~nodes.keeps] = Health.DEAD
-    health[nodes.gone] = Health.ABSENT
-    return health
+def _together(forbidden: NDArray[np.int32], more: NDArray[np.int32] | None) -> NDArray[np.int32]:
+    """Return pairs of either kind, sorted, each once."""
+    if more is None or len(more) == 0:
+        return forbidden
+    return frozen(np.unique(np.concatenate([forbidden, more]), axis=0))
 
 
 def _with_empty_slots(
