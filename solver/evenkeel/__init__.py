@@ -84,7 +84,13 @@ _LATER = {
 """Names that are imported when they are first used: most programs need none of them."""
 
 
+_ROOMS = {"control": "evenkeel.control", "simulate": "evenkeel.simulate"}
+"""Rooms for people, imported when they are first used."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(_ROOMS[name])
     if name not in _LATER:
         raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
     value = getattr(import_module(_LATER[name]), name)

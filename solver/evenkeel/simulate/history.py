@@ -254,7 +254,7 @@ class History(Shown):
         >>> history = ek.simulate.play(c, until=60.0, every=60.0)
         >>> found = history.table()
         >>> found["level_d0"].tolist(), found["moves"].tolist()
-        ([2.0, 1.0], [0.0, 2.0])
+        ([2.0, 1.5], [0.0, 1.0])
         """
         columns: dict[str, NDArray[np.float64]] = {"seconds": self.seconds}
         for d, name in enumerate(self.scenario.cluster.dimensions):
