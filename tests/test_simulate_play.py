@@ -181,15 +181,15 @@ def test_partitions_are_named_by_group():
 
 
 def test_load_drifts_the_same_way_for_everybody_and_does_not_run_away():
-    drift = LoadDrift(every=10.0, deviation=0.05, pull=0.1, lasts=20_000.0, at=10.0, seed=4)
+    drift = LoadDrift(every=10.0, deviation=0.05, pull=0.1, lasts=6_000.0, at=10.0, seed=4)
     cluster = cluster_of(partitions=300, capacity=1e4)
-    _, seen = watched([drift], cluster, until=20_000.0)
+    _, seen = watched([drift], cluster, until=6_000.0)
     base = seen[0][2].partitions.load.voter[:, 0]
     strayed = np.log(np.array([one.partitions.load.voter[:, 0] for _, _, one in seen]) / base)
     steps = np.diff(strayed, axis=0)
     assert steps.std() == pytest.approx(0.05, rel=0.1)
     assert strayed[100:].std() == pytest.approx(0.05 / np.sqrt(1 - 0.9**2), rel=0.1)
-    _, again = watched([drift], cluster, until=20_000.0)
+    _, again = watched([drift], cluster, until=6_000.0)
     assert np.array_equal(again[-1][2].partitions.load.voter, seen[-1][2].partitions.load.voter)
     history, _ = watched([drift], cluster, until=200.0)
     assert history.events == ((10.0, "load drifts"),), "what goes on is said once"
@@ -354,7 +354,7 @@ def test_each_seed_gives_the_same_bits():
                 cluster_of(),
                 events,
                 simulate.pipeline("balance") if decides == "pipeline" else decides,
-                until=2400.0,
+                until=1200.0,
                 rates=FAST,
             )
             for _ in range(2)
