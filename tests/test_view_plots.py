@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from matplotlib import rcParams
 from matplotlib.colors import to_rgb
 
 import evenkeel as ek
+from evenkeel import simulate
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.errors import InvalidInput
 from evenkeel.simulate.scenarios import expansion
@@ -20,6 +22,14 @@ from evenkeel.view.plots.moves import DEAD, NOWHERE, OTHERS
 from evenkeel.view.plots.nodes import MOST_BARS
 from evenkeel.view.plots.palette import STYLES
 from tests.clusters import clusters
+
+
+@cache
+def a_history():
+    """A node dies; whoever asks twice is shown the same one."""
+    dies = simulate.NodesDown(nodes="n1", at=60.0, dead_after=60.0)
+    return simulate.play(expansion(200, 15, 5, seed=3), [dies], until=600.0)
+
 
 TOLD = [
     Progress("repair", 0, 0.0, 3, 2.0),
@@ -63,6 +73,7 @@ def every_plot(result, found):
         "compared": lambda ax: plots.compared(
             seconds, {"a": table[:, 0], "b": table[:, 1]}, what="load", events=events, ax=ax
         ),
+        "course": lambda ax: plots.course({"a": a_history()}, "level_cpu", ax=ax),
         "frontier": lambda ax: plots.frontier(found, ax),
         "ranges": lambda ax: plots.ranges({"a": (1.0, 2.0, 3.0)}, "replicas", ax),
         "bars": lambda ax: plots.bars(["x", "y"], {"a": [1, 2], "b": [2, 1]}, "load", ax=ax),
@@ -335,3 +346,44 @@ class TestFrontier:
 def test_bars_need_a_value_for_each_group():
     with pytest.raises(InvalidInput, match="needs 2 values"):
         plots.bars(["x", "y"], {"a": [1.0]}, "load")
+
+
+class TestTitle:
+    @pytest.mark.parametrize("methods", [1, 9])
+    def test_it_stands_above_the_legend(self, methods):
+        series = {f"method {m}": [1.0, m + 1.0] for m in range(methods)}
+        drawn = plots.compared([0.0, 1.0], series, what="load", title="in $")
+        assert drawn.get_title(loc="left") == r"in \$"
+        drawn.figure.canvas.draw()
+        title, legend = drawn._left_title, drawn.get_legend()
+        assert title.get_window_extent().y0 >= legend.get_window_extent().y1 - 1.0
+
+    def test_every_plot_takes_one(self, few, found):
+        seconds, table = [0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]
+        for drawn in (
+            plots.utilisation(few, title="so"),
+            plots.leaders(few, title="so"),
+            plots.heat_map(few.cluster, few.levelness, title="so"),
+            plots.flows(few, title="so"),
+            plots.trace(TOLD, title="so"),
+            plots.evenness(seconds, table, title="so"),
+            plots.course(a_history(), "moves", title="so"),
+            plots.frontier(found, title="so"),
+            plots.ranges({"a": (1.0, 2.0, 3.0)}, "replicas", title="so"),
+            plots.bars(["x"], {"a": [1]}, "load", title="so"),
+        ):
+            assert drawn.get_title(loc="left") == "so"
+        assert not plots.leaders(few).get_title(loc="left")
+
+
+class TestCourse:
+    def test_it_is_a_column_with_what_happened(self):
+        history = a_history()
+        drawn = plots.course(history, "level_cpu")
+        line = drawn.get_lines()[0]
+        assert np.array_equal(line.get_ydata(), history.table()["level_cpu"])
+        assert [text.get_text() for text in drawn.texts] == ["n1 down", "n1 dead"]
+
+    def test_a_column_that_is_none_is_named(self):
+        with pytest.raises(InvalidInput, match="level_cpu"):
+            plots.course(a_history(), "evenness")

@@ -14,7 +14,7 @@ from evenkeel.view.plots.domains import heat_map
 from evenkeel.view.plots.methods import bars, ranges
 from evenkeel.view.plots.moves import Flows, flows, flows_between
 from evenkeel.view.plots.nodes import leaders, utilisation
-from evenkeel.view.plots.over_time import compared, evenness
+from evenkeel.view.plots.over_time import compared, course, evenness
 from evenkeel.view.plots.search import trace
 from evenkeel.view.plots.tradeoff import frontier
 
@@ -22,6 +22,7 @@ __all__ = [
     "Flows",
     "bars",
     "compared",
+    "course",
     "evenness",
     "flows",
     "flows_between",

@@ -14,6 +14,9 @@ PER_LETTER, PER_ENTRY = 0.068, 0.65
 LAID_OUT = 1.15
 """How much wider axes become when their figure is laid out."""
 
+LEGEND_ROW = 15.0
+"""Points that a row of a legend is high."""
+
 WIDTH, HEIGHT = 6.4, 3.6
 """Inches of a plot that stands by itself."""
 
@@ -110,3 +113,29 @@ def legend(ax: "Axes") -> None:
             ncols=columns, borderaxespad=0.2, fontsize="small",
             handlelength=2.6, columnspacing=1.4,
         )  # fmt: skip
+
+
+def titled(ax: "Axes", title: str) -> None:
+    """Write a title above the axes and above their legend.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Whose legend, if there is one, was put above them.
+    title : str
+        Nothing for none.
+
+    Examples
+    --------
+    >>> ax = canvas(None)
+    >>> titled(ax, "before")
+    >>> ax.get_title(loc="left")
+    'before'
+    """
+    if not title:
+        return
+    found = ax.get_legend()
+    entries = 0 if found is None else len(found.get_texts())
+    columns = 1 if found is None else max(1, found._ncols)  # type: ignore[attr-defined]
+    rows = -(-entries // columns)
+    ax.set_title(plain(title), loc="left", fontsize="medium", pad=6.0 + LEGEND_ROW * rows)

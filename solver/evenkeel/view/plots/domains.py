@@ -9,7 +9,7 @@ from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.topology import NODE_LEVEL
-from evenkeel.view.plots.canvas import canvas, plain
+from evenkeel.view.plots.canvas import canvas, plain, titled
 from evenkeel.view.plots.nodes import dimension_at
 from evenkeel.view.plots.palette import INK, RAMP
 
@@ -33,6 +33,7 @@ def heat_map(
     *,
     top: float | None = None,
     ax: "Axes | None" = None,
+    title: str = "",
 ) -> "Axes":
     """Draw how full every node is, a row for each domain.
 
@@ -51,6 +52,8 @@ def heat_map(
         be compared; the fullest node by default. The scale begins at nothing.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -107,6 +110,7 @@ def heat_map(
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label(f"{plain(cluster.dimensions[d])} (% of capacity)")
+    titled(ax, title)
     return ax
 
 

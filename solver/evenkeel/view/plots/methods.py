@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, plain
+from evenkeel.view.plots.canvas import canvas, legend, plain, titled
 from evenkeel.view.plots.palette import FAINT, INK, PALE, style
 
 if TYPE_CHECKING:
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def ranges(
-    spans: Mapping[str, tuple[float, float, float]], what: str, ax: "Axes | None" = None
+    spans: Mapping[str, tuple[float, float, float]],
+    what: str,
+    ax: "Axes | None" = None,
+    *,
+    title: str = "",
 ) -> "Axes":
     """Draw the emptiest and the fullest node under each method.
 
@@ -26,6 +30,8 @@ def ranges(
         What is counted, with its unit.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -56,6 +62,7 @@ def ranges(
     ax.margins(x=0.12)
     ax.set_xlabel(plain(what))
     ax.xaxis.set_major_formatter("{x:,.0f}")
+    titled(ax, title)
     return ax
 
 
@@ -66,6 +73,7 @@ def bars(
     *,
     figures: str = "{:.3g}",
     ax: "Axes | None" = None,
+    title: str = "",
 ) -> "Axes":
     """Draw a group of bars for each name, a bar for each method.
 
@@ -81,6 +89,8 @@ def bars(
         How the figures over the bars are written; "" for none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -119,4 +129,5 @@ def bars(
     ax.set_ylabel(plain(what))
     ax.margins(y=0.08)
     legend(ax)
+    titled(ax, title)
     return ax

@@ -107,7 +107,13 @@ def flows_between(
     )
 
 
-def flows(result: Any, domains: str | None = None, ax: "Axes | None" = None) -> "Axes":
+def flows(
+    result: Any,
+    domains: str | None = None,
+    ax: "Axes | None" = None,
+    *,
+    title: str = "",
+) -> "Axes":
     """Draw the moves as flows between domains.
 
     Parameters
@@ -118,6 +124,8 @@ def flows(result: Any, domains: str | None = None, ax: "Axes | None" = None) -> 
         The level; the widest by default.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it, instead of the number of moves.
 
     Returns
     -------
@@ -153,9 +161,8 @@ def flows(result: Any, domains: str | None = None, ax: "Axes | None" = None) -> 
         for j, target in enumerate(every.targets)
         if source == target
     )
-    ax.set_title(
-        f"{total:,} moves, {inside:,} of them within their {name}", loc="left", fontsize="medium"
-    )
+    said = f"{total:,} moves, {inside:,} of them within their {name}"
+    ax.set_title(plain(title) or said, loc="left", fontsize="medium")
     if total == 0:
         return ax
     ax.set_xlim(-0.32, 1.32)

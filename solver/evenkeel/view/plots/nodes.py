@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, plain
+from evenkeel.view.plots.canvas import canvas, legend, plain, titled
 from evenkeel.view.plots.palette import AFTER, BEFORE, BOUND, FAINT, INK
 
 if TYPE_CHECKING:
@@ -23,7 +23,13 @@ NEAR_CAPACITY = 80.0
 LONGEST_NAME = 10
 
 
-def utilisation(result: Any, dimension: str | int = 0, ax: "Axes | None" = None) -> "Axes":
+def utilisation(
+    result: Any,
+    dimension: str | int = 0,
+    ax: "Axes | None" = None,
+    *,
+    title: str = "",
+) -> "Axes":
     """Draw how full the nodes are in one dimension, before and after.
 
     Parameters
@@ -34,6 +40,8 @@ def utilisation(result: Any, dimension: str | int = 0, ax: "Axes | None" = None)
         Its name or number; the first by default.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -73,10 +81,16 @@ def utilisation(result: Any, dimension: str | int = 0, ax: "Axes | None" = None)
         ax.axhline(100.0, color=FAINT, linewidth=0.9, label="capacity")
     ax.set_ylabel(f"{plain(cluster.dimensions[d])} (% of capacity)")
     _finish(ax, alive)
+    titled(ax, title)
     return ax
 
 
-def leaders(result: Any, ax: "Axes | None" = None) -> "Axes":
+def leaders(
+    result: Any,
+    ax: "Axes | None" = None,
+    *,
+    title: str = "",
+) -> "Axes":
     """Draw how many partitions each node leads, before and after.
 
     Parameters
@@ -85,6 +99,8 @@ def leaders(result: Any, ax: "Axes | None" = None) -> "Axes":
         Of a solve.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -112,6 +128,7 @@ def leaders(result: Any, ax: "Axes | None" = None) -> "Axes":
         )  # fmt: skip
     ax.set_ylabel("leaders on the node")
     _finish(ax, alive)
+    titled(ax, title)
     return ax
 
 

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, plain
+from evenkeel.view.plots.canvas import canvas, legend, plain, titled
 from evenkeel.view.plots.palette import AFTER, FAINT, INK, PALE, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from evenkeel.simulate.history import History
 
 UNITS = (
     (86_400.0 * 2, 86_400.0, "days"),
@@ -32,6 +34,7 @@ def evenness(
     present: ArrayLike | None = None,
     events: Sequence[tuple[float, str]] = (),
     ax: "Axes | None" = None,
+    title: str = "",
 ) -> "Axes":
     """Draw how evenly a figure lies on the nodes, over time.
 
@@ -49,6 +52,8 @@ def evenness(
         When something happened, in seconds, and what.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -98,6 +103,7 @@ def evenness(
     ax.set_ylabel(plain(what))
     _mark(ax, events, _clock(ax, times))
     legend(ax)
+    titled(ax, title)
     return ax
 
 
@@ -108,6 +114,7 @@ def compared(
     what: str,
     events: Sequence[tuple[float, str]] = (),
     ax: "Axes | None" = None,
+    title: str = "",
 ) -> "Axes":
     """Draw one figure of several methods, over time.
 
@@ -123,6 +130,8 @@ def compared(
         When something happened, in seconds, and what.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -162,7 +171,64 @@ def compared(
     ax.margins(x=0.01)
     _mark(ax, events, unit)
     legend(ax)
+    titled(ax, title)
     return ax
+
+
+def course(
+    histories: "History | Mapping[str, History]",
+    column: str,
+    *,
+    what: str = "",
+    ax: "Axes | None" = None,
+    title: str = "",
+) -> "Axes":
+    """Draw a figure of simulated runs, over time, with what happened.
+
+    Parameters
+    ----------
+    histories : History, or mapping of str to History
+        One, or several by name with samples at the same times; events are those of the first.
+    column : str
+        One of ``History.table``: ``"level_cpu"``, ``"moves"``, ``"in_danger"``.
+    what : str, optional
+        What the figure is, with its unit; the name of the column by default.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        As ``compared`` draws it.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column, or the times differ.
+
+    Examples
+    --------
+    >>> from evenkeel import simulate
+    >>> history = simulate.run(simulate.SCENARIOS["repair_add_voters"](), "balance")
+    >>> course(history, "under").get_ylabel()
+    'under'
+    """
+    runs = dict(histories) if isinstance(histories, Mapping) else {histories.method: histories}
+    tables = {name: history.table() for name, history in runs.items()}
+    faults = FaultList()
+    if not runs:
+        faults.add("histories", histories, "names no run")
+    for name, table in tables.items():
+        if column not in table:
+            faults.add("column", column, f"is none of {name!r}; known: {[*table]}")
+    faults.raise_if_any()
+    first = next(iter(runs.values()))
+    series = {name: table[column] for name, table in tables.items()}
+    return compared(
+        first.seconds, series, what=what or column, events=first.events, ax=ax, title=title
+    )
 
 
 def _clock(ax: "Axes", times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:

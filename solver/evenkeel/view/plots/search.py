@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from evenkeel.strategies.stopping import Progress
-from evenkeel.view.plots.canvas import canvas, legend, scale_to_nothing
+from evenkeel.view.plots.canvas import canvas, legend, scale_to_nothing, titled
 from evenkeel.view.plots.palette import style
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ def trace(
     progress: Sequence[Progress],
     figure: Literal["cost", "moves"] = "cost",
     ax: "Axes | None" = None,
+    *,
+    title: str = "",
 ) -> "Axes":
     """Draw how a search went.
 
@@ -29,6 +31,8 @@ def trace(
         What is drawn: what each stage brings down, in its own unit, or the moves so far.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -76,6 +80,7 @@ def trace(
     if figure == "moves":
         ax.yaxis.set_major_formatter("{x:,.0f}")
     legend(ax)
+    titled(ax, title)
     return ax
 
 

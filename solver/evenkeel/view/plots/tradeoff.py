@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.view.plots.canvas import canvas, legend, scale_to_nothing
+from evenkeel.view.plots.canvas import canvas, legend, scale_to_nothing, titled
 from evenkeel.view.plots.palette import AFTER, BOUND, FAINT, PALE
 
 if TYPE_CHECKING:
@@ -16,7 +16,12 @@ TINY = 1e-6
 """Percent that is taken for nothing."""
 
 
-def frontier(found: Any, ax: "Axes | None" = None) -> "Axes":
+def frontier(
+    found: Any,
+    ax: "Axes | None" = None,
+    *,
+    title: str = "",
+) -> "Axes":
     """Draw the plans of a frontier against what is proven.
 
     Parameters
@@ -25,6 +30,8 @@ def frontier(found: Any, ax: "Axes | None" = None) -> "Axes":
         As ``evenkeel.frontier`` returns it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
+    title : str, optional
+        What stands above it.
 
     Returns
     -------
@@ -72,6 +79,7 @@ def frontier(found: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylabel("fullest node above the fair share (%)")
     ax.xaxis.set_major_formatter("{x:,.0f}")
     legend(ax)
+    titled(ax, title)
     return ax
 
 
