@@ -1,5 +1,6 @@
 """The parts of the pipeline by themselves: windows, changes, bindings, coverage, metrics."""
 
+import itertools
 import logging
 from dataclasses import asdict, replace
 
@@ -16,10 +17,13 @@ from evenkeel.control.coverage import breaks_nothing, is_short
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
 from evenkeel.control.metrics import Numbers, baseline_divergence, health
 from evenkeel.control.operations import FLAGS, Operation, with_operations
+from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.store import Record
 from evenkeel.control.view import Views
+from evenkeel.control.workers import InlineWorkers
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.names import Names
 from tests.clusters import clusters
@@ -261,3 +265,23 @@ class TestComparison:
         there = set(said(other))
         expected = [entry in there for entry in said(one)]
         assert alike(one, other, states=states).tolist() == expected
+
+
+def test_a_result_counts_its_moves_from_a_result_an_assignment_or_a_placement():
+    arrays = {"capacity": [[10.0]] * 3, "load": [[1.0]] * 6, "min_active": 1}
+    whole = Cluster.from_arrays(placement=[[0, 1]] * 6, **arrays)
+    lost = Cluster.from_arrays(placement=[[0, 1]] * 6, alive=[True, False, True], **arrays)
+    with Pipeline("balance", workers=InlineWorkers()) as pipeline:
+        before, after = pipeline.run(whole), pipeline.run(lost)
+    moved = [set(b) ^ set(a) for b, a in zip(nodes_of(before), nodes_of(after), strict=True)]
+    expected = sum(len(one) // 2 for one in moved)
+    assert expected > 0
+    for start in (before, before.assignment, before.placement):
+        assert after.moves_from(start) == expected
+    assert after.moves_from(after) == 0
+
+
+def nodes_of(result):
+    """Nodes of each partition."""
+    held = result.assignment
+    return [held.node[a:b].tolist() for a, b in itertools.pairwise(held.first.tolist())]

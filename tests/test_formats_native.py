@@ -107,7 +107,9 @@ def test_a_new_placement_is_written_in_the_place_of_the_old_one(tmp_path, name):
 def test_a_payload_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path, name):
     for native in (object(), {1: "key is no text"}, (1, 2), np.zeros(2), {"x": float("nan")}):
         cluster = full_cluster(native=native, native_format="ceph_crush")
-        with pytest.raises(InvalidInput, match=r"cluster\.native: cannot be written here"):
+        with pytest.raises(
+            InvalidInput, match=r"cluster\.native: cannot be written here: use data"
+        ):
             registry.write(cluster, tmp_path / "c", name)
     assert list(tmp_path.iterdir()) == []
 

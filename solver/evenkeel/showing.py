@@ -1,14 +1,20 @@
-"""What notebooks show of a cluster and of a placement, written by the view when it is asked for."""
+"""What notebooks show of clusters, placements and histories, written by the view when asked for."""
+
+from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.shown import show_as
 
+if TYPE_CHECKING:
+    from evenkeel.simulate.history import History
+
 
 def show_snapshots() -> None:
-    """Let clusters and placements be shown as the view writes them."""
+    """Let clusters, placements and histories be shown as the view writes them."""
     show_as(Cluster, _cluster)
     show_as(Placement, _placement)
+    show_as("evenkeel.simulate.history.History", _history)
 
 
 def _cluster(cluster: Cluster) -> str:
@@ -21,3 +27,9 @@ def _placement(placement: Placement) -> str:
     from evenkeel.view.notebook import placement_html
 
     return placement_html(placement)
+
+
+def _history(history: "History") -> str:
+    from evenkeel.view.history import history_html
+
+    return history_html(history)

@@ -270,13 +270,16 @@ def _check_payload(cluster: Cluster) -> None:
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         same = False
     if same is not True:
+        from evenkeel.formats.registry import known
+
+        own = cluster.native_format
+        other = f"the format {own!r}, or " if own in known() else ""
         raise InvalidInput(
             [
                 Fault(
                     "cluster.native",
                     type(cluster.native).__name__,
-                    f"cannot be written here: use the format {cluster.native_format!r}, "
-                    "or dataclasses.replace(cluster, native=None)",
+                    f"cannot be written here: use {other}dataclasses.replace(cluster, native=None)",
                 )
             ]
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-_writers: dict[type, Callable[[Any], str]] = {}
+_writers: dict[type | str, Callable[[Any], str]] = {}
 
 
 class Shown:
@@ -16,17 +16,18 @@ class Shown:
     """
 
     def _repr_html_(self) -> str | None:
-        write = _writers.get(type(self))
+        kind = type(self)
+        write = _writers.get(kind) or _writers.get(f"{kind.__module__}.{kind.__qualname__}")
         return None if write is None else write(self)
 
 
-def show_as(kind: type, write: Callable[[Any], str]) -> None:
+def show_as(kind: type | str, write: Callable[[Any], str]) -> None:
     """Say how objects of a class are shown.
 
     Parameters
     ----------
-    kind : type
-        The class, a ``Shown``.
+    kind : type or str
+        The class, a ``Shown``, or its full name where it should not be imported for that.
     write : callable
         From an object to HTML.
     """
