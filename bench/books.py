@@ -118,8 +118,6 @@ class Stroll(NamedTuple):
     state: State
     gauge: Gauge
     moved: NDArray[np.int64]
-    home_first: NDArray[np.int64]
-    home_member: NDArray[np.int64]
     threshold: float
     random: NDArray[np.uint64]
 
@@ -142,7 +140,6 @@ def before_walking(books: Books) -> Stroll:
         state,
         gauge,
         moved_replicas(problem, state),
-        *by_node(problem.partitions.home, nodes),
         0.1 * mean_square(gauge, problem.partitions.leader_load - problem.partitions.voter_load),
         np.array([1], np.uint64),
     )

@@ -100,10 +100,10 @@ def test_walk(gate):
     books = redistributed(25_000, 300)
     steps = 100_000
 
-    def run(state, gauge, moved, home_first, home_member, threshold, random):
+    def run(state, gauge, moved, threshold, random):
         return rearrange(
-            books.problem, state, gauge, moved, home_first, home_member,
-            threshold, 0, steps, steps, np.inf, np.zeros(1, np.int64), random,
+            books.problem, state, gauge, moved, threshold, 0, steps, steps, np.inf,
+            np.zeros(1, np.int64), random,
         )  # fmt: skip
 
     stroll = before_walking(books)

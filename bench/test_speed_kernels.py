@@ -83,9 +83,9 @@ def test_shed(benchmark, partitions, nodes, dimensions):
 def test_walk(benchmark, partitions, nodes, dimensions):
     books = redistributed(partitions, nodes, dimensions)
 
-    def run(state, gauge, moved, home_first, home_member, threshold, random):
+    def run(state, gauge, moved, threshold, random):
         return rearrange(
-            books.problem, state, gauge, moved, home_first, home_member,
+            books.problem, state, gauge, moved,
             threshold, 0, STEPS, STEPS, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip
 

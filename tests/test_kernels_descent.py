@@ -155,7 +155,6 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
         moved = moved_replicas(problem, state)
         count = moved.shape[0]
         random = np.array([seed + 1], np.uint64)
-        members = by_node(problem.partitions.home, len(small.zone))
         threshold = mean_square(gauge, small.extra)
         spare = np.zeros(1, np.int64)
         step = 0
@@ -165,7 +164,6 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
                 state,
                 gauge,
                 moved,
-                *members,
                 threshold,
                 step,
                 end,
@@ -296,15 +294,12 @@ def test_an_open_walk_spends_no_more_moves_than_it_may(seed: int) -> None:
     problem, state = small.arrays()
     gauge = new_gauge(problem, no_leader_limit(small), 0.9)
     replicas = placed_replicas(problem, state)
-    members = by_node(problem.partitions.home, len(small.zone))
     data = mean_square(gauge, small.load)
     spare = np.array([2], np.int64)
     random = np.array([seed + 1], np.uint64)
     if not replicas.size:
         return
-    rearrange(
-        problem, state, gauge, replicas, *members, data, 0, 3000, 3000, 0.01 * data, spare, random
-    )
+    rearrange(problem, state, gauge, replicas, data, 0, 3000, 3000, 0.01 * data, spare, random)
     check_books(problem, state)
     check_rules(small, state)
     away = int(((state.node != problem.partitions.home) & (state.node >= 0)).sum())

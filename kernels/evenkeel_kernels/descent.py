@@ -2,10 +2,10 @@
 
 `redistribute` makes the moves that a level cluster needs at least: leaders stand down, over-full
 nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
-return and spread. What stays hot then is for `evenkeel_kernels.rearrange`, which costs few moves
-or none, and `relieve`, which makes one more for each hot node. `send_home` and `reinstate` take
-back the moves and the changes of leaders that turned out superfluous. `descend` does all of it in
-small pieces.
+return and spread. What stays hot then is for `evenkeel_kernels.rearrange`, which makes it small,
+and `evenkeel_kernels.breakout`, which ends it: neither costs a move. `relieve` makes one more for
+each node that they leave hot. `send_home` and `reinstate` take back the moves and the changes of
+leaders that turned out superfluous. `descend` does all of it in small pieces.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.best_fit import best_fit, largest_first
+from evenkeel_kernels.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.cover import by_node, shed
 from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.leaders import reinstate, spread_leaders, stand_down, stand_up
@@ -26,6 +27,7 @@ from evenkeel_kernels.pressure import (
     is_hot,
     new_gauge,
     passing_replica,
+    penalty,
 )
 from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.rearrange import mean_square, moved_replicas, placed_replicas, rearrange
@@ -34,19 +36,17 @@ from evenkeel_kernels.scan import Scan, find, new_scan
 from evenkeel_kernels.state import move, move_if_admitted
 
 SWEEPS = 12
-QUICK_ROUNDS = 4
-QUICK_SWEEPS = 4
-LAST_ROUNDS = 8  # of relief, before replicas that are at home take part in walks
-QUICK_PART = 10  # one node in so many may be hot for the quick rounds
-WALK_STEPS = 2_000_000  # a walk's length, or
-WALK_PER_REPLICA = 400  # so many steps for each replica, if that is less, or
+CEILING = 1.03  # pressure up to which what was given away may be put down
+WALK_STEPS = 2_000_000  # as many at most, or
+WALK_PER_REPLICA = 400  # so many for each replica, if that is less, or
 WALK_PER_PARTITION = 60  # so many for each partition, if that is more
-STROLL_PART = 20  # a short walk is that much shorter
 OPEN_WALKS, TOLL_FALLS = 6, 0.3
 FREE_WALKS = 8
+STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
+RELIEFS = 12  # rounds of relief then
 FEW_REPLICAS = 2_000
 CHUNK = 250_000
-THRESHOLD = 0.1  # of the first walks, in units of the `mean_square` of what leading adds
+THRESHOLD = 0.1  # of walks, in units of the `mean_square` of what leading adds
 SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
 
 
@@ -64,16 +64,17 @@ class Walk(NamedTuple):
     length: int  # steps
     threshold: float  # rise of the penalty allowed at the start
     toll: float  # price of leaving home; inf for a closed walk
-    relievable: int  # while no more nodes are hot afterwards, relieve them,
+    looks: int  # candidates to look at for breaking out afterwards
+    relievable: int  # while no more nodes are hot after that, relieve them,
     rounds: int  # at most so often
 
 
 class Progress(NamedTuple):
     """Where a descent stands."""
 
-    stage: str  # "redistribute", "relieve", "walk" or "level"
+    stage: str  # "redistribute", "walk", "break out", "relieve" or "level"
     highest: float  # greatest pressure; level at 1 or less
-    steps: int  # steps walked so far
+    steps: int  # steps walked and candidates looked at so far
 
 
 def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
@@ -136,7 +137,7 @@ def redistribute(
     leaving[largest_first(problem, leaving)[left:]] = False
     order = largest_first(problem, forced | leaving)
     scan = new_scan(problem, ease.reserve * ease.share)
-    moved = best_fit(problem, state, scan, order, forced, was >= 0, 1.0, 0, order.shape[0])
+    moved = best_fit(problem, state, scan, order, forced, was >= 0, CEILING, 0, order.shape[0])
     stand_up(problem, state, scan, was)
     if highest(state, gauge) > 1.0:
         gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
@@ -174,20 +175,14 @@ def descend(
     gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, gauge), 0)
-    for _ in range(QUICK_ROUNDS):
-        hot = count_hot(state, gauge)
-        if hot == 0 or hot * QUICK_PART > n_nodes:
-            break
-        left = most_moves - moves_made(problem, state, forced)
-        relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
-        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, QUICK_SWEEPS, 0.0)
-        relay_leaders(problem, state, gauge)
-        yield Progress("relieve", highest(state, gauge), 0)
     gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
     homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)
+    size = mean_square(gauge, problem.partitions.voter_load) ** 0.5
     steps = 0
     for walk in walks(problem, state, gauge):
+        if highest(state, gauge) <= 1.0:
+            break
         may_go = moved_replicas if np.isinf(walk.toll) else placed_replicas
         replicas = may_go(problem, state)
         spare = np.array([most_moves - moves_made(problem, state, forced)], np.int64)
@@ -199,7 +194,6 @@ def descend(
                 state,
                 gauge,
                 replicas,
-                *homes,
                 walk.threshold,
                 step,
                 end,
@@ -213,10 +207,15 @@ def descend(
             if reached < end:
                 break
             step = end
-        for _ in range(walk.rounds):
-            if not 0 < count_hot(state, gauge) <= walk.relievable:
+        for turn in range(walk.rounds + 1):
+            for looked in broken_out(problem, state, gauge, homes, walk.looks):
+                steps += looked
+                yield Progress("break out", highest(state, gauge), steps)
+            if turn == walk.rounds or not 0 < count_hot(state, gauge) <= walk.relievable:
                 break
             left = most_moves - moves_made(problem, state, forced)
+            if highest(state, gauge) - 1.0 < size:
+                left = min(left, (count_hot(state, gauge) + 1) // 2)
             made = relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
             yield Progress("relieve", highest(state, gauge), steps)
             if made == 0:
@@ -227,12 +226,30 @@ def descend(
         yield Progress("level", highest(state, gauge), steps)
 
 
+def broken_out(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    homes: tuple[NDArray[np.int64], NDArray[np.int64]],
+    most: int,
+) -> Iterator[int]:
+    """Break out, piece by piece, looking at about ``most`` candidates; yields how many each did."""
+    moved = moved_replicas(problem, state)
+    breakout = new_breakout(state, moved)
+    looked = 0
+    while looked < most and highest(state, gauge) > 1.0 and not gave_up(breakout):
+        until = min(looked + CHUNK, most)
+        break_out(problem, state, gauge, moved, *homes, breakout, until)
+        yield int(breakout.count[LOOKED]) - looked
+        looked = int(breakout.count[LOOKED])
+
+
 def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     """Propose walks for as long as ``state`` is not level, each when the one before was taken.
 
-    Short closed ones first, if few nodes are hot, which often will do; then long ones; then open
-    ones at a falling toll; and, where replicas are few, some that are all but free to go anywhere:
-    few replicas are large beside the room that is left, so that what is level lies far apart.
+    Closed ones first, a short one, which often will do, and longer ones; then open ones at a
+    falling toll; and, where replicas are few, some that are all but free to go anywhere: few
+    replicas are large beside the room that is left, so that what is level lies far apart.
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
@@ -243,24 +260,27 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     length = max(
         min(WALK_STEPS, WALK_PER_REPLICA * replicas), WALK_PER_PARTITION * state.leader.shape[0]
     )
-    stroll = Walk(length // STROLL_PART, unit, np.inf, n_nodes // QUICK_PART, 1)
+    least = 0.1 * unit
+    for _ in range(RELIEFS):
+        before = penalty(state, gauge)
+        yield Walk(length // 8, unit, np.inf, 0, 0, 0)
+        if penalty(state, gauge) <= STUCK * before:
+            yield Walk(0, unit, np.inf, length // 2, 0, 0)
+            before = penalty(state, gauge)
+            yield Walk(length // 2, 3.0 * unit, np.inf, 2 * length, 0, 0)
+            if penalty(state, gauge) <= STUCK * before:
+                break
+        yield Walk(0, unit, np.inf, 0, n_nodes, 1)
     schedule = [
-        stroll,
-        stroll,
-        Walk(length, unit, np.inf, n_nodes, 1),
-        Walk(length, 0.1 * unit, np.inf, n_nodes, 1),
-        Walk(length, 0.1 * unit, np.inf, n_nodes, LAST_ROUNDS),
+        Walk(length // 2, unit, np.inf, length, 0, 0),
+        Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),
+        Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4),
     ]
     tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
-    schedule += [Walk(length, 0.1 * toll, toll, 0, 0) for toll in tolls.tolist()]
+    schedule += [Walk(length, 0.1 * toll, toll, length, 0, 0) for toll in tolls.tolist()]
     if replicas <= FEW_REPLICAS:
-        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0)] * FREE_WALKS
-    for number, walk in enumerate(schedule):
-        hot = count_hot(state, gauge)
-        if hot == 0:
-            break
-        if number != 1 or hot <= stroll.relievable:
-            yield walk
+        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * FREE_WALKS
+    yield from schedule
 
 
 def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.problem import PartitionArrays, Problem, State, load_of
+from evenkeel_kernels.problem import (
+    PartitionArrays,
+    Problem,
+    State,
+    index,
+    leads_now,
+    load_of,
+)
 from evenkeel_kernels.scan import inverse
 
 ROUNDING = 1e-10
@@ -99,8 +106,13 @@ def passing_replica(
 def passing_pair(
     partitions: PartitionArrays, state: State, gauge: Gauge, k: int, i: int, here: int, there: int
 ) -> float:
-    """Change of the penalty if ``k`` on ``here`` and ``i`` on ``there`` traded, loads only."""
+    """Change of the penalty if ``k`` on ``here`` and ``i`` on ``there`` traded places."""
     change = 0.0
+    p, q = index(partitions.owner[k]), index(partitions.owner[i])
+    k_leads = leads_now(partitions.first, state.leader, p, k)
+    if k_leads != leads_now(partitions.first, state.leader, q, i):
+        giver, taker = (here, there) if k_leads else (there, here)
+        change = passing_leader(state, gauge, giver, taker)
     for d in range(state.load.shape[0]):
         load = load_of(partitions, state, k, d) - load_of(partitions, state, i, d)
         change += passing(state, gauge, d, here, there, load)
@@ -120,6 +132,13 @@ def count_hot(state: State, gauge: Gauge) -> int:
     """Count the hot nodes. O(D N)."""
     pressed = (state.load * gauge.scale > 1.0).any(axis=0)
     return int((pressed | (state.leaders * gauge.leader_scale > 1.0)).sum())
+
+
+def penalty(state: State, gauge: Gauge) -> float:
+    """Sum up the penalty of all nodes. O(D N)."""
+    over = np.maximum(state.load * gauge.scale - gauge.knee, 0.0)
+    leaders = np.maximum(state.leaders * gauge.leader_scale - 1.0, 0.0)
+    return float((over**2).sum() + (leaders**2).sum())
 
 
 @lean

@@ -1,12 +1,14 @@
 """Rearrange what has moved already, and who leads; if need be, what has not moved.
 
-Once a replica moves, where it goes is free to choose, and so is which replica of an over-full node
-goes in its stead. Threshold accepting walks over these choices: leadership handed on, a moved
-replica sent elsewhere, two moved replicas trading places, a moved replica going home while another
-of that node takes its place. A change is made if the penalty of `evenkeel_kernels.pressure` rises
-by less than a threshold that falls to nothing. Every rule holds at every step.
+Once a replica moves, where it goes is free to choose. Threshold accepting walks over the choices:
+leadership handed on, a moved replica sent elsewhere, two moved replicas trading places. A change is
+made if the penalty of `evenkeel_kernels.pressure` rises by less than a threshold that falls to
+nothing. Every rule holds at every step.
 
-A *closed* walk keeps the number of moved replicas as it is. In an *open* one any replica may leave
+A *closed* walk moves the replicas that it is given, and no others. Which of a node's replicas move
+is not for it to change: those that do are its largest, and of all that could go in their stead
+nearly all are smaller, so that chance soon leaves a node too full that had just become level;
+`evenkeel_kernels.breakout` chooses such changes with care. In an *open* walk any replica may leave
 home, at a toll that counts as a rise of the penalty and is given back when it returns.
 
 References
@@ -33,7 +35,7 @@ from evenkeel_kernels.scan import FAR
 from evenkeel_kernels.state import hand_on, move, move_if_admitted
 
 CHECK_EVERY = 4096
-LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest stand in, or,
+LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the rest trade, too, or,
 # in an open walk, return home
 
 
@@ -88,8 +90,6 @@ def rearrange(
     state: State,
     gauge: Gauge,
     moved: NDArray[np.int64],
-    home_first: NDArray[np.int64],
-    home_member: NDArray[np.int64],
     threshold: float,
     begin: int,
     end: int,
@@ -100,13 +100,11 @@ def rearrange(
 ) -> int:
     """Take the steps ``begin`` to ``end`` of a walk of ``steps``, or until the cluster is level.
 
-    ``moved`` lists the moved replicas and is kept up to date, or, in an open walk, lists all that
-    may move; ``home_first (N + 1,)`` and ``home_member`` list the replicas by the node they came
-    from. ``threshold`` is what the penalty may rise by at the start; it falls with the square of
-    what is left of the walk. ``toll`` is the price of leaving home, inf in a closed walk; ``spare
-    (1,)`` the replicas that may still leave, and is kept up to date. ``random (1,)`` is the state
-    of the generator. Returns the step reached: going on from there, with what came back, makes the
-    same walk as one call.
+    ``moved`` lists the moved replicas or, in an open walk, all that may move. ``threshold`` is what
+    the penalty may rise by at the start; it falls with the square of what is left of the walk.
+    ``toll`` is the price of leaving home, inf in a closed walk; ``spare (1,)`` the replicas that
+    may still leave, and is kept up to date. ``random (1,)`` is the state of the generator. Returns
+    the step reached: going on from there, with what came back, makes the same walk as one call.
 
     Complexity: O(D) for each step, and O(R * levels + D) for one that is taken.
     """
@@ -158,7 +156,7 @@ def rearrange(
                 and move_if_admitted(problem, state, k, n)
             ):
                 spare[0] -= more
-        elif kind < TRADE:
+        else:
             k = moved[draw(random, count)]
             i = moved[draw(random, count)]
             here, there = index(state.node[k]), index(state.node[i])
@@ -176,18 +174,4 @@ def rearrange(
                 and trade_if_admitted(problem, state, k, i)
             ):
                 spare[0] -= more
-        else:
-            at = draw(random, count)
-            k = moved[at]
-            home = index(partitions.home[k])
-            if home < 0 or home_first[home] == home_first[home + 1]:
-                continue
-            i = home_member[
-                home_first[home] + draw(random, home_first[home + 1] - home_first[home])
-            ]
-            if state.node[i] != home or partitions.owner[k] == partitions.owner[i]:
-                continue
-            change = passing_pair(partitions, state, gauge, k, i, state.node[k], home)
-            if change != 0.0 and change < allowed and trade_if_admitted(problem, state, k, i):
-                moved[at] = i
     return step
