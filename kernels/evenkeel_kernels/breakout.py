@@ -68,7 +68,7 @@ def more_leaders(state: State, gauge: Gauge, n: int, more: int) -> float:
 def more_load(
     state: State, gauge: Gauge, weight: NDArray[np.float64], d: int, n: int, more: float
 ) -> float:
-    """Change of the weighted penalty if node ``n`` carried ``more`` in dimension ``d``."""
+    """Change of the penalty, by ``weight (D, N)``, if ``n`` carried ``more`` in dimension ``d``."""
     now = state.load[d, n] * gauge.scale[d, n]
     then = (state.load[d, n] + more) * gauge.scale[d, n]
     return weight[d, n] * (above(then, gauge.knee) - above(now, gauge.knee))
@@ -84,7 +84,7 @@ def lead_passing(
     n: int,
     more: int,
 ) -> float:
-    """Change of the penalty of node ``n`` if it led ``p`` (``more`` 1) or no longer did (-1)."""
+    """Change of ``n``'s penalty, by ``weight (D, N)``, if it led ``p`` (``more`` 1) or not (-1)."""
     change = more_leaders(state, gauge, n, more)
     for d in range(state.load.shape[0]):
         extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
@@ -103,7 +103,7 @@ def replica_passing(
     n: int,
     more: int,
 ) -> float:
-    """Change of the penalty of node ``n`` if ``k`` came to it (``more`` 1) or left it (-1)."""
+    """Change of ``n``'s penalty, by ``weight (D, N)``, if ``k`` came (``more`` 1) or left (-1)."""
     change = 0.0
     if leads_now(partitions.first, state.leader, index(partitions.owner[k]), k):
         change = more_leaders(state, gauge, n, more)
@@ -123,7 +123,7 @@ def replaced(
     i: int,
     n: int,
 ) -> float:
-    """Change of the penalty of node ``n`` if ``i`` stood there in place of ``k``."""
+    """Change of the penalty of ``n``, by ``weight (D, N)``, if ``i`` stood there and not ``k``."""
     change = 0.0
     leaders = int(leads_now(partitions.first, state.leader, index(partitions.owner[i]), i)) - int(
         leads_now(partitions.first, state.leader, index(partitions.owner[k]), k)

@@ -233,7 +233,10 @@ def broken_out(
     homes: tuple[NDArray[np.int64], NDArray[np.int64]],
     most: int,
 ) -> Iterator[int]:
-    """Break out, piece by piece, looking at about ``most`` candidates; yields how many each did."""
+    """Break out, piece by piece, looking at about ``most`` candidates; yields how many each did.
+
+    ``homes`` lists the replicas by the node they came from (`by_node`).
+    """
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     looked = 0
