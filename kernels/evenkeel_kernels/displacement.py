@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.ejection import arriving
 from evenkeel_kernels.jit import lean, piece, shared
-from evenkeel_kernels.joint import LEAST_GAIN, Joint, add_move, make_moves
+from evenkeel_kernels.joint import LEAST_GAIN, Joint, add_move, beside_load, make_moves
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.search import suits, suits_group
 from evenkeel_kernels.search_walk import Walk
-from evenkeel_kernels.state import move_cost
 
 
 class Forced(NamedTuple):
@@ -118,8 +117,8 @@ def next_to_leave(
             work += 1
             if forced.used[n] or state.replicas[n] >= problem.nodes.max_replicas[n]:
                 continue
-            price = gone + arriving(problem, walk, n, b, index(-1)) + move_cost(
-                problem, state, b, n
+            price = (
+                gone + arriving(problem, walk, n, b, index(-1)) + beside_load(problem, state, b, n)
             )
             worth = price
             if lacking > 0.0:
@@ -186,7 +185,7 @@ def displace(
     pass_by(problem, walk, forced, y, k, 1.0)
     joint.count[0] = 0
     add_move(joint, k, y)
-    change = arriving(problem, walk, x, index(-1), k) + move_cost(problem, state, k, y)
+    change = arriving(problem, walk, x, index(-1), k) + beside_load(problem, state, k, y)
     change += cost_less(walk, forced, index(-1)) - walk.cost[y]
     work = 1
     while joint.count[0] < joint.replica.shape[0]:

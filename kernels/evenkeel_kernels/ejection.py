@@ -20,11 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean, piece, shared
-from evenkeel_kernels.joint import LEAST_GAIN, Joint, add_move, are_alike, make_moves
+from evenkeel_kernels.joint import (
+    LEAST_GAIN,
+    Joint,
+    add_move,
+    are_alike,
+    beside_load,
+    make_moves,
+)
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.search import suits, suits_group
 from evenkeel_kernels.search_walk import Walk
-from evenkeel_kernels.state import move_cost
 
 SCANNED_PER_PRICED = 8
 """Arcs looked at in the time that pricing one takes."""
@@ -37,7 +43,7 @@ class Arcs(NamedTuple):
     replica: NDArray[np.int64]  # (R,)
     at: NDArray[np.int64]  # (R,) which of the nodes each is on
     may: NDArray[np.bool_]  # (R, M) whether the rules, room apart, admit each on each node
-    moving: NDArray[np.float64]  # (R, M) what it costs to move each there
+    moving: NDArray[np.float64]  # (R, M) what it costs, beside loads, to move each there
     price: NDArray[np.float64]  # (R, R) if one comes and the other leaves; inf where it may not
     add: NDArray[np.float64]  # (R, M) if one comes and nobody leaves
     lose: NDArray[np.float64]  # (R,) if each leaves and nobody comes
@@ -148,7 +154,7 @@ def price_arcs(
                 arcs.may[i, m] = (
                     away and suits(problem, state, k, n) and suits_group(problem, state, k, n)
                 )
-                arcs.moving[i, m] = move_cost(problem, state, k, n) if away else 0.0
+                arcs.moving[i, m] = beside_load(problem, state, k, n) if away else 0.0
             if here or arcs.stale[m]:
                 arcs.add[i, m] = np.inf
                 if arcs.may[i, m] and state.replicas[n] < problem.nodes.max_replicas[n]:
@@ -168,9 +174,7 @@ def price_arcs(
             if m == arcs.at[i]:
                 continue
             if arcs.may[i, m] or are_alike(problem, state, k, b):
-                arcs.price[i, j] = arcs.moving[i, m] + arriving(
-                    problem, walk, arcs.node[m], k, b
-                )
+                arcs.price[i, j] = arcs.moving[i, m] + arriving(problem, walk, arcs.node[m], k, b)
                 priced += 1
     for i in range(replicas):
         arcs.into[i] = np.inf

@@ -15,7 +15,7 @@ from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.search import suits, suits_group
 from evenkeel_kernels.search_walk import Walk, keep_if_best, refresh, stray
-from evenkeel_kernels.state import move, move_cost
+from evenkeel_kernels.state import move, move_cost, sharing_cost
 
 LEAST_GAIN = 1e-12
 """Part of the cost that a gain must exceed; less is rounding."""
@@ -63,13 +63,17 @@ def add_move(joint: Joint, k: int, n: int) -> None:
 
 
 @piece
+def beside_load(problem: Problem, state: State, k: int, n: int) -> float:
+    """Change of what movement and groups cost if replica ``k`` went to ``n``."""
+    return move_cost(problem, state, k, n) + sharing_cost(problem, state, k, n)
+
+
+@piece
 def are_alike(problem: Problem, state: State, a: int, b: int) -> bool:
     """Whether ``a`` and ``b`` may change places as far as the rules of their group go."""
     partitions = problem.partitions
     p, q = partitions.owner[a], partitions.owner[b]
-    return (
-        p != q and partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
-    )
+    return p != q and partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
 
 
 @piece
@@ -143,7 +147,7 @@ def make_moves(problem: Problem, state: State, walk: Walk, joint: Joint) -> floa
             made += 1
             for turn in range(1 if other < 0 else 2):
                 mover, to = (k, n) if turn == 0 else (other, x)
-                change += move_cost(problem, state, mover, to)
+                change += beside_load(problem, state, mover, to)
                 joint.log_replica[joint.count[1]] = mover
                 joint.log_node[joint.count[1]] = state.node[mover]
                 joint.count[1] += 1
@@ -202,7 +206,7 @@ def price_each(
     node: NDArray[np.int64],
     moving: NDArray[np.float64],
 ) -> None:
-    """Fill ``moving (R, M)``: what movement would cost more with each replica on each node."""
+    """Fill ``moving (R, M)``: what movement and groups cost more with each replica on each node."""
     for i in range(replica.shape[0]):
         for m in range(node.shape[0]):
-            moving[i, m] = move_cost(problem, state, replica[i], node[m])
+            moving[i, m] = beside_load(problem, state, replica[i], node[m])

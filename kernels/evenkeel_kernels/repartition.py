@@ -13,11 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean, piece, shared
-from evenkeel_kernels.joint import LEAST_GAIN, Joint, add_move, are_alike, make_moves
+from evenkeel_kernels.joint import (
+    LEAST_GAIN,
+    Joint,
+    add_move,
+    are_alike,
+    beside_load,
+    make_moves,
+)
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.search import suits, suits_group
 from evenkeel_kernels.search_walk import Walk
-from evenkeel_kernels.state import move_cost
 
 NO_ITEM = -1
 
@@ -130,9 +136,7 @@ def find_items(
 
 
 @piece
-def room_part(
-    problem: Problem, walk: Walk, k: int, n: int, is_there: bool, d: int
-) -> float:
+def room_part(problem: Problem, walk: Walk, k: int, n: int, is_there: bool, d: int) -> float:
     """Room that replica ``k`` takes of node ``n``: where it is, and where it left what is kept."""
     kept = problem.nodes.transient[d] and problem.partitions.home[k] == n
     return walk.need[k, d] if is_there or kept else 0.0
@@ -148,9 +152,9 @@ def weigh_items(
         size = 0.0
         a, b = division.item[f, 0], division.item[f, 1]
         here = index(state.node[a])
-        division.moving[f] = move_cost(problem, state, a, y if here == x else x)
+        division.moving[f] = beside_load(problem, state, a, y if here == x else x)
         if b >= 0:
-            division.moving[f] += move_cost(problem, state, b, x if here == x else y)
+            division.moving[f] += beside_load(problem, state, b, x if here == x else y)
         for o in range(2):
             a_on_x = (here == x) == (o == 0)
             for c in range(channels):
@@ -177,9 +181,14 @@ def weigh_items(
             at -= 1
         division.order[at] = f
     for c in range(channels):
-        division.total[c] = walk.excess[x, c] + walk.excess[y, c]
-        division.low[0, c] = walk.excess[x, c]
-        division.high[0, c] = walk.excess[x, c]
+        reach = 1.0
+        for f in range(items):
+            reach += abs(division.part[f, 0, c]) + abs(division.part[f, 1, c])
+        # a node that is farther below than all items reach never pays; infinities do not subtract
+        here = max(walk.excess[x, c], -4.0 * reach)
+        division.total[c] = here + max(walk.excess[y, c], -4.0 * reach)
+        division.low[0, c] = here
+        division.high[0, c] = here
         for f in range(items):
             now, other = division.part[f, 0, c], division.part[f, 1, c]
             division.low[0, c] += min(now, other) - now
@@ -227,7 +236,9 @@ def decide(division: Division, walk: Walk, depth: int, option: int, least: float
 
 
 @shared
-def divide(division: Division, walk: Walk, items: int, least: float, work: int) -> tuple[float, int]:
+def divide(
+    division: Division, walk: Walk, items: int, least: float, work: int
+) -> tuple[float, int]:
     """Find the division of least cost below ``least``, into ``division.best``.
 
     Returns its cost, or ``least``, and the branches looked at; more than ``work`` are not, and then

@@ -157,8 +157,9 @@ class _Window:
             self.model.add_exactly_one(self.on[i, m] for m in np.flatnonzero(may[i]).tolist())
         most = self.problem.nodes.max_replicas[self.node]
         for m in np.flatnonzero(most < 2**31 - 1).tolist():
-            fixed = int(self.state.replicas[self.node[m]]) - int((self.now == m).sum())
-            self.model.add(self._count(m) <= int(most[m]) - fixed)
+            now = int((self.now == m).sum())
+            fixed = int(self.state.replicas[self.node[m]]) - now
+            self.model.add(self._count(m) <= max(int(most[m]) - fixed, now))
         self._hold()
 
     def _hold(self) -> None:
@@ -174,8 +175,8 @@ class _Window:
                 if nodes.transient[d]:
                     counts = home != n  # those at home take their room in any case
                 room = self.walk.room[n, d] + need[counts & (self.now == m), d].sum()
-                most = max(int(np.floor(room * factor + NEAR)), 0)
                 size = np.ceil(need[:, d] * factor - NEAR).astype(np.int64) * counts
+                most = max(int(np.floor(room * factor + NEAR)), int(size[self.now == m].sum()))
                 if size[[i for i, at in self.on if at == m]].sum() > most:
                     self.model.add(self._weighted(m, size) <= most)
 
@@ -253,7 +254,9 @@ class _Window:
         mine = np.unique(self.group).tolist()
         ties = set()
         for g in mine:
-            for other, level in rules.needs[rules.needs_first[g] : rules.needs_first[g + 1]].tolist():
+            for other, level in rules.needs[
+                rules.needs_first[g] : rules.needs_first[g + 1]
+            ].tolist():
                 ties.add((g, other, level))
             for other, level in rules.needed[
                 rules.needed_first[g] : rules.needed_first[g + 1]
@@ -295,6 +298,8 @@ class _Window:
             size = np.rint(need[:, c] * factor[c]).astype(np.int64)
             for m, n in enumerate(self.node.tolist()):
                 base = walk.excess[n, c] - need[self.now == m, c].sum()
+                if not np.isfinite(base):
+                    continue  # a node that never pays
                 fixed = int(np.ceil(base * factor[c] - NEAR))
                 most = fixed + int(np.maximum(size, 0).sum())
                 if most <= 0 or dear == 0:
