@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.problem import Problem, State, index
+from evenkeel_kernels.problem import Problem, State, index, load_of
 from evenkeel_kernels.search import suits, suits_group
 from evenkeel_kernels.search_walk import Walk, keep_if_best, refresh, stray
 from evenkeel_kernels.state import move, move_cost, sharing_cost
@@ -77,16 +77,36 @@ def are_alike(problem: Problem, state: State, a: int, b: int) -> bool:
 
 
 @piece
+def came_from(state: State, joint: Joint, k: int) -> int:
+    """Node that replica ``k`` was on before any move was made."""
+    for i in range(joint.count[1]):
+        if joint.log_replica[i] == k:
+            return index(joint.log_node[i])
+    return index(state.node[k])
+
+
+@piece
 def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
-    """Whether the domains around all targets have room for what they carry now."""
+    """Whether the domains around all targets have room, or are no fuller than before."""
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
+        level = domains.limited[i]
         for m in range(joint.count[0]):
-            where = domains.domain[domains.limited[i], joint.target[m]]
+            where = domains.domain[level, joint.target[m]]
             if where < 0:
                 continue
             for d in range(state.load.shape[0]):
-                if state.domain_load[d, where] > domains.level_capacity[d, where]:
+                if state.domain_load[d, where] <= domains.level_capacity[d, where]:
+                    continue
+                more = 0.0
+                for j in range(joint.count[0]):
+                    k = joint.replica[j]
+                    load = load_of(problem.partitions, state, k, d)
+                    if domains.domain[level, state.node[k]] == where:
+                        more += load
+                    if domains.domain[level, came_from(state, joint, k)] == where:
+                        more -= load
+                if more > 0.0:
                     return False
     return True
 

@@ -3,8 +3,8 @@
 A replica that the rules admit on the other node is an *item*; so are two of one group that may only
 change places. What cannot be decided by itself stays. The items, the largest first, are given to
 one side or the other; a branch ends where even the best that its open items could do would not be
-better than what is known. Since what leaves one node enters the other, the two excesses in a channel
-have a fixed sum, and how far the first can still be moved bounds the cost of both.
+better than what is known. Since what leaves one node enters the other, the two excesses in a
+channel have a fixed sum, and how far the first can still be moved bounds the cost of both.
 """
 
 from typing import NamedTuple

@@ -12,8 +12,11 @@ Moves = list[tuple[int, int]]
 
 
 def open_problem(problem: Problem) -> Problem:
-    """The problem without any share of the groups in the cost of movement, which is no sum."""
-    return problem._replace(moves=problem.moves._replace(group_weight=0.0))
+    """The problem without what groups pay, which is no sum over replicas."""
+    return problem._replace(
+        moves=problem.moves._replace(group_weight=0.0),
+        rules=problem.rules._replace(price_of=np.full_like(problem.rules.price_of, -1)),
+    )
 
 
 def after(state: State, moves: Moves) -> State:
@@ -59,7 +62,7 @@ def alike(problem: Problem, state: State, a: int, b: int) -> bool:
 
 
 def arc(problem: Problem, state: State, k: int, b: int, n: int) -> float:
-    """What changes on node ``n`` if ``k`` comes and ``b`` (-1: nobody) goes; inf where it may not."""
+    """What changes on ``n`` if ``k`` comes and ``b`` (-1: nobody) goes; inf where it may not."""
     if state.node[k] == n:
         return np.inf
     if not suits(problem, state, k, n) and not (b >= 0 and alike(problem, state, k, b)):

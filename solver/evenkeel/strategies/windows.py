@@ -163,7 +163,7 @@ class _Window:
         self._hold()
 
     def _hold(self) -> None:
-        """Keep to the capacities: what left a node counts there where its dimension is transient."""
+        """Keep to the capacities; in a transient dimension what left a node counts there, too."""
         nodes, home = self.problem.nodes, self.problem.partitions.home[self.replica]
         need = self.walk.need[self.replica]
         for d in range(len(nodes.capacity)):
@@ -265,7 +265,7 @@ class _Window:
         for one, other, level in sorted(ties):
             have, need = self._inside(one, level), self._inside(other, level)
             for where in sorted(set(have) | set(need)):
-                now, unknown = have.get(where, (0, 0))
+                now = have.get(where, (0, 0))[0]
                 there, support = need.get(where, (0, 0))
                 has = self._near(one, level, where) - now
                 supported = self._near(other, level, where) - there
@@ -294,7 +294,7 @@ class _Window:
         unit = _whole(np.append((walk.weight / factor), np.abs(moving).max(initial=0.0)), moving)
         total: Any = 0
         for c in np.flatnonzero(walk.weight > 0.0).tolist():
-            dear = int(round(walk.weight[c] / factor[c] * unit))
+            dear = round(float(walk.weight[c] / factor[c] * unit))
             size = np.rint(need[:, c] * factor[c]).astype(np.int64)
             for m, n in enumerate(self.node.tolist()):
                 base = walk.excess[n, c] - need[self.now == m, c].sum()
@@ -308,7 +308,7 @@ class _Window:
                 self.model.add(self._weighted(m, size) + fixed <= over)
                 total = total + dear * over
         for (i, m), one in self.on.items():
-            price = int(round(moving[i, m] * unit))
+            price = round(float(moving[i, m] * unit))
             if price:
                 total = total + price * one
         return total
