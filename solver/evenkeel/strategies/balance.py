@@ -8,27 +8,32 @@
 4. What could not be mended for want of room is tried again.
 5. Two replicas of a partition move at once, where single moves did not level all; and where all of
    it was hardly worth while, everything stays.
-6. Wished-for limits give way where a replica would otherwise have no node.
-7. Moves beyond the budgets are taken back, repairs last of all.
+6. Where replicas are few, what was found is refined (`evenkeel.strategies.refining`).
+7. Wished-for limits give way where a replica would otherwise have no node.
+8. Moves beyond the budgets are taken back, repairs last of all.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import audit
 from evenkeel.measure.audit_limits import broken_limits
 from evenkeel.measure.audit_terms import broken_terms
 from evenkeel.measure.compare import has_leaders
 from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
+from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
 from evenkeel.strategies.budget import is_limited, keep_within
 from evenkeel.strategies.problem import compile_problem, compile_state
+from evenkeel.strategies.refining import LARGEST, Refining, size_of
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.room import make_room
 from evenkeel.strategies.stopping import Progress, StopReason
@@ -63,12 +68,20 @@ def balance(request: Request) -> Outcome:
     """
     if isinstance(request.goals, Cost):
         return _mended_then_minimised(request)
-    outcome = searched(request)
-    if (outcome.node < 0).any() or not request.cluster.nodes.may_hold.all():
+    outcome = _Thorough.begin(request).finish()
+    short = (outcome.node < 0).any() or not request.cluster.nodes.may_hold.all()
+    if short or _is_broken(request.cluster, outcome):
         from evenkeel.strategies.exact.rescue import rescued
 
         return rescued(request, outcome)
     return outcome
+
+
+def _is_broken(cluster: Cluster, outcome: Outcome) -> bool:
+    """Whether a small cluster breaks a hard rule."""
+    if size_of(cluster) > LARGEST:
+        return False
+    return not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok
 
 
 def searched(request: Request) -> Outcome:
@@ -112,7 +125,7 @@ class _Balancing:
     stop: StopReason | None = None
 
     @classmethod
-    def begin(cls, request: Request) -> "_Balancing":
+    def begin(cls, request: Request) -> Self:
         """Compile the cluster, drop what is too many, and mark what must move."""
         started = time.perf_counter()
         cluster = request.cluster
@@ -145,8 +158,10 @@ class _Balancing:
                     self._descend(self.request.seed)
             with self._timed("pairs"):
                 self._move_pairs()
+            with self._timed("refine"):
+                refined = self._refine()
             free = self.stop is None and not is_limited(self.request.limits)
-            if free and not due and not broken and not self._is_worth_it(before):
+            if free and not (refined or due or broken) and not self._is_worth_it(before):
                 self._restart_from(self.request.start.node, self.request.start.leader)
             self._place_past_wishes()
         except KeyboardInterrupt:
@@ -194,8 +209,7 @@ class _Balancing:
         cluster = self.request.cluster
         if not any(rule.lead for rule in cluster.rules):
             return False
-        now = cluster.placement.replaced(self.state.node, self.state.leader)
-        found = broken_terms(Standing.of(cluster, now))
+        found = broken_terms(Standing.of(cluster, self._now()))
         return any(one.kind == "lead" and one.count for one in found)
 
     def _descend(self, seed: int) -> None:
@@ -255,6 +269,13 @@ class _Balancing:
         """
         after = self._excess()
         return after == 0.0 or after < WORTH_MOVING * before
+
+    def _refine(self) -> bool:
+        """Go beyond what the search found; whether what stands now comes from that."""
+        return False
+
+    def _now(self) -> Placement:
+        return self.request.cluster.placement.replaced(self.state.node, self.state.leader)
 
     def _move_pairs(self) -> None:
         """Move two replicas of a partition at once, where single moves did not level all."""
@@ -322,6 +343,39 @@ class _Balancing:
             yield
         finally:
             self.timings[stage] = time.perf_counter() - started
+
+
+class _Thorough(_Balancing):
+    """A run that refines where replicas are few."""
+
+    def _refine(self) -> bool:
+        """Refine what was found."""
+        request, cluster = self.request, self.request.cluster
+        if self.stop is not None or size_of(cluster) > LARGEST or is_limited(request.limits):
+            return False
+        before = self.work
+
+        def goes_on(done: int, level: float) -> bool:
+            self.work = before + done
+            moves = moves_made(self.problem, self.state, self.forced)
+            cost = max(0.0, level - 1.0)
+            seconds = request.watch.seconds
+            self.stop = request.watch.stop(Progress("refine", self.work, seconds, moves, cost))
+            return self.stop is None
+
+        run = Refining(
+            cluster, self.problem, compile_state(cluster, self.problem, self._now()),
+            (request.start.node.copy(), request.start.leader.copy()), self.forced,
+            self.most_leaders, int(request.bounds.moves_level), request.seed, goes_on,
+        )  # fmt: skip
+        if not run.found():
+            return False
+        better = cluster.placement.replaced(run.best.node, run.best.leader)
+        kinds = audit(cluster, self._now()).counts
+        if any(n > kinds[kind] for kind, n in audit(cluster, better).counts.items()):
+            return False
+        self._restart_from(better.node, better.leader)
+        return True
 
 
 def _drop_surplus(cluster: Cluster, problem: Problem, state: State) -> NDArray[np.bool_]:

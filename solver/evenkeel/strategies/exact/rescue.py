@@ -1,10 +1,13 @@
 """The exact way out for ``balance``: what its search left without a node, on small clusters."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
+from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.violations import KINDS
 from evenkeel.strategies.exact.size import size_of
 from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
 from evenkeel.strategies.options import Exact
@@ -15,7 +18,7 @@ EFFORT = 1.0
 
 
 def rescued(request: Request, outcome: Outcome) -> Outcome:
-    """Place by CP-SAT what a search left without a live node, if the cluster is small.
+    """Place and mend by CP-SAT what a search left over, if the cluster is small.
 
     Parameters
     ----------
@@ -27,12 +30,12 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     Returns
     -------
     Outcome
-        With more replicas placed and a message that says so, or the one given; where it is proven
-        that no more can be placed, its message says that.
+        With more replicas placed, or fewer rules broken, and a message that says so, or the one
+        given; where it is proven that no more can be placed, its message says that.
     """
     cluster = request.cluster
-    missing = _missing(request, outcome)
-    if missing == 0 or size_of(cluster) > Exact().largest:
+    missing, broken = _missing(request, outcome), _broken(request, outcome)
+    if (missing == 0 and not broken) or size_of(cluster) > Exact().largest:
         return outcome
     if outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
@@ -43,19 +46,34 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
         return outcome
     better = replace(outcome, node=found.node, leader=found.leader)
     left = _missing(request, better)
-    if left >= missing:
+    better = replace(better, node=kept(cluster, better.node))
+    better = replace(better, leader=led(cluster, better.node, found.leader))
+    after = _broken(request, better)
+    mended = broken.total() - after.total()
+    if left > missing or (left == missing and (mended <= 0 or after - broken)):
+        if missing == 0:
+            return outcome
         if found.proof.status == "optimal":
             told = f"Proven: whatever is moved, the last {left:,} of the replicas find no node."
             return replace(outcome, message=outcome.message or told)
         return outcome
-    node = kept(cluster, found.node)
+    told = f"CP-SAT placed {missing - left} of {missing} replicas that the search left over."
+    if left == missing:
+        told = f"CP-SAT mended {mended} of {broken.total()} broken rules that the search left over."
     return replace(
-        outcome,
-        node=node,
-        leader=led(cluster, node, found.leader),
+        better,
         stop_reason="optimum" if found.proof.status == "optimal" else "exhausted",
-        message=f"CP-SAT placed {missing - left} of {missing} replicas that the search left over.",
+        message=told,
     )
+
+
+def _broken(request: Request, outcome: Outcome) -> Counter[str]:
+    """How often hard rules of each kind are broken; not asked where a cluster is large."""
+    cluster = request.cluster
+    if size_of(cluster) > Exact().largest:
+        return Counter()
+    audited = audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
+    return Counter({kind: n for kind, n in audited.counts.items() if n and KINDS[kind].hard})
 
 
 def _missing(request: Request, outcome: Outcome) -> int:

@@ -1,0 +1,55 @@
+"""Whether ``balance`` is within one per cent of a proven best answer."""
+
+from enum import Enum
+
+import numpy as np
+
+import evenkeel as ek
+
+SHARE = 0.01
+SAME = 1e-9
+
+
+class Verdict(Enum):
+    """What is said of an answer of ``balance`` beside one of ``exact``."""
+
+    NEAR = "near"
+    INFEASIBLE = "break a rule that need not be"
+    LEVEL = "less level"
+    MOVES = "as level with more moves"
+
+
+def judged(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> Verdict:
+    """Compare ``balance`` with ``exact`` for the same goals.
+
+    The objective of ``exact``: no rule broken, then the greatest load (or number of leaders) in
+    units of its target, 1 where all are within it; then moves. ``balance`` is near where it breaks
+    no rule that ``exact`` keeps, the greatest load is at most 1 % above that of ``exact``, and, if
+    both are equal, so are the moves. Where ``exact`` breaks a rule too, no placement is known that
+    keeps them, and there is nothing to compare.
+    """
+    best = ek.solve(cluster, method="exact", goals=goals, options=ek.options.Exact(effort=effort))
+    own = ek.solve(cluster, goals=goals)
+    if best.audit.hard:
+        return Verdict.NEAR
+    if own.audit.hard or own.audit.soft > best.audit.soft:
+        return Verdict.INFEASIBLE
+    if fullest(own) > (1.0 + SHARE) * fullest(best):
+        return Verdict.LEVEL
+    alike = abs(fullest(own) - fullest(best)) <= SAME
+    if alike and own.comparison.moves > (1.0 + SHARE) * best.comparison.moves:
+        return Verdict.MOVES
+    return Verdict.NEAR
+
+
+def fullest(result: ek.Result) -> float:
+    """Return the greatest load, or number of leaders, in units of its target; at least 1."""
+    most = 1.0
+    for now, target in (
+        (result.levelness.loads, result.bounds.target),
+        (result.levelness.leaders, result.bounds.leader_target),
+    ):
+        carried = np.asarray(now) > 0
+        with np.errstate(divide="ignore"):
+            most = max(most, float((now[carried] / target[carried]).max(initial=1.0)))
+    return most
