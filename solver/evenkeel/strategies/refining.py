@@ -27,7 +27,9 @@ LARGEST = 2_000
 """Replicas x nodes of what is small."""
 
 RUNS = 48
-DESCENTS = 24
+DESCENTS = 12
+DESCENT = 4
+"""Where goals are out of reach: runs with a falling aim, and how much longer each is."""
 STEPS_PER_PLACE = 40
 """Steps of a run for each replica and node."""
 MOST_STEPS = 20_000
@@ -171,7 +173,9 @@ class Refining:
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
             toll = unit * TOLLS[run // 2 % len(TOLLS)]
-            self._run(Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0))
+            self._run(
+                Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0), self._steps
+            )
 
     def _descend(self) -> None:
         """Lower the aim for as long as placements within it are found."""
@@ -182,13 +186,15 @@ class Refining:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
-            self._run(Pace(0.003 * unit, 0.0, 2.0 * unit, 0.3 * unit, 0.001 * unit, FALL))
+            self._run(
+                Pace(0.003 * unit, 0.0, 2.0 * unit, 0.3 * unit, 0.001 * unit, FALL),
+                DESCENT * self._steps,
+            )
             value = float(self._aim.value[0])
             if self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0:
                 return
 
-    def _run(self, pace: Pace) -> None:
-        steps = self._steps
+    def _run(self, pace: Pace, steps: int) -> None:
         refine(
             self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
         )  # fmt: skip

@@ -119,15 +119,14 @@ def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:
     """Load of every node in one dimension, in whole numbers."""
     load = seats.cluster.partitions.load
     on: list[Any] = [0] * len(seats.cluster.nodes)
-    for p in range(len(seats.voters)):
+    for alike in seats.alike:
+        p = alike[0]
         voter, other = scale.up(load.voter[p, d]), scale.up(load.non_voter[p, d])
         more = scale.up(load.leader[p, d]) - voter
-        for n, count in seats.voters[p].items():
-            on[n] = on[n] + voter * count
-        for n, count in seats.others[p].items():
-            on[n] = on[n] + other * count
-        for n, lead in seats.leads[p].items():
-            on[n] = on[n] + more * lead
+        kinds = ((voter, seats.voters), (other, seats.others), (more, seats.leads))
+        for number, (weight, of) in enumerate(kinds):
+            for n in of[p]:
+                on[n] = on[n] + weight * seats.together(alike, n, number, of)
     return on
 
 

@@ -14,6 +14,7 @@ from evenkeel.measure.compare import has_leaders
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.strategies.exact.alike import same_partitions
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -73,6 +74,8 @@ class Seats:
         Replicas that find no node, by partition, and partitions that nobody leads.
     swapped : list of variable
         Voters that stand in for other replicas, or the other way round, by partition.
+    alike : list of list of int
+        All partitions, those together that nothing tells apart.
     """
 
     cluster: Cluster
@@ -83,6 +86,38 @@ class Seats:
     leads: list[dict[int, Any]] = field(default_factory=list)
     missing: list[Any] = field(default_factory=list)
     swapped: list[Any] = field(default_factory=list)
+    alike: list[list[int]] = field(default_factory=list)
+    _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict)
+
+    def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
+        """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
+
+        What nothing tells apart is then counted before it is dealt out.
+
+        Parameters
+        ----------
+        alike : list of int
+            Partitions with the same unknowns.
+        n, kind : int
+            Node, and number of the kind.
+        of : list of dict of int to variable
+            The unknowns of that kind.
+
+        Returns
+        -------
+        linear expression
+            The unknown itself where there is one partition.
+        """
+        if len(alike) == 1:
+            return of[alike[0]][n]
+        key = alike[0], n, kind
+        if key not in self._sums:
+            parts = [of[p][n] for p in alike]
+            most = int(self.cluster.partitions.replicas[alike].sum())
+            total = self.model.new_int_var(0, most, "")
+            self.model.add(total == sum(parts))
+            self._sums[key] = total
+        return self._sums[key]
 
     def count(self, p: int, n: int) -> Any:
         """Return how many replicas of a partition a node holds.
@@ -146,7 +181,7 @@ def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) 
     Seats
         With everything but limits, loads and groups.
     """
-    seats = Seats(cluster, model, reasons)
+    seats = Seats(cluster, model, reasons, alike=same_partitions(cluster))
     standing = _Standing.of(cluster)
     rules, rule_of = bound_rules(cluster)
     scope = partition_scope(cluster)

@@ -17,6 +17,7 @@ from evenkeel.strategies.exact.loads import SNUG, Gauge, changed_leaders, moved,
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
+from evenkeel.strategies.exact.twins import in_order, order_twins
 from evenkeel.strategies.stopping import Watch
 
 if TYPE_CHECKING:
@@ -136,10 +137,11 @@ def in_stages(
     seats = seat(cluster, model, Reasons(model), may_miss=True)
     wishes = [*bind(seats), *seats.swapped]
     gauges = weigh(seats, bounds)
+    order_twins(seats)
     joins = moved(seats)
     changes = changed_leaders(seats)
     _budget(seats, limits, joins)
-    _hint(seats, hint)
+    _hint(seats, in_order(seats, hint))
     run = _Run(seats, search)
     many = 1 + 1000 * (1 + len(wishes))
     run.minimise("missing", many * sum(seats.missing) + sum(wishes), 1.0 / many)

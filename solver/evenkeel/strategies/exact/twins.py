@@ -1,0 +1,74 @@
+"""Partitions that nothing tells apart: of all ways to swap them, one is looked at.
+
+With a dozen of them CP-SAT would prove the same thing for every order. So the sum of the numbers of
+their nodes rises from each of them to the next: small coefficients, whatever the loads are.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.exact.seats import Seats
+
+
+def twins(seats: Seats) -> list[list[int]]:
+    """Find the sets of two partitions or more that nothing tells apart.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns.
+
+    Returns
+    -------
+    list of list of int
+        Ascending.
+    """
+    return [alike for alike in seats.alike if len(alike) > 1]
+
+
+def order_twins(seats: Seats) -> None:
+    """Look at one order of each set of twins only.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns, to which constraints are added.
+    """
+    for alike in twins(seats):
+        sums = [sum((n + 1) * seats.count(p, n) for n in seats.nodes(p)) for p in alike]
+        for one, other in pairwise(sums):
+            if not isinstance(one, int) and not isinstance(other, int):
+                seats.model.add(one <= other)
+
+
+def in_order(seats: Seats, hint: Placement) -> Placement:
+    """Give twins each other's places, so that a hint keeps the order that was chosen.
+
+    Parameters
+    ----------
+    seats : Seats
+        The unknowns.
+    hint : Placement
+        In the cluster's slots.
+
+    Returns
+    -------
+    Placement
+        The same but for which twin is which.
+    """
+    node, leader, first = hint.node.copy(), hint.leader.copy(), hint.first
+    for alike in twins(seats):
+        size = int(first[alike[0] + 1] - first[alike[0]])
+        role = [tuple(hint.role[first[p] : first[p] + size].tolist()) for p in alike]
+        if len(set(role)) > 1:  # their slots stand in another order: leave the hint as it is
+            continue
+        rows = np.array([hint.node[first[p] : first[p] + size] for p in alike]).reshape(-1, size)
+        order = np.argsort((rows + 1).sum(axis=1), kind="stable")
+        for p, other in zip(alike, order.tolist(), strict=True):
+            node[first[p] : first[p] + size] = rows[other]
+            leader[p] = hint.leader[alike[other]]
+    return hint.replaced(node, leader)
