@@ -36,7 +36,7 @@ class Breakout(NamedTuple):
 
     weight: NDArray[np.float64]  # (D, N) what a node's penalty counts
     rest: NDArray[np.int64]  # (N,) turn until which a node is passed over
-    count: NDArray[np.int64]  # (4,) turns, candidates looked at, where the next comparison
+    tally: NDArray[np.int64]  # (4,) turns, candidates looked at, where the next comparison
     # starts, turn of the last change
     partner: NDArray[np.int64]  # (M,) scratch: those that a replica is compared with
 
@@ -53,7 +53,7 @@ def new_breakout(state: State, moved: NDArray[np.int64]) -> Breakout:
 
 def gave_up(breakout: Breakout) -> bool:
     """Whether nothing has changed for so long that nothing will."""
-    idle = breakout.count[TURN] - breakout.count[CHANGED]
+    idle = breakout.tally[TURN] - breakout.tally[CHANGED]
     return bool(idle >= PATIENCE * breakout.rest.shape[0])
 
 
@@ -145,7 +145,7 @@ def hottest(state: State, gauge: Gauge, breakout: Breakout) -> int:
     best = index(-1)
     most = 0.0
     awake = False
-    turn = breakout.count[TURN] + 1
+    turn = breakout.tally[TURN] + 1
     for n in range(state.load.shape[1]):
         excess = max(0.0, state.leaders[n] * gauge.leader_scale[n] - 1.0)
         for d in range(state.load.shape[0]):
@@ -179,7 +179,7 @@ def hand_best_on(
         there = index(state.node[partitions.first[p] + slot])
         if there < 0 or there == here:
             continue
-        breakout.count[LOOKED] += 1
+        breakout.tally[LOOKED] += 1
         change = relief + lead_passing(
             partitions, state, gauge, breakout.weight, p, there, index(1)
         )
@@ -208,7 +208,7 @@ def best_partner(
     weight = breakout.weight
     here = index(state.node[k])
     best = index(-1)
-    breakout.count[LOOKED] += partners
+    breakout.tally[LOOKED] += partners
     for at in range(partners):
         i = moved[breakout.partner[at]]
         there = index(state.node[i])
@@ -235,7 +235,7 @@ def best_place(
     here = index(state.node[k])
     best = index(-1)
     relief = replica_passing(partitions, state, gauge, breakout.weight, k, here, index(-1))
-    breakout.count[LOOKED] += state.load.shape[1]
+    breakout.tally[LOOKED] += state.load.shape[1]
     for n in range(state.load.shape[1]):
         if n == here or n == partitions.home[k]:
             continue
@@ -272,15 +272,15 @@ def break_out(
     count = moved.shape[0]
     patience = PATIENCE * state.load.shape[1]
     while (
-        breakout.count[LOOKED] < most and breakout.count[TURN] - breakout.count[CHANGED] < patience
+        breakout.tally[LOOKED] < most and breakout.tally[TURN] - breakout.tally[CHANGED] < patience
     ):
         here = hottest(state, gauge, breakout)
         if here < 0:
             return True
-        breakout.count[TURN] += 1
+        breakout.tally[TURN] += 1
         least = LEAST
         best, other, place = index(-1), index(-1), index(-1)
-        breakout.count[LOOKED] += 1 + (count + state.load.shape[1]) // LOOKS_PER_SCAN
+        breakout.tally[LOOKED] += 1 + (count + state.load.shape[1]) // LOOKS_PER_SCAN
         own = home_first[here + 1] - home_first[here]
         for at in range(own + count):
             k = home_member[home_first[here] + at] if at < own else moved[at - own]
@@ -292,7 +292,7 @@ def break_out(
                 least, best, other = change, index(k), partner[0]
         if best >= 0:
             hand_on(problem, state, index(partitions.owner[best]), other)
-            breakout.count[CHANGED] = breakout.count[TURN]
+            breakout.tally[CHANGED] = breakout.tally[TURN]
             continue
         partners = 0
         for at in range(count):
@@ -310,7 +310,7 @@ def break_out(
                     best, other = index(k), found
         partners = 0
         for at in range(min(SPAN, count)):
-            place_in = (breakout.count[START] + at) % count
+            place_in = (breakout.tally[START] + at) % count
             i = moved[place_in]
             if state.node[i] != here and state.node[i] >= 0 and partitions.home[i] != here:
                 partner[partners] = place_in
@@ -326,17 +326,17 @@ def break_out(
             if found >= 0:
                 best, place = index(k), found
         if count > 0:
-            breakout.count[START] = (breakout.count[START] + SPAN) % count
+            breakout.tally[START] = (breakout.tally[START] + SPAN) % count
         if best >= 0:
-            breakout.count[CHANGED] = breakout.count[TURN]
+            breakout.tally[CHANGED] = breakout.tally[TURN]
         if best < 0:
             hot = 0
             for d in range(state.load.shape[0]):
                 if state.load[d, here] * gauge.scale[d, here] > 1.0:
                     breakout.weight[d, here] = min(breakout.weight[d, here] * GROWTH, HEAVIEST)
             for n in range(state.load.shape[1]):
-                hot += int(breakout.rest[n] > breakout.count[TURN])
-            breakout.rest[here] = breakout.count[TURN] + 1 + hot // 2
+                hot += int(breakout.rest[n] > breakout.tally[TURN])
+            breakout.rest[here] = breakout.tally[TURN] + 1 + hot // 2
         elif place >= 0:
             move(problem, state, best, place)
         elif trade_if_admitted(problem, state, best, moved[other]):
