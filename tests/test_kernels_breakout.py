@@ -73,7 +73,7 @@ def test_nothing_more_moves_and_it_can_be_cut_in_two(seed: int, cut: int) -> Non
         check_rules(small, state)
         assert sorted(moved) == moved_replicas(problem, state).tolist()
         assert len(moved) == count
-        ends.append((state.node.tolist(), state.leader.tolist(), breakout.count.tolist()))
+        ends.append((state.node.tolist(), state.leader.tolist(), breakout.tally.tolist()))
     assert ends[0] == ends[1]
 
 
@@ -87,7 +87,7 @@ def test_what_chance_would_hardly_find_gets_level(seed: int) -> None:
     homes = by_node(problem.partitions.home, 24)
     assert break_out(problem, state, gauge, moved, *homes, breakout, 2_000_000)
     assert highest(state, gauge) <= 1.0
-    assert breakout.count[LOOKED] < 2_000_000
+    assert breakout.tally[LOOKED] < 2_000_000
     check_rules(small, state)
 
 
@@ -105,6 +105,6 @@ def test_what_cannot_be_level_is_given_up() -> None:
     homes = by_node(problem.partitions.home, 2)
     assert not break_out(problem, state, gauge, moved, *homes, breakout, 1_000_000)
     assert gave_up(breakout)
-    assert breakout.count[CHANGED] == 0
-    assert breakout.count[TURN] == breakout.count[LOOKED] < 100
+    assert breakout.tally[CHANGED] == 0
+    assert breakout.tally[TURN] == breakout.tally[LOOKED] < 100
     assert (breakout.weight[0, 0] > 1.0) and (breakout.weight[0, 1] == 1.0)

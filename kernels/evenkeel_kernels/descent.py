@@ -243,8 +243,8 @@ def broken_out(
     while looked < most and highest(state, gauge) > 1.0 and not gave_up(breakout):
         until = min(looked + CHUNK, most)
         break_out(problem, state, gauge, moved, *homes, breakout, until)
-        yield int(breakout.count[LOOKED]) - looked
-        looked = int(breakout.count[LOOKED])
+        yield int(breakout.tally[LOOKED]) - looked
+        looked = int(breakout.tally[LOOKED])
 
 
 def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
