@@ -6,7 +6,17 @@ import sys
 from collections.abc import Sequence
 
 from evenkeel import __version__
-from evenkeel.cli import check, demo, experiment, explain, generate, solve, versions, warmup
+from evenkeel.cli import (
+    check,
+    demo,
+    experiment,
+    explain,
+    generate,
+    reassignment,
+    solve,
+    versions,
+    warmup,
+)
 from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED
 from evenkeel.model.errors import InvalidInput
 
@@ -66,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (solve, check, explain, generate, demo, experiment, warmup, versions):
+    for command in (
+        solve, check, explain, generate, reassignment, demo, experiment, warmup, versions,
+    ):  # fmt: skip
         command.add(commands)
     return parser
 

@@ -43,7 +43,7 @@ def read(documents: Sequence[Document]) -> Cluster:
 
 
 def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Path, ...]:
-    """Write an assignment.
+    """Write an assignment; and the model too, if the file bears the name of one.
 
     Parameters
     ----------
@@ -52,20 +52,28 @@ def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Pa
     placement : Placement or None
         Where its processes should be; where they are now if None.
     path : Path
-        The file.
+        The file. Beside ``model*.txt`` the assignment is called ``assignment*.txt``.
 
     Returns
     -------
     tuple of Path
-        The file written.
+        The files written.
 
     Raises
     ------
     InvalidInput
-        If some partition does not have exactly one placed replica.
+        If some partition does not have exactly one placed replica, or a model is asked for and the
+        cluster is not of this format.
     """
-    roadef.write(cluster, cluster.placement if placement is None else placement, path)
-    return (path,)
+    placement = cluster.placement if placement is None else placement
+    if not MODEL.fullmatch(path.name):
+        roadef.write(cluster, placement, path)
+        return (path,)
+    beside = path.with_name("assignment" + path.name.removeprefix("model"))
+    roadef.native_of(cluster)  # before anything is written
+    roadef.write(cluster, placement, beside)
+    roadef.write_model(cluster, path)
+    return path, beside
 
 
 def _recognises(document: Document) -> bool:
