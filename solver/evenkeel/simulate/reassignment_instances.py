@@ -330,4 +330,5 @@ def _use(
 ) -> NDArray[np.float64]:
     """Sum requirements per machine: (M, R)."""
     each = [np.bincount(at, column, machines) for column in requirement.T]
-    return np.stack(each, axis=1)
+    use: NDArray[np.float64] = np.stack(each, axis=1)
+    return use
