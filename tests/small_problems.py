@@ -130,6 +130,8 @@ class Small:
             group_domains=none32.copy(),
             group_inside=none32.copy(),
             near_count=none32.copy(),
+            near_absent=none32.copy(),
+            near_relying=none32.copy(),
             moved=np.zeros(1, np.int32),
             moved_histogram=np.zeros(replicas + 2, np.int32),
             moved_most=np.zeros(1, np.int32),

@@ -262,30 +262,24 @@ def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @piece
 def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether every group still has the groups it needs in each domain that it touches."""
+    """Whether every group still has the groups it needs in each domain that it touches. O(L)."""
     rules, domains = problem.rules, problem.domains
+    if state.near_count.shape[0] == 0:
+        return True
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = index(state.node[k])
-    for i in range(rules.needs_first[g], rules.needs_first[g + 1]):
-        level = index(rules.needs[i, 1])
+    for level in range(rules.near_base.shape[1]):
+        if rules.near_base[g, level] < 0:
+            continue
+        base = rules.near_base[g, level] - domains.domain_offset[level]
         to = index(domains.domain[level, n])
-        if to < 0 or (here >= 0 and domains.domain[level, here] == to):
+        come_from = domains.domain[level, here] if here >= 0 else -1
+        if to == come_from:
             continue
-        base = rules.near_base[rules.needs[i, 0], level] - domains.domain_offset[level]
-        if state.near_count[base + to] == 0:
+        if to >= 0 and state.near_absent[base + to] > 0:
             return False
-    if here < 0:
-        return True
-    for i in range(rules.needed_first[g], rules.needed_first[g + 1]):
-        level = index(rules.needed[i, 1])
-        come_from = domains.domain[level, here]
-        if come_from < 0 or domains.domain[level, n] == come_from:
-            continue
-        own = rules.near_base[g, level] - domains.domain_offset[level]
-        if state.near_count[own + come_from] > 1:
-            continue
-        other = rules.near_base[rules.needed[i, 0], level] - domains.domain_offset[level]
-        if state.near_count[other + come_from] > 0:
+        last = come_from >= 0 and state.near_count[base + come_from] == 1
+        if last and state.near_relying[base + come_from] > 0:
             return False
     return True
 
@@ -294,7 +288,7 @@ def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` may move to node ``n``: every hard rule, and room.
 
-    Complexity: O(R * levels + D), R the replicas of its partition.
+    Complexity: O(R * levels + D), R the replicas of its partition, whatever its group needs.
     """
     p = index(problem.partitions.owner[k])
     here = index(state.node[k])

@@ -133,6 +133,8 @@ class State(NamedTuple):
     group_domains: NDArray[np.int32]  # (.,) distinct domains, one per group limit
     group_inside: NDArray[np.int32]  # (.,) replicas inside the mask, one per group term
     near_count: NDArray[np.int32]  # replicas of a tied group per domain
+    near_absent: NDArray[np.int32]  # groups that it needs and that are not in that domain
+    near_relying: NDArray[np.int32]  # groups that need it and are in that domain
     moved: NDArray[np.int32]  # (G,) moved replicas of each group
     moved_histogram: NDArray[np.int32]  # groups by number of moved replicas
     moved_most: NDArray[np.int32]  # (1,) largest entry of ``moved``

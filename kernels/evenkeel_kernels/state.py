@@ -169,6 +169,27 @@ def count_move(state: State, g: int, by: int) -> None:
         state.moved_most[0] -= 1
 
 
+@shared
+def count_near(problem: Problem, state: State, g: int, level: int, where: int, by: int) -> None:
+    """Book one more (``by`` 1) or one fewer (-1) replica of the tied group ``g`` in a domain.
+
+    O(1), and O(groups tied to it) where the first of them comes or the last one goes.
+    """
+    rules = problem.rules
+    inside = where - problem.domains.domain_offset[level]
+    at = rules.near_base[g, level] + inside
+    before = state.near_count[at]
+    state.near_count[at] = before + by
+    if before + min(by, 0) != 0:
+        return
+    for i in range(rules.needed_first[g], rules.needed_first[g + 1]):
+        if rules.needed[i, 1] == level:
+            state.near_absent[rules.near_base[rules.needed[i, 0], level] + inside] -= by
+    for i in range(rules.needs_first[g], rules.needs_first[g + 1]):
+        if rules.needs[i, 1] == level:
+            state.near_relying[rules.near_base[rules.needs[i, 0], level] + inside] += by
+
+
 @piece
 def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Add replica ``k`` to the books of node ``n`` (``sign`` 1), or take it out of them (-1)."""
@@ -208,8 +229,7 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     if state.near_count.shape[0] > 0:
         for level in range(rules.near_base.shape[1]):
             if rules.near_base[g, level] >= 0 and domains.domain[level, n] >= 0:
-                at = rules.near_base[g, level] - domains.domain_offset[level]
-                state.near_count[at + domains.domain[level, n]] += sign
+                count_near(problem, state, g, level, index(domains.domain[level, n]), sign)
 
 
 @piece
@@ -297,6 +317,12 @@ def settle(problem: Problem, state: State) -> None:
     partitions = problem.partitions
     groups = state.moved.shape[0]
     state.moved_histogram[0] = groups
+    rules, offset = problem.rules, problem.domains.domain_offset
+    for g in range(groups):
+        for i in range(rules.needs_first[g], rules.needs_first[g + 1]):
+            level = rules.needs[i, 1]
+            for inside in range(offset[level + 1] - offset[level]):
+                state.near_absent[rules.near_base[g, level] + inside] += 1
     any_transient = False
     for d in range(state.load.shape[0]):
         any_transient |= problem.nodes.transient[d]

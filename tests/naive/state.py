@@ -78,6 +78,13 @@ def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
                     books["near_count"][base + where - offset[level]] = number
         books["moved"][g] = sum(state.node[k] != home[k] for k in replicas)
         books["moved_histogram"][books["moved"][g]] += 1
+    for one, other, level in needs(problem):
+        have = domains_of(problem, state, level, members(problem, one))
+        need = domains_of(problem, state, level, members(problem, other))
+        for where in range(offset[level], offset[level + 1]):
+            inside_level = where - offset[level]
+            books["near_absent"][rules.near_base[one, level] + inside_level] += where not in need
+            books["near_relying"][rules.near_base[other, level] + inside_level] += where in have
     books["moved_most"][0] = books["moved"].max(initial=0)
     return books
 

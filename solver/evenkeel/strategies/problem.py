@@ -85,7 +85,7 @@ def compile_state(
     leader = placement.leader.copy()
     led = np.flatnonzero(leader >= 0)
     leader[led[node[placement.first[led] + leader[led]] < 0]] = -1
-    replicas = len(node)
+    replicas, near = len(node), _near_length(problem)
     state = kernel.State(
         node=node,
         role=placement.role.copy(),
@@ -98,7 +98,9 @@ def compile_state(
         group_count=np.zeros(_count_length(problem), np.int32),
         group_domains=np.zeros(len(problem.rules.group_limit), np.int32),
         group_inside=np.zeros(len(problem.rules.group_term), np.int32),
-        near_count=np.zeros(_near_length(problem), np.int32),
+        near_count=np.zeros(near, np.int32),
+        near_absent=np.zeros(near, np.int32),
+        near_relying=np.zeros(near, np.int32),
         moved=np.zeros(groups, np.int32),
         moved_histogram=np.zeros(replicas + 2, np.int32),
         moved_most=np.zeros(1, np.int32),
