@@ -19,6 +19,7 @@ SECTIONS = {
     "test_speed_balance": "Solving",
     "test_speed_large": "A million partitions",
     "test_speed_sweep": "What if nodes are lost",
+    "test_speed_search": "Machine reassignment",
     "test_speed_crush": "Helix's CRUSH strategies and Ceph's CRUSH",
     "test_speed_waged": "Helix's WAGED",
     "test_speed_pipeline": "The pipeline",

@@ -15,6 +15,7 @@ from bench import references
 from bench.ceph_maps import regular
 from bench.contest import Contender
 from bench.jobs import JOBS, medium
+from bench.reassignments import generated, opened
 from bench.test_gates import gate  # noqa: F401  a fixture
 from bench.test_speed_cockroach import grown
 from bench.test_speed_crush import STATES, STRATEGIES, named
@@ -33,14 +34,17 @@ from evenkeel.strategies.cockroach.store_classes import configs_of
 from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
 from evenkeel.strategies.helix.waged.rebalance import nothing
 from evenkeel.strategies.longhorn.stepping import AutoBalance
+from evenkeel.strategies.reassign import minimise
+from evenkeel.strategies.stopping import Watch
 from evenkeel_kernels.allocator_log import nothing_left, room_to_log
+from evenkeel_kernels.evaluation import probe
 from tests.instances import as_cluster
 from tests.longhorn_skewed import skewed
 
 pytestmark = pytest.mark.gate
 
 MODEL = Path(__file__).parent.parent / "tests/data/roadef/model_a1_3.txt.gz"
-WORK = 500_000
+WORK, EVALUATIONS = 500_000, 100_000
 STEPS = 200
 """Of a pipeline, which are too short to be timed one by one."""
 
@@ -179,6 +183,20 @@ def test_reassignment(gate):  # noqa: F811
     goals = roadef.cost_of(cluster)
     call = Contender(lambda: ek.solve(cluster, goals=goals, work_limit=WORK))
     gate("reassignment", call, yardstick(), rounds=5)
+
+
+def test_full_evaluations(gate):  # noqa: F811
+    """Candidates of a large instance, nothing left out."""
+    books, found = opened(generated("b_9")), np.zeros(4, np.int64)
+    gate("evaluation", Contender(lambda: probe(*books, EVALUATIONS, found)), yardstick())
+
+
+def test_reassignment_set_up(gate):  # noqa: F811
+    """From a large cluster to the first candidate."""
+    cluster = generated("b_9")
+    goals = roadef.cost_of(cluster)
+    call = Contender(lambda: minimise(cluster, goals, Watch(None, 1, None)))
+    gate("reassignment_set_up", call, yardstick())
 
 
 def test_simulation(gate):  # noqa: F811

@@ -68,25 +68,61 @@ def distance(problem: Problem, a: int, b: int) -> float:
 
 
 @piece
+def trip_cost(problem: Problem, state: State, k: int, n: int) -> float:
+    """Change of what movement costs if replica ``k`` went to ``n``, its group's share apart."""
+    home = index(problem.partitions.home[k])
+    here = index(state.node[k])
+    cost = problem.moves.distance_weight * (
+        distance(problem, home, n) - distance(problem, home, here)
+    )
+    more = more_moved(problem, state, k, n)
+    if more != 0:
+        cost += more * problem.moves.move_cost[problem.partitions.owner[k]]
+    return cost
+
+
+@piece
+def more_moved(problem: Problem, state: State, k: int, n: int) -> int:
+    """How many more replicas are away from home if replica ``k`` went to ``n``: -1, 0 or 1."""
+    home = problem.partitions.home[k]
+    return int(n != home) - int(state.node[k] != home)
+
+
+@piece
+def most_moved(state: State, g: int, more: int, h: int, also: int) -> int:
+    """Moved replicas of the group with most of them, ``more`` in ``g`` and ``also`` in ``h``. O(1).
+
+    Each changes by 1 at most; they may be the same group.
+    """
+    most = state.moved_most[0]
+    one = state.moved[g] + more
+    other = state.moved[h] + also
+    if g == h:
+        one += also
+        other = one
+    after = max(one, other)
+    if after >= most:
+        return after
+    still = state.moved_histogram[most] - int(state.moved[g] == most)
+    if g != h:
+        still -= int(state.moved[h] == most)
+    if still > 0:
+        return most
+    if after < most - 1 and state.moved_histogram[most - 1] > 0:
+        return most - 1
+    return after
+
+
+@piece
 def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what movement costs if ``k`` went to ``n``: its own, its group's, its distance."""
-    partitions, moves = problem.partitions, problem.moves
-    p = index(partitions.owner[k])
-    home = index(partitions.home[k])
-    here = index(state.node[k])
-    was_moved = here != home
-    is_moved = n != home
-    cost = moves.distance_weight * (distance(problem, home, n) - distance(problem, home, here))
-    if is_moved and not was_moved:
-        cost += moves.move_cost[p]
-        if moves.group_weight != 0.0 and state.moved[partitions.group[p]] == state.moved_most[0]:
-            cost += moves.group_weight
-    elif was_moved and not is_moved:
-        cost -= moves.move_cost[p]
-        if moves.group_weight != 0.0:
-            most = state.moved_most[0]
-            if state.moved[partitions.group[p]] == most and state.moved_histogram[most] == 1:
-                cost -= moves.group_weight
+    cost = trip_cost(problem, state, k, n)
+    if problem.moves.group_weight != 0.0:
+        more = more_moved(problem, state, k, n)
+        if more != 0:
+            g = index(problem.partitions.group[problem.partitions.owner[k]])
+            most = most_moved(state, g, more, g, index(0))
+            cost += problem.moves.group_weight * (most - state.moved_most[0])
     return cost
 
 

@@ -316,7 +316,8 @@ def _loads(
         use = _use(initial, requirement, shape.machines)
         total = use.sum(axis=0)
         free = headroom * (use + EMPTY_USE * total / shape.machines)
-        return use + free * (total * (1.0 / share - 1.0) / free.sum(axis=0))
+        found: NDArray[np.float64] = use + free * (total * (1.0 / share - 1.0) / free.sum(axis=0))
+        return found
 
     scale = np.minimum(1.0, 0.9 * LARGEST / fitted(drawn).max(axis=0))
     requirement = np.maximum(1.0, np.floor(drawn * scale))

@@ -288,6 +288,31 @@ class Exact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Leaders:
+    """Options of ``leaders``.
+
+    Parameters
+    ----------
+    by : str
+        What is levelled: "number" of leaders, to their proven least on the fullest node; or "load",
+        where leading adds any, to a proven bound.
+
+    Examples
+    --------
+    >>> Leaders(by="load").by
+    'load'
+    """
+
+    by: Literal["number", "load"] = "number"
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        if self.by not in ("number", "load"):
+            faults.add("options.by", self.by, "must be 'number' or 'load'")
+        faults.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
 class CephCrush:
     """Options of ``ceph_crush``.
 

@@ -183,6 +183,7 @@ register(
     "leaders",
     "evenkeel.strategies.leaders:leaders",
     "who leads, replicas staying where they are: the proven least on the fullest node",
+    "Leaders",
 )
 register(
     "helix_crush",
