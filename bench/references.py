@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.search_walk import Walk
 
 BLOCK = 5_000
 
@@ -81,3 +82,18 @@ def yardstick(load: NDArray[np.float64], node: NDArray[np.integer], nodes: int) 
             order = np.argsort(load[:, d], kind="stable")
             total += np.bincount(node[order], load[order, d], nodes).max()
     return total
+
+
+def price_swaps(state: State, walk: Walk, steps: int) -> NDArray[np.float64]:
+    """Price as many swaps of random replicas, and see whether they fit, and nothing else: (steps,).
+
+    Those that do not fit cost infinitely much.
+    """
+    a, b = np.random.default_rng(1).choice(walk.item, (2, steps))
+    x, y = state.node[a], state.node[b]
+    more = walk.need[a] - walk.need[b]
+    over = np.maximum(walk.excess[x] - more, 0.0) + np.maximum(walk.excess[y] + more, 0.0)
+    price = over @ walk.weight - walk.cost[x] - walk.cost[y]
+    loads = more[:, : walk.room.shape[1]]
+    fits = (walk.room[x] + loads >= 0.0).all(axis=1) & (walk.room[y] - loads >= 0.0).all(axis=1)
+    return np.where(fits, price, np.inf)

@@ -12,7 +12,7 @@ from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.problem import Problem, State, index
 from evenkeel_kernels.search import below, domains_bear, drawn, suits
 from evenkeel_kernels.search_walk import Walk, fine_with, shift_price, swap_price
-from evenkeel_kernels.state import more_moved, most_moved, trip_cost
+from evenkeel_kernels.state import more_moved, most_moved, sharing_cost, trip_cost
 
 OVERFULL, MISPLACED, CLASHING, FORSAKEN = 1, 2, 4, 8
 """What a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of
@@ -40,7 +40,10 @@ def nodes_bear(problem: Problem, state: State, walk: Walk, a: int, b: int, y: in
 
 @piece
 def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> float:
-    """What movement costs more if ``a`` went to ``y``, and ``b``, if any, to where it was. O(L)."""
+    """What moves and groups cost more if ``a`` went to ``y``, and ``b``, if any, to its place.
+
+    O(L + limits of the group).
+    """
     x = index(state.node[a])
     groups, owner = problem.partitions.group, problem.partitions.owner
     price = trip_cost(problem, state, a, y)
@@ -50,6 +53,10 @@ def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> floa
     if b >= 0:
         price += trip_cost(problem, state, b, x)
         h, also = index(groups[owner[b]]), more_moved(problem, state, b, x)
+    if b < 0 or g != h:  # two of one group leave its counts as they are
+        price += sharing_cost(problem, state, a, y)
+        if b >= 0:
+            price += sharing_cost(problem, state, b, x)
     if problem.moves.group_weight != 0.0 and (more != 0 or also != 0):
         most = most_moved(state, g, more, h, also)
         price += problem.moves.group_weight * (most - state.moved_most[0])
