@@ -75,7 +75,7 @@ def test_moves_are_made_all_or_none(seed):
     before = copied(state)
     replicas = rng.permutation(walk.item)[: int(rng.integers(1, 5))]
     joint = new_joint(len(replicas))
-    joint.tally[0] = len(replicas)
+    joint.number[0] = len(replicas)
     joint.replica[:] = replicas
     joint.target[:] = rng.integers(0, len(walk.cost), len(replicas))
     moves = list(zip(joint.replica.tolist(), joint.target.tolist(), strict=True))

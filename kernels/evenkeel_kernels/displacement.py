@@ -107,7 +107,7 @@ def next_to_leave(
         if state.node[b] != y or not problem.partitions.movable[b]:
             continue
         going = False
-        for j in range(joint.tally[0]):
+        for j in range(joint.number[0]):
             going |= joint.replica[j] == b
         made = lacking - lack_less(problem, walk, forced, y, b)
         if going or (lacking > 0.0 and made <= 0.0):
@@ -183,12 +183,12 @@ def displace(
     for d in range(forced.room.shape[0]):
         forced.room[d] = walk.room[y, d]
     pass_by(problem, walk, forced, y, k, 1.0)
-    joint.tally[0] = 0
+    joint.number[0] = 0
     add_move(joint, k, y)
     change = arriving(problem, walk, x, index(-1), k) + beside_load(problem, state, k, y)
     change += cost_less(walk, forced, index(-1)) - walk.cost[y]
     work = 1
-    while joint.tally[0] < joint.replica.shape[0]:
+    while joint.number[0] < joint.replica.shape[0]:
         b, n, price, looked = next_to_leave(problem, state, walk, forced, joint, y, member)
         work += looked
         if b < 0:

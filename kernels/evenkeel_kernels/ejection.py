@@ -248,7 +248,7 @@ def best_chain(arcs: Arcs, s: int, freest: float, least: float) -> tuple[float, 
 @piece
 def take_chain(arcs: Arcs, joint: Joint) -> None:
     """Make the best chain of ``arcs`` the moves of ``joint``."""
-    joint.tally[0] = 0
+    joint.number[0] = 0
     length = abs(arcs.best[0])
     for i in range(1, length + 1):
         member = arcs.best[i]
@@ -325,7 +325,7 @@ def eject(
         if change >= least:
             continue
         take_chain(arcs, joint)
-        for i in range(joint.tally[0]):
+        for i in range(joint.number[0]):
             arcs.stale[place[state.node[joint.replica[i]]]] = True
             arcs.stale[place[joint.target[i]]] = True
         if make_moves(problem, state, walk, joint) < 0.0:

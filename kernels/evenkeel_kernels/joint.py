@@ -26,7 +26,7 @@ class Joint(NamedTuple):
 
     replica: NDArray[np.int64]  # (J,) each at most once
     target: NDArray[np.int64]  # (J,) where it shall go
-    tally: NDArray[np.int64]  # (2,) how many there are, and entries of the log
+    number: NDArray[np.int64]  # (2,) how many there are, and entries of the log
     log_replica: NDArray[np.int64]  # (2 J,)
     log_node: NDArray[np.int64]  # (2 J,) where it came from
 
@@ -56,10 +56,10 @@ def new_joint(most: int) -> Joint:
 @piece
 def add_move(joint: Joint, k: int, n: int) -> None:
     """Note that replica ``k`` shall go to ``n``."""
-    at = joint.tally[0]
+    at = joint.number[0]
     joint.replica[at] = k
     joint.target[at] = n
-    joint.tally[0] = at + 1
+    joint.number[0] = at + 1
 
 
 @piece
@@ -79,7 +79,7 @@ def are_alike(problem: Problem, state: State, a: int, b: int) -> bool:
 @piece
 def came_from(state: State, joint: Joint, k: int) -> int:
     """Node that replica ``k`` was on before any move was made."""
-    for i in range(joint.tally[1]):
+    for i in range(joint.number[1]):
         if joint.log_replica[i] == k:
             return index(joint.log_node[i])
     return index(state.node[k])
@@ -91,7 +91,7 @@ def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
         level = domains.limited[i]
-        for m in range(joint.tally[0]):
+        for m in range(joint.number[0]):
             where = domains.domain[level, joint.target[m]]
             if where < 0:
                 continue
@@ -99,7 +99,7 @@ def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
                 if state.domain_load[d, where] <= domains.level_capacity[d, where]:
                     continue
                 more = 0.0
-                for j in range(joint.tally[0]):
+                for j in range(joint.number[0]):
                     k = joint.replica[j]
                     load = load_of(problem.partitions, state, k, d)
                     if domains.domain[level, state.node[k]] == where:
@@ -135,8 +135,8 @@ def make_moves(problem: Problem, state: State, walk: Walk, joint: Joint) -> floa
     -----
     Complexity: O(J^2) for J moves, if each had to wait for the one after it.
     """
-    count = joint.tally[0]
-    joint.tally[1] = 0
+    count = joint.number[0]
+    joint.number[1] = 0
     before = walk.total[0]
     change = 0.0
     waiting, made = 0, 1
@@ -168,11 +168,11 @@ def make_moves(problem: Problem, state: State, walk: Walk, joint: Joint) -> floa
             for turn in range(1 if other < 0 else 2):
                 mover, to = (k, n) if turn == 0 else (other, x)
                 change += beside_load(problem, state, mover, to)
-                joint.log_replica[joint.tally[1]] = mover
-                joint.log_node[joint.tally[1]] = state.node[mover]
-                joint.tally[1] += 1
+                joint.log_replica[joint.number[1]] = mover
+                joint.log_node[joint.number[1]] = state.node[mover]
+                joint.number[1] += 1
                 move(problem, state, mover, to)
-    logged = joint.tally[1]
+    logged = joint.number[1]
     crowded = walk.crowded[0]
     for turn in range(2):
         for i in range(logged):

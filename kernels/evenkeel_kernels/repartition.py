@@ -331,7 +331,7 @@ def repartition(
     best, looked = divide(division, walk, items, least, work)
     if best >= least:
         return 0.0, looked + 1
-    joint.tally[0] = 0
+    joint.number[0] = 0
     for f in range(items):
         if division.best[f] == 1:
             for turn in range(2):

@@ -311,6 +311,6 @@ class _Run:
         joint = new_joint(max(1, len(found.replica)))
         joint.replica[: len(found.replica)] = found.replica
         joint.target[: len(found.replica)] = found.target
-        joint.tally[0] = len(found.replica)
+        joint.number[0] = len(found.replica)
         made = int(len(found.replica) > 0 and make_moves(self.problem, state, walk, joint) < 0.0)
         self._book("window", before, made, max(1, int(found.spent * WORK_PER_EFFORT)))
