@@ -1,0 +1,553 @@
+"""Certificates for the least number of moves, and their check: weak duality, nothing else.
+
+Prices turn a count of moves into a sum that splits by partition. Let T be the load that each node
+may carry, a >= 0 the price of load (N, D), b >= 0 the price of losses (N,), and c the replicas that
+each node must lose at least (N,). Every placement within T makes
+
+    moves >= moves + sum a (load - T) + sum b (c - losses)
+
+since load - T <= 0 and c - losses <= 0. The right side is a sum over partitions, and each term is
+at least its minimum over all nodes that its partition may be on, whatever the others do. So the sum
+of these minima, less sum a T, plus sum b c, is a bound. With one replica per zone, every node open,
+and one leader each, that minimum takes ten lines to compute (``stood`` holds the nodes to stay on,
+``T`` the target of ``Bounds``, ``c`` the count of the certificate's covers)::
+
+    total = b @ c - (a * T).sum()
+    for p, stood in enumerate(before):
+        plain = np.ones(N) + a @ voter[p]               # joins a new node: one move
+        plain[stood] += b[stood] - 1.0                  # stays: no move, and no loss
+        lead = plain + a @ (leader[p] - voter[p])
+        each, led = ([x[zone == z].min() for z in zones] for x in (plain, lead))
+        ways = [led[z] + sum(sorted(each[:z] + each[z + 1:])[:replicas - 1]) for z in zones]
+        total += min(ways) - b[stood].sum()
+    assert moves <= np.ceil(total - 1e-6)
+
+With a = 0 and b = 1 it is the number of forced moves plus the sum of c. Why a node must lose c
+replicas is a ``Cover``, which is checked node by node in the same way.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import NONE, Scope, partition_scope
+from evenkeel.measure.bounds_level import piling
+from evenkeel.measure.bounds_moves import Keepable, keepable
+from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.rows import replicas_of
+from evenkeel.measure.standing import Standing
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+
+SAFE = 1e-9
+"""Relative error that sums of prices and loads are allowed, at the expense of the bound."""
+
+BLOCK = 1 << 18
+"""Entries of a table of partitions by nodes that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One case of a cover: some replicas leave for certain, some stay for certain.
+
+    Parameters
+    ----------
+    price : ndarray of float64, shape (D,)
+        Weight of each dimension; all 0 where the number of replicas is too high.
+    leaves, stays : tuple of int
+        Partitions whose replica on the node is supposed to leave, and to stay.
+    """
+
+    price: NDArray[np.float64]
+    leaves: tuple[int, ...] = ()
+    stays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Proof that a node must lose so many replicas.
+
+    With loads in the lightest role, the node exceeds its target by e (D,). No single replica takes
+    away more than e. In each case the ``count`` - 1 largest replicas by ``price``, those that leave
+    in that case among them and those that stay not, take away less than ``price @ e``. The cases
+    exclude each other, and one that fixes k replicas is a share of 2^-k of all; these shares add up
+    to 1, so no case is left out.
+
+    Parameters
+    ----------
+    node : int
+        The node.
+    count : int
+        Replicas that it must lose.
+    cases : tuple of Case
+        All ways to begin.
+    """
+
+    node: int
+    count: int
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Proof that no placement reaches its goals with fewer moves. N nodes, D dimensions.
+
+    Parameters
+    ----------
+    moves : int
+        Moves that it proves.
+    load_price : ndarray of float64, shape (N, D)
+        Moves per unit of load on each node; 0 where the target is infinite.
+    loss_price : ndarray of float64, shape (N,)
+        Moves per replica that a node loses.
+    covers : tuple of Cover
+        Nodes that must lose some.
+    """
+
+    moves: int
+    load_price: NDArray[np.float64]
+    loss_price: NDArray[np.float64]
+    covers: tuple[Cover, ...]
+
+    @property
+    def joint(self) -> bool:
+        """Whether load has a price anywhere: the proof is about all nodes together."""
+        return bool(self.load_price.any())
+
+
+def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate) -> int:
+    """Check a certificate, and return how many moves it proves.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where the replicas are now.
+    target : ndarray of float64, shape (N, D)
+        Load that each node may carry; see ``Bounds.target``.
+    proof : Certificate
+        What is to be checked.
+
+    Returns
+    -------
+    int
+        The moves that it really proves, ``proof.moves`` or more.
+
+    Raises
+    ------
+    InvalidInput
+        If a price is negative, a cover does not hold, or it proves fewer moves than it says.
+
+    References
+    ----------
+    Weak duality: A. M. Geoffrion, "Lagrangean relaxation for integer programming", Mathematical
+    Programming Study 2, 1974.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4,
+    ...                         placement=[[0], [0], [0], [0]])
+    >>> cover = Cover(0, 2, (Case(np.ones(1)),))
+    >>> proof = Certificate(2, np.zeros((2, 1)), np.ones(2), (cover,))
+    >>> certified(c, np.full((2, 1), 2.0), proof)
+    2
+    """
+    faults = FaultList()
+    nodes = len(cluster.nodes)
+    for name, price, shape in (
+        ("load_price", proof.load_price, target.shape),
+        ("loss_price", proof.loss_price, (nodes,)),
+    ):
+        if price.shape != shape or not (np.isfinite(price) & (price >= 0.0)).all():
+            faults.add(name, price.shape, f"must be finite, 0 or more, and of shape {shape}")
+    faults.raise_if_any()
+    if (proof.load_price[np.isinf(target)] > 0.0).any():
+        faults.add("load_price", "inf", "must be 0 where the target is infinite")
+    standing = Standing.of(cluster, cluster.placement)
+    kept = keepable(standing, partition_scope(cluster))
+    books = Books(standing, kept, target)
+    seen = set()
+    for i, cover in enumerate(proof.covers):
+        known = 0 <= cover.node < nodes and cover.node not in seen
+        if not known or not books.holds(cover):
+            faults.add(f"covers[{i}]", (cover.node, cover.count), "does not hold")
+        seen.add(cover.node)
+    faults.raise_if_any()
+    count = np.zeros(nodes)
+    for cover in proof.covers:
+        count[cover.node] = cover.count
+    found = whole_moves(priced(cluster, target, proof.load_price, proof.loss_price, count))
+    if found < proof.moves:
+        faults.add("moves", proof.moves, f"is more than is proven, {found}")
+    faults.raise_if_any()
+    return found
+
+
+def whole_moves(value: tuple[float, float]) -> int:
+    """Round a bound up to the next whole number, on the safe side.
+
+    Parameters
+    ----------
+    value : tuple of (float, float)
+        As ``priced`` returns it.
+
+    Returns
+    -------
+    int
+        Moves, 0 or more.
+    """
+    bound, size = value
+    return max(0, int(np.ceil(bound - SAFE * (1.0 + size))))
+
+
+class Books:
+    """What overfull nodes could lose: replicas that count, and the excess over the target.
+
+    Parameters
+    ----------
+    standing : Standing
+        Where the replicas are.
+    kept : Keepable
+        Whose loss costs a move.
+    target : ndarray of float64, shape (N, D)
+        Load that no node may exceed.
+    """
+
+    def __init__(
+        self, standing: Standing, kept: Keepable, target: NDArray[np.float64]
+    ) -> None:
+        self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
+        most = standing.cluster.nodes.max_replicas
+        self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
+        at = np.flatnonzero(kept.seat)
+        order = at[np.argsort(kept.seat[at], kind="stable")]
+        self._partition = standing.partition(order)
+        self._first = np.concatenate([[0], np.cumsum(kept.replicas)])
+        self._least = kept.least
+
+    def replicas(self, node: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the replicas on a node whose loss costs a move, and what each takes away.
+
+        Parameters
+        ----------
+        node : int
+            The node.
+
+        Returns
+        -------
+        tuple of (ndarray of intp, shape (m,), ndarray of float64, shape (m, D))
+            Their partitions; their loads in the lightest role, each at most the excess.
+        """
+        partition = self._partition[self._first[node] : self._first[node + 1]]
+        return partition, np.minimum(self._least[:, partition].T, self.excess[node])
+
+    def holds(self, cover: Cover) -> bool:
+        """Return whether a cover proves what it says.
+
+        Parameters
+        ----------
+        cover : Cover
+            Of a node that exists.
+
+        Returns
+        -------
+        bool
+            True if its cases are complete and hold one by one.
+        """
+        if cover.count <= self.crowd[cover.node]:
+            return True
+        partition, weight = self.replicas(cover.node)
+        place = {int(p): i for i, p in enumerate(partition)}
+        return complete(cover.cases, set(place)) and all(
+            self._holds_in(case, cover, place, weight) for case in cover.cases
+        )
+
+    def _holds_in(
+        self, case: Case, cover: Cover, place: dict[int, int], weight: NDArray[np.float64]
+    ) -> bool:
+        """Whether one case proves that a replica fewer than the cover says is too few."""
+        if case.price.shape != weight.shape[1:] or not (
+            np.isfinite(case.price) & (case.price >= 0.0)
+        ).all():
+            return False
+        spare = cover.count - 1 - len(case.leaves)
+        if spare < 0:
+            return True
+        value = weight @ case.price
+        leaves = value[[place[p] for p in case.leaves]].sum()
+        free = np.delete(value, [place[p] for p in (*case.leaves, *case.stays)])
+        largest = np.sort(free)[::-1][:spare].sum()
+        return bool(leaves + largest < (1.0 - SAFE) * (case.price @ self.excess[cover.node]))
+
+
+def complete(cases: Sequence[Case], replicas: set[int]) -> bool:
+    """Return whether cases exclude each other and leave nothing out.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Of one cover.
+    replicas : set of int
+        Partitions with a replica on the node.
+
+    Returns
+    -------
+    bool
+        True if every choice of those that leave falls under exactly one case.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> complete([Case(one, leaves=(3,)), Case(one, stays=(3,))], {3, 4})
+    True
+    >>> complete([Case(one, leaves=(3,)), Case(one, stays=(4,))], {3, 4})
+    False
+    """
+    fixed = [(set(case.leaves), set(case.stays)) for case in cases]
+    for leaves, stays in fixed:
+        if leaves & stays or not leaves | stays <= replicas:
+            return False
+    apart = all(a[0] & b[1] or a[1] & b[0] for a, b in combinations(fixed, 2))
+    share = sum(0.5 ** len(leaves | stays) for leaves, stays in fixed)
+    return apart and share == 1.0
+
+
+def priced(
+    cluster: Cluster,
+    target: NDArray[np.float64],
+    load_price: NDArray[np.float64],
+    loss_price: NDArray[np.float64],
+    count: NDArray[np.float64],
+) -> tuple[float, float]:
+    """Return the bound that prices prove, and the sum of what was added up for it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where the replicas are now.
+    target : ndarray of float64, shape (N, D)
+        Load that each node may carry.
+    load_price : ndarray of float64, shape (N, D)
+        Not negative; 0 where the target is infinite.
+    loss_price : ndarray of float64, shape (N,)
+        Not negative.
+    count : ndarray of float64, shape (N,)
+        Replicas that each node must lose.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The bound; and the size of its parts, which rounding errors are a share of.
+    """
+    room = np.where(load_price > 0.0, target, 0.0) * (1.0 + SAFE)
+    spent = float((load_price * room).sum())
+    losses = float(loss_price @ count)
+    total, size = losses - spent, abs(losses) + spent
+    for block in price_blocks(cluster, load_price, loss_price):
+        total += float(block.least.sum())
+        size += float(np.abs(block.least).sum())
+    return total, size
+
+
+@dataclass(frozen=True, eq=False)
+class PriceBlock:
+    """What it costs some partitions to be on each node, and the least for each in all.
+
+    Parameters
+    ----------
+    partition : ndarray of int64, shape (n,)
+        Which.
+    follow : ndarray of float64, shape (n, N)
+        Price of a replica on a node in its lightest role by price; ``inf`` where none may be.
+    lead : ndarray of float64, shape (n, N), or None
+        Price of a leader there.
+    least : ndarray of float64, shape (n,)
+        Least price of all wanted replicas, less that of the losses if none stayed.
+    """
+
+    partition: NDArray[np.int64]
+    follow: NDArray[np.float64]
+    lead: NDArray[np.float64] | None
+    least: NDArray[np.float64]
+
+
+def price_blocks(
+    cluster: Cluster, load_price: NDArray[np.float64], loss_price: NDArray[np.float64]
+) -> Iterator[PriceBlock]:
+    """Price partitions by nodes, some partitions at a time; alike ones together.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where the replicas are now.
+    load_price : ndarray of float64, shape (N, D)
+        Price of a unit of load.
+    loss_price : ndarray of float64, shape (N,)
+        Price of a replica that stays although its node must lose some.
+
+    Yields
+    ------
+    PriceBlock
+        Together all partitions of which some replica is wanted.
+    """
+    standing = Standing.of(cluster, cluster.placement)
+    scope = partition_scope(cluster)
+    kept = keepable(standing, scope)
+    domain, cap = _caps(cluster, scope)
+    piles = piling(standing, scope)
+    wanted = cluster.partitions.replicas
+    kinds = np.stack([wanted, cap, piles], axis=1)[wanted > 0]
+    at = np.flatnonzero(wanted > 0)
+    counted = np.zeros(len(cluster.placement.node), np.intp)
+    counted[_flat_order(standing)] = kept.seat
+    length = max(1, BLOCK // max(1, len(cluster.nodes)))
+    order = np.argsort(domain, kind="stable")
+    for kind in np.unique(kinds, axis=0):
+        members = at[(kinds == kind).all(1)]
+        for start in range(0, len(members), length):
+            some = members[start : start + length]
+            follow, lead, credit = _tables(
+                cluster, scope, some, counted, load_price, loss_price, piled=bool(kind[2])
+            )
+            replicas, most = int(kind[0]), int(kind[1])
+            if kind[2]:
+                least = replicas * follow.min(1, initial=np.inf)
+                if lead is not None:
+                    extra = np.where(np.isfinite(follow), lead - follow, np.inf)
+                    least = least + extra.min(1, initial=np.inf)
+            else:
+                cut = np.cumsum(np.bincount(domain[order]))[:-1] if len(order) else []
+                least = _cheapest(
+                    follow[:, order], None if lead is None else lead[:, order],
+                    np.split(np.arange(len(order)), cut), replicas, most,
+                )  # fmt: skip
+            # what fits nowhere proves nothing, nor does it spoil what the others prove
+            yield PriceBlock(some, follow, lead, np.where(np.isfinite(least), least, 0.0) - credit)
+
+
+def _flat_order(standing: Standing) -> NDArray[np.int64]:
+    """Indices into the flat arrays of the placement, in the order of ``Standing.seat``."""
+    placement = standing.placement
+    each = np.arange(len(placement.node))
+    return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
+
+
+def _caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a domain per node (N,) and how many replicas of each partition it may hold (P,).
+
+    One level is looked at, the widest on which some hard limit binds; nodes outside its domains are
+    domains by themselves. Leaving the other limits out only makes the bound smaller.
+    """
+    nodes = len(cluster.nodes)
+    cap = cluster.partitions.replicas.astype(np.int64)
+    domain = np.arange(nodes)
+    hard = [one for one in scope.bindings if one.kind == "spread" and one.hard]
+    hard = [one for one in hard if one.level != "node"]
+    if hard:
+        count = cluster.topology.domain_count
+        binding = min(hard, key=lambda one: int(count[cluster.topology.level_index(one.level)]))
+        row = cluster.topology.level_index(binding.level)
+        there = cluster.topology.domain_with_nodes[row]
+        _, domain = np.unique(np.where(there < 0, -1 - np.arange(nodes), there), return_inverse=True)
+        bound = binding.amount != NONE
+        cap[bound] = np.minimum(cap[bound], binding.amount[bound])
+    return domain, cap
+
+
+def _tables(
+    cluster: Cluster,
+    scope: Scope,
+    some: NDArray[np.int64],
+    counted: NDArray[np.intp],
+    load_price: NDArray[np.float64],
+    loss_price: NDArray[np.float64],
+    *,
+    piled: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64]]:
+    """Return what following and leading cost on each node, and the credit for all losses."""
+    nodes, parts, placement = cluster.nodes, cluster.partitions, cluster.placement
+    price = load_price.T
+    follow = parts.load.voter[some] @ price
+    if (parts.voters[some] < parts.replicas[some]).any():
+        follow = np.minimum(follow, parts.load.non_voter[some] @ price)
+    base = np.where(nodes.may_receive, 0.0 if piled else 1.0, np.inf) + np.zeros_like(follow)
+    replica, row = replicas_of(placement, some)
+    stood = placement.node[replica] >= 0
+    replica, row = replica[stood], row[stood]
+    at = placement.node[replica]
+    base[row, at] = np.where(nodes.may_hold[at], 0.0, base[row, at])
+    base[~scope.open[scope.rule[some]]] = np.inf
+    place = np.full(len(parts), -1)
+    place[some] = np.arange(len(some))
+    banned = place[cluster.forbidden[:, 0]]
+    base[banned[banned >= 0], cluster.forbidden[banned >= 0, 1]] = np.inf
+    credit = np.zeros(len(some))
+    seats = counted[replica] > 0
+    np.add.at(credit, row[seats], loss_price[at[seats]])
+    base[row[seats], at[seats]] += loss_price[at[seats]]
+    lead = None
+    if has_leaders(cluster):
+        lead = parts.load.leader[some] @ price + base
+    return follow + base, lead, credit
+
+
+def _cheapest(
+    follow: NDArray[np.float64],
+    lead: NDArray[np.float64] | None,
+    members: Sequence[NDArray[np.intp]],
+    replicas: int,
+    cap: int,
+) -> NDArray[np.float64]:
+    """Return the least price of distinct nodes, at most ``cap`` per domain, one of which leads.
+
+    The cheapest followers are taken first; a leader elsewhere takes the place of the dearest of
+    them that makes room for it, which is what exchanges in a partition matroid come to.
+    """
+    near = [np.sort(follow[:, nodes], axis=1)[:, :cap] for nodes in members if len(nodes)]
+    if not near:
+        return np.full(len(follow), np.inf)
+    chosen = np.sort(np.concatenate(near, axis=1), axis=1)[:, :replicas]
+    if chosen.shape[1] < replicas:
+        return np.full(len(follow), np.inf)
+    least: NDArray[np.float64] = chosen.sum(1)
+    if lead is None:
+        return least
+    dearest = chosen[:, -1:]
+    extra = np.full(len(follow), np.inf)
+    for nodes, taken in zip((one for one in members if len(one)), near, strict=True):
+        room = np.minimum(dearest, taken[:, -1:]) if taken.shape[1] == cap else dearest
+        place = np.minimum(follow[:, nodes], room)
+        with np.errstate(invalid="ignore"):
+            more = np.where(np.isfinite(lead[:, nodes]), lead[:, nodes] - place, np.inf)
+        extra = np.minimum(extra, more.min(1))
+    return least + extra
+
+
+def frozen_certificate(
+    moves: int,
+    load_price: NDArray[np.float64],
+    loss_price: NDArray[np.float64],
+    covers: Sequence[Cover],
+) -> Certificate:
+    """Return a certificate whose arrays nobody can change.
+
+    Parameters
+    ----------
+    moves : int
+        Moves that it proves.
+    load_price : ndarray of float64, shape (N, D)
+        Moves per unit of load.
+    loss_price : ndarray of float64, shape (N,)
+        Moves per loss.
+    covers : sequence of Cover
+        Nodes that must lose some.
+
+    Returns
+    -------
+    Certificate
+        With read-only arrays.
+    """
+    return Certificate(moves, frozen(load_price), frozen(loss_price), tuple(covers))
