@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.compare import Comparison
+from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.model.cluster import Cluster
@@ -37,16 +38,51 @@ class Gap:
     Parameters
     ----------
     moves : float
-        Moves above the fewest that could reach the goals.
+        Moves above the fewest that could reach the goals; it says nothing of a result that did not
+        reach them, and may then be negative.
     level : float
         Highest over the dimensions: maximum utilisation above the proven floor.
     leaders : float
         Most leaders on a node above the proven floor.
+    cost : float or None
+        Cost above the proven least one; ``inf`` where nothing is proven; None without a ``Cost``.
     """
 
     moves: float
     level: float
     leaders: float
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A figure of a result beside what is proven of it.
+
+    Parameters
+    ----------
+    name : str
+        ``"moves"``, ``"cost"``, ``"leaders"``, or ``"level of"`` a dimension.
+    value : float
+        What was reached: moves, cost, most leaders on a node, or maximum over mean.
+    least : float
+        What no placement beats.
+    gap : float
+        How much further the value is than that, as a share of it.
+    term : str
+        What binds: the term of the bound that is the largest.
+    """
+
+    name: str
+    value: float
+    least: float
+    gap: float
+    term: str
+
+    def __str__(self) -> str:
+        whole = self.name in ("moves", "cost", "leaders")
+        value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
+        gap = f"gap {self.gap:.2%}" if np.isfinite(self.gap) else "gap unknown"
+        return f"{self.name} {value} (at least {least} by {self.term}; {gap})"
 
 
 @dataclass(frozen=True)
@@ -235,17 +271,63 @@ class Result:
         return self.audit.table()
 
     @cached_property
+    def goals_reached(self) -> bool:
+        """Whether every node is within what the goals ask of it; so it is with a ``Cost``."""
+        return goals_met(self.levelness, self.bounds)
+
+    @cached_property
+    def cost(self) -> CostParts | None:
+        """What the placement costs, part by part; None if there is no ``Cost`` to minimise."""
+        if not isinstance(self.goals, Cost):
+            return None
+        return cost_of(self.cluster, self.placement, self.goals)
+
+    @cached_property
     def gap(self) -> Gap:
         """How far from the proven bounds the result is."""
         moves = self.comparison.moves
         floor = self.bounds.moves_level
         level = self.levelness.most / np.maximum(self.bounds.level, 1e-300)
         most = int(self.levelness.leaders.max(initial=0))
+        cost = None
+        if self.cost is not None and self.bounds.cost is not None:
+            cost = _share_above(self.cost.total, self.bounds.cost.total)
         return Gap(
             moves=(moves - floor) / max(floor, 1),
             level=max(0.0, float(np.nan_to_num(level, nan=1.0).max(initial=1.0)) - 1.0),
             leaders=max(0.0, most / max(self.bounds.leaders, 1) - 1.0),
+            cost=cost,
         )
+
+    @cached_property
+    def proven(self) -> tuple[Proven, ...]:
+        """What was reached beside what is proven, with the gap and the term that binds.
+
+        Cost first, if there is one; else moves, if the goals were reached; then each dimension; and
+        leaders, where some replicas lead.
+        """
+        found = []
+        bound = self.bounds
+        if self.cost is not None and bound.cost is not None and self.gap.cost is not None:
+            least = bound.cost
+            found.append(Proven("cost", self.cost.total, least.total, self.gap.cost, least.term))
+        elif self.goals_reached and self.success:
+            moves = self.comparison.moves
+            found.append(
+                Proven("moves", moves, bound.moves_level, self.gap.moves, bound.moves_term)
+            )
+        for name, value, least_ratio, term in zip(
+            self.cluster.dimensions, self.levelness.ratio, bound.ratio, bound.level_term,
+            strict=True,
+        ):  # fmt: skip
+            gap = _share_above(float(value), float(least_ratio))
+            found.append(Proven(f"level of {name}", float(value), float(least_ratio), gap, term))
+        if bound.leaders:
+            most = int(self.levelness.leaders.max(initial=0))
+            found.append(
+                Proven("leaders", most, bound.leaders, self.gap.leaders, bound.leaders_term)
+            )
+        return tuple(found)
 
     @cached_property
     def metrics(self) -> Mapping[str, Any]:
@@ -258,6 +340,17 @@ class Result:
             "forced_moves": self.comparison.forced,
             "leader_changes": self.comparison.leader_changes,
             "moves_at_least": self.bounds.moves_level,
+            "goals_reached": self.goals_reached,
+            **({} if self.cost is None else {"cost": self.cost.total}),
+            "proven": {
+                one.name: {
+                    "value": one.value,
+                    "at_least": one.least,
+                    "gap": one.gap,
+                    "term": one.term,
+                }
+                for one in self.proven
+            },
             "hard_violations": self.audit.hard,
             "unplaced": len(self.unplaced_replicas),
             "level": {name: float(ratio) for name, _, ratio in per_dimension},
@@ -304,21 +397,35 @@ class Result:
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.status}. {self.message}"]
         compared = self.comparison
-        lines.append(
-            f"  moves {compared.moves:,} (at least {self.bounds.moves_level:,}; "
-            f"{compared.forced:,} forced), leader changes {compared.leader_changes:,}"
+        changes = f"{compared.forced:,} forced, leader changes {compared.leader_changes:,}"
+        if self.cost is not None or (self.goals_reached and self.success):
+            lines.append(f"  moves {compared.moves:,}, {changes}")
+        else:
+            short = "not all is placed" if not self.success else "the goals were not reached"
+            lines.append(
+                f"  moves {compared.moves:,}, {changes}; {short}: "
+                f"that takes at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
+            )
+        before = dict(
+            zip(
+                (f"level of {name}" for name in self.cluster.dimensions),
+                self.levelness_before.ratio,
+                strict=True,
+            )
         )
-        for name, before, after, floor in zip(
-            self.cluster.dimensions,
-            self.levelness_before.ratio,
-            self.levelness.ratio,
-            self.bounds.ratio,
-            strict=True,
-        ):
-            lines.append(f"  {name}: max/mean {before:.4f} -> {after:.4f} (at least {floor:.4f})")
+        for one in self.proven:
+            was = f", was {before[one.name]:.4f}" if one.name in before else ""
+            lines.append(f"  {one}{was}")
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
             f"unplaced {len(self.unplaced_replicas):,}"
         )
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join(lines)
+
+
+def _share_above(value: float, least: float) -> float:
+    """How far a figure is above its bound, as a share of it."""
+    if value <= least:
+        return 0.0
+    return value / least - 1.0 if least > 0.0 else np.inf

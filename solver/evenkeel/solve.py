@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.bounds import Bounds, bounds
+from evenkeel.measure.bounds import Bounds, bounds, goals_met
 from evenkeel.measure.compare import Comparison, compare
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.model.cluster import Cluster
@@ -24,9 +24,6 @@ from evenkeel.strategies.registry import Method, Outcome, Request, find
 from evenkeel.strategies.stopping import Callback, Watch
 
 logger = logging.getLogger("evenkeel.solve")
-
-ROUNDING = 1e-9
-"""Sums of loads in another order agree within this share."""
 
 
 def solve(
@@ -118,7 +115,7 @@ def _solve(
         logger, "solving", logging.DEBUG, method=chosen.name, nodes=len(cluster.nodes),
         partitions=len(cluster.partitions), seed=operator.index(seed),
     )  # fmt: skip
-    proven = bounds(cluster, goals if isinstance(goals, Goals) else Goals(level=None))
+    proven = bounds(cluster, goals)
     clock.lap("bounds")
     outcome = chosen.load()(
         Request(
@@ -228,25 +225,6 @@ def _check(
     if callback is not None and not callable(callback):
         faults.add("callback", callback, "must be callable")
     faults.raise_if_any()
-
-
-def goals_met(level: Levelness, proven: Bounds) -> bool:
-    """Whether every node is within what the goals ask of it.
-
-    Parameters
-    ----------
-    level : Levelness
-        Of the placement.
-    proven : Bounds
-        With the targets of the goals.
-
-    Returns
-    -------
-    bool
-        True if no node carries or leads more than its target.
-    """
-    within = level.loads <= proven.target * (1.0 + ROUNDING)
-    return bool(within.all() and (level.leaders <= proven.leader_target).all())
 
 
 def _verdict(

@@ -64,7 +64,7 @@ def figures_of(result: "Result") -> dict[str, Any]:
         "stop_reason": result.stop_reason,
         "warnings": result.warnings,
         **result.metrics,
-        "gap": {"moves": gap.moves, "level": gap.level, "leaders": gap.leaders},
+        "gap": {"moves": gap.moves, "level": gap.level, "leaders": gap.leaders, "cost": gap.cost},
         "broken_before": _broken(result.audit_before.counts),
         "broken": _broken(result.audit.counts),
         "timings": result.timings,

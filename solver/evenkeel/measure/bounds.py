@@ -6,17 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit_limits import partition_scope
+from evenkeel.measure.bounds_certificate import Certificate
+from evenkeel.measure.bounds_cost import CostBound, cost_bound
 from evenkeel.measure.bounds_level import level_terms, usable, whole_level, whole_units
 from evenkeel.measure.bounds_moves import Shedding, keepable, shedding
 from evenkeel.measure.compare import forced_moves, has_leaders, wanted_load
+from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Goals
+from evenkeel.model.goals import Cost, Goals
 
 WHOLE = 1e-9
 """What is this close to a whole number is taken for it before it is rounded up."""
+
+ROUNDING = 1e-9
+"""Sums of loads in another order agree within this share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +58,11 @@ class Bounds:
         Which nodes must lose how many replicas, beyond ``missing``.
     missing : int
         Replicas that must join whatever is kept.
+    cost : CostBound or None
+        What a ``Cost`` comes to at least; None for ``Goals``.
+    certificate : Certificate or None
+        Proof of ``moves_level`` where it was lifted above what the proofs here come to; see
+        ``Result.proved``.
     """
 
     fair: NDArray[np.float64]
@@ -67,6 +78,26 @@ class Bounds:
     feasible_proof: Shedding
     level_proof: Shedding
     missing: int
+    cost: CostBound | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def moves_term(self) -> str:
+        """Which term of ``moves_level`` is the binding one."""
+        if self.certificate is not None:
+            return "joint prices" if self.certificate.joint else "covers of overfull nodes"
+        if self.moves_level > self.moves_feasible:
+            return "overfull nodes"
+        if self.moves_level > self.missing:
+            return "nodes over capacity"
+        if self.missing > self.forced:
+            return "broken rules"
+        return "forced moves" if self.missing else "nothing"
+
+    @property
+    def leaders_term(self) -> str:
+        """Which term of ``leaders`` is the binding one."""
+        return "aggregate" if self.leaders else "nothing"
 
     @property
     def ratio(self) -> NDArray[np.float64]:
@@ -77,15 +108,15 @@ class Bounds:
             return np.divide(self.level, self.fair, out=ratio, where=apart)
 
 
-def bounds(cluster: Cluster, goals: Goals) -> Bounds:
+def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     """Prove how level a cluster can be, and how few moves from its placement that takes.
 
     Parameters
     ----------
     cluster : Cluster
         The cluster, and where its replicas are now.
-    goals : Goals
-        How level is level enough.
+    goals : Goals or Cost
+        How level is level enough; or what is charged, and then no level is asked for.
 
     Returns
     -------
@@ -100,6 +131,8 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
     >>> found.level.tolist(), found.moves_level
     ([0.25], 2)
     """
+    cost = goals if isinstance(goals, Cost) else None
+    goals = goals if isinstance(goals, Goals) else Goals(level=None)
     standing = Standing.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     wanted = wanted_load(cluster)
@@ -130,7 +163,27 @@ def bounds(cluster: Cluster, goals: Goals) -> Bounds:
         feasible_proof=to_fit,
         level_proof=to_level,
         missing=kept.missing,
+        cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
     )
+
+
+def goals_met(level: Levelness, proven: Bounds) -> bool:
+    """Whether every node is within what the goals ask of it.
+
+    Parameters
+    ----------
+    level : Levelness
+        Of the placement.
+    proven : Bounds
+        With the targets of the goals.
+
+    Returns
+    -------
+    bool
+        True if no node carries or leads more than its target.
+    """
+    within = level.loads <= proven.target * (1.0 + ROUNDING)
+    return bool(within.all() and (level.leaders <= proven.leader_target).all())
 
 
 def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -216,9 +216,7 @@ class Books:
         Load that no node may exceed.
     """
 
-    def __init__(
-        self, standing: Standing, kept: Keepable, target: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, standing: Standing, kept: Keepable, target: NDArray[np.float64]) -> None:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
         most = standing.cluster.nodes.max_replicas
         self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
@@ -269,9 +267,10 @@ class Books:
         self, case: Case, cover: Cover, place: dict[int, int], weight: NDArray[np.float64]
     ) -> bool:
         """Whether one case proves that a replica fewer than the cover says is too few."""
-        if case.price.shape != weight.shape[1:] or not (
-            np.isfinite(case.price) & (case.price >= 0.0)
-        ).all():
+        if (
+            case.price.shape != weight.shape[1:]
+            or not (np.isfinite(case.price) & (case.price >= 0.0)).all()
+        ):
             return False
         spare = cover.count - 1 - len(case.leaves)
         if spare < 0:
@@ -396,7 +395,7 @@ def price_blocks(
     standing = Standing.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     kept = keepable(standing, scope)
-    domain, cap = _caps(cluster, scope)
+    domain, cap = domains_and_caps(cluster, scope)
     piles = piling(standing, scope)
     wanted = cluster.partitions.replicas
     kinds = np.stack([wanted, cap, piles], axis=1)[wanted > 0]
@@ -435,7 +434,7 @@ def _flat_order(standing: Standing) -> NDArray[np.int64]:
     return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
 
 
-def _caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def domains_and_caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return a domain per node (N,) and how many replicas of each partition it may hold (P,).
 
     One level is looked at, the widest on which some hard limit binds; nodes outside its domains are
@@ -451,7 +450,9 @@ def _caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np
         binding = min(hard, key=lambda one: int(count[cluster.topology.level_index(one.level)]))
         row = cluster.topology.level_index(binding.level)
         there = cluster.topology.domain_with_nodes[row]
-        _, domain = np.unique(np.where(there < 0, -1 - np.arange(nodes), there), return_inverse=True)
+        _, domain = np.unique(
+            np.where(there < 0, -1 - np.arange(nodes), there), return_inverse=True
+        )
         bound = binding.amount != NONE
         cap[bound] = np.minimum(cap[bound], binding.amount[bound])
     return domain, cap

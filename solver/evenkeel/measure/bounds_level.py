@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit_limits import NONE, Scope
+from evenkeel.measure.bounds_share import forced_terms
 from evenkeel.measure.compare import has_leaders, weighted_sum
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.standing import Standing
@@ -43,7 +44,7 @@ def level_terms(
     capacity = np.where(_absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
     yield "largest replica", largest_replica(cluster, scope, capacity)
     yield "pigeonhole", pigeonhole(standing, capacity)
-    yield "spread", spread_share(standing, scope, capacity)
+    yield from forced_terms(standing, scope, usable(cluster), capacity)
 
 
 def usable(cluster: Cluster) -> NDArray[np.bool_]:
@@ -309,58 +310,6 @@ def pigeonhole(standing: Standing, capacity: NDArray[np.float64]) -> NDArray[np.
         for k in piles:
             last = k * len(room) + 1
             level[d] = max(level[d], item[last - k - 1 : last].sum() / widest)
-    return level
-
-
-def spread_share(
-    standing: Standing, scope: Scope, capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Give every domain the replicas that its spread limit leaves no other domain for.
-
-    With a limit of a per domain and z domains, a partition of w replicas has at least
-    w - a (z - 1) of them in every domain; with w = a z, exactly a.
-
-    Parameters
-    ----------
-    standing : Standing
-        The loads.
-    scope : Scope
-        The rules of partitions.
-    capacity : ndarray of float64, shape (N, D)
-        What each node can hold.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        Utilisation of the domain for which that is most.
-    """
-    cluster = standing.cluster
-    level = np.zeros(len(cluster.dimensions))
-    wanted = cluster.partitions.replicas
-    holds = usable(cluster)
-    for binding in scope.bindings:
-        if binding.kind != "spread" or not binding.hard:
-            continue
-        row = cluster.topology.level_index(binding.level)
-        domain = cluster.topology.domain_with_nodes[row]
-        domains = int(cluster.topology.domain_count[row])
-        forced = np.zeros((domains, len(level)))
-        for q, is_open in enumerate(scope.open):
-            there = domain[holds & is_open]
-            open_to = np.unique(there)
-            if len(open_to) == 0 or open_to[0] < 0:
-                continue  # nodes outside every domain take any number
-            if wanted.max(initial=0) <= binding.amount.min(initial=0) * (len(open_to) - 1):
-                continue
-            bound = (scope.rule == q) & (binding.amount != NONE)
-            short = wanted - binding.amount.astype(np.int64) * (len(open_to) - 1)
-            needs = np.flatnonzero(bound & (short > 0))
-            if len(needs):
-                forced[open_to] += weighted_sum(short[needs], standing.lightest[needs])
-        if forced.any():
-            room = np.zeros_like(forced)
-            np.add.at(room, domain[holds & (domain >= 0)], capacity[holds & (domain >= 0)])
-            level = np.maximum(level, utilisation(forced, room).max(0))
     return level
 
 

@@ -110,15 +110,39 @@ def _of_table(standing: Standing, table: NodeTable | GroupTable) -> float:
     return float(table.of(count[members], each).sum())
 
 
+def distances(cluster: Cluster) -> NDArray[np.float64]:
+    """Return how far every node is from every other.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, N)
+        Distances, in the unit of the cluster's.
+    """
+    nodes = np.arange(len(cluster.nodes))
+    here, there = np.meshgrid(nodes, nodes, indexing="ij")
+    return _between(cluster, here, there)
+
+
 def _distance(cluster: Cluster, here: NDArray[np.int32], there: NDArray[np.int32]) -> float:
     """Distances between pairs of nodes, added up; nowhere is not far from anywhere."""
     known = (here >= 0) & (there >= 0)
-    here, there = here[known], there[known]
+    return float(_between(cluster, here[known], there[known]).sum())
+
+
+def _between(
+    cluster: Cluster, here: NDArray[np.integer], there: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Distance of each pair of nodes: given, or by the widest level that differs."""
     given = cluster.topology.level_distance
     if given.ndim == 2:
-        return float(given[here, there].sum())
-    far = np.full(len(here), given[-1])
+        return given[here, there]
+    far = np.full(here.shape, given[-1])
     for level in range(len(cluster.topology) - 1, -1, -1):
         domain = cluster.topology.domain[level]
         far = np.where(domain[here] != domain[there], given[level], far)
-    return float(far.sum())
+    return far

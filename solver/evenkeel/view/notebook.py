@@ -174,7 +174,7 @@ def result_html(result: Any) -> str:
         (
             name,
             f"{_ratio(before.ratio[d])} → {_ratio(after.ratio[d])}",
-            _ratio(result.bounds.ratio[d]),
+            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}",
             f"{_percent(before.most[d])} → {_percent(after.most[d])}",
             _nodes_drawn(before, d, top),
             _nodes_drawn(after, d, top),
@@ -190,8 +190,8 @@ def result_html(result: Any) -> str:
         "nodes after",
     )
     moved = (
-        f"{compared.moves:,} moves (at least {result.bounds.moves_level:,} are needed, "
-        f"{compared.forced:,} were forced) · {compared.leader_changes:,} leader changes"
+        f"{compared.moves:,} moves, {compared.forced:,} of them forced · "
+        f"{compared.leader_changes:,} leader changes"
     )
     if cluster.bytes_dimension >= 0:
         unit = cluster.dimensions[cluster.bytes_dimension]
@@ -210,6 +210,8 @@ def result_html(result: Any) -> str:
         [
             heading(f"{sign} {result.status}", f"· {result.method} · {result.message}"),
             line(moved),
+            *_short_of_goals(result),
+            *(line(str(one)) for one in result.proven if not one.name.startswith("level")),
             *(line(f"! {warning}") for warning in result.warnings),
             table(heads, rows),
             *_left_out(len(cluster.dimensions) - SHOWN_DIMENSIONS, "dimensions"),
@@ -217,6 +219,13 @@ def result_html(result: Any) -> str:
             _unplaced(len(result.unplaced_replicas)),
         ]
     )
+
+
+def _short_of_goals(result: Any) -> list[str]:
+    if result.cost is not None or (result.goals_reached and result.success):
+        return []
+    least, term = result.bounds.moves_level, result.bounds.moves_term
+    return [line(f"The goals were not reached; that takes at least {least:,} moves, by {term}")]
 
 
 def _unplaced(count: int) -> str:

@@ -128,6 +128,7 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
         _line(f"[dim]{_size(cluster, result.levelness)}[/]"),
         *(_line(f"[yellow]! {_safe(warning)}[/]") for warning in result.warnings),
         _dimensions(cluster, states, result.bounds.ratio, width),
+        *_proven(result),
         *_movement(result, width),
         *_broken_rules([result.audit_before, result.audit]),
         *_unplaced(result),
@@ -217,10 +218,14 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
     wanted = max(1, int(result.cluster.partitions.replicas.sum(dtype=np.int64)))
     full = max(compared.moves, proven, mending, compared.forced, 1)
     chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
-    gap = "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
+    term = _safe(result.bounds.moves_term)
     rows = [
-        ("moves", compared.moves, f"{compared.moves / wanted:.1%} of the replicas, {gap}"),
-        ("at least", proven, "proven: the goals cannot be met with fewer"),
+        (
+            "moves",
+            compared.moves,
+            f"{compared.moves / wanted:.1%} of the replicas, {_standing(result)}",
+        ),
+        ("at least", proven, f"proven by {term}: the goals cannot be reached with fewer"),
         ("to mend", mending, "proven: rules cannot be kept with fewer"),
         ("forced", compared.forced, "had no node, or one that may not keep them"),
     ]
@@ -244,6 +249,36 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
             "data moved", f"{compared.bytes_moved:,.0f}", "",
             f"[dim]{_safe(name)}, {share:.1%} of all of it[/]",
         )  # fmt: skip
+    return [table]
+
+
+def _standing(result: Any) -> str:
+    """Say how the moves of a result stand to the fewest that could reach the goals."""
+    if result.cost is not None:
+        return "priced, not counted"
+    if not result.success:
+        return "not all is placed"
+    if not result.goals_reached:
+        return "the goals were not reached"
+    return "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
+
+
+def _proven(result: Any) -> list["RenderableType"]:
+    """Lay out what was reached against what is proven, with the gap and the term that binds."""
+    if not result.proven:
+        return []
+    table = _table()
+    for name in ("proven", "", "at least", "gap", "by"):
+        table.add_column(name, justify="left" if name in ("proven", "by") else "right")
+    for one in result.proven[:SHOWN_ROWS]:
+        whole = one.name in ("moves", "cost", "leaders")
+        value, least = (f"{x:,.0f}" if whole else _number(x) for x in (one.value, one.least))
+        gap = f"{one.gap:.2%}" if np.isfinite(one.gap) else "unknown"
+        table.add_row(
+            _safe(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{_safe(one.term)}[/]"
+        )
+    if len(result.proven) > SHOWN_ROWS:
+        table.add_row(f"[dim]... and {len(result.proven) - SHOWN_ROWS:,} more[/]", "", "", "", "")
     return [table]
 
 

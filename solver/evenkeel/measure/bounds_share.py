@@ -1,0 +1,269 @@
+"""What rules force into a part of a cluster, and how full it makes that part.
+
+A spread limit leaves the replicas of a partition only so many places outside a set of nodes; a rule
+that opens few nodes leaves none. What finds no place outside has to be inside.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import NONE, Scope, group_scope
+from evenkeel.measure.compare import weighted_sum
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.standing import Standing
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Partitions under one rule that want equally many replicas, taken together. Q classes.
+
+    Parameters
+    ----------
+    rule, wanted : ndarray of int64, shape (Q,)
+        The rule, and the number of replicas of each.
+    member : ndarray of int64, shape (P,)
+        Class of each partition.
+    """
+
+    rule: NDArray[np.int64]
+    wanted: NDArray[np.int64]
+    member: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, standing: Standing, scope: Scope) -> "Classes":
+        """Return the classes of a cluster.
+
+        Parameters
+        ----------
+        standing : Standing
+            The partitions.
+        scope : Scope
+            Their rules.
+
+        Returns
+        -------
+        Classes
+            One for all where all are alike.
+        """
+        wanted = standing.cluster.partitions.replicas
+        alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
+        if alike:
+            one = np.array([wanted[0]], np.int64)
+            return cls(np.zeros(1, np.int64), one, np.zeros(len(wanted), np.int64))
+        pairs = np.stack([scope.rule, wanted], axis=1).astype(np.int64)
+        found, member = np.unique(pairs, axis=0, return_inverse=True)
+        return cls(found[:, 0], found[:, 1], member.reshape(-1))
+
+    def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what one replica of every partition of each class weighs.
+
+        Parameters
+        ----------
+        load : ndarray of float64, shape (P, D)
+            What one of each partition weighs.
+
+        Returns
+        -------
+        ndarray of float64, shape (Q, D)
+            Sums, in an order that no number of threads can change.
+        """
+        if len(self.rule) == 1:
+            return weighted_sum(np.ones(len(load), np.int64), load)[None]
+        total = np.zeros((len(self.rule), load.shape[1]))
+        for d in range(load.shape[1]):
+            total[:, d] = np.bincount(self.member, load[:, d], len(self.rule))
+        return total
+
+
+def forced_terms(
+    standing: Standing, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield how full rules make some part of the cluster, by the kind of part.
+
+    Parameters
+    ----------
+    standing : Standing
+        The loads.
+    scope : Scope
+        The rules of partitions.
+    usable : ndarray of bool, shape (N,)
+        Nodes that may hold replicas.
+    capacity : ndarray of float64, shape (N, D)
+        What each can hold.
+
+    Yields
+    ------
+    tuple of (str, ndarray of float64, shape (D,))
+        Name of the term, and the utilisation that it proves per dimension.
+    """
+    classes = Classes.of(standing, scope)
+    yield "spread", _spread(standing, scope, classes, usable, capacity)
+    yield "class", _class(standing, scope, classes, usable, capacity)
+    yield "group", _group(standing, usable, capacity)
+
+
+def forced_loads(
+    standing: Standing,
+    scope: Scope,
+    classes: Classes,
+    amount: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    usable: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the load that each domain must carry, since a limit leaves no place for it elsewhere.
+
+    Parameters
+    ----------
+    standing : Standing
+        The loads.
+    scope : Scope
+        The rules of partitions.
+    classes : Classes
+        Of the partitions.
+    amount : ndarray of int32, shape (P,)
+        Replicas of each partition that a domain may hold; -1 for any number.
+    domain : ndarray of int32, shape (N,)
+        Domain of each node, -1 for none.
+    usable : ndarray of bool, shape (N,)
+        Nodes that may hold replicas.
+
+    Returns
+    -------
+    ndarray of float64, shape (domains, D)
+        Load in the lightest role.
+    """
+    bound, places = _places(scope, classes, amount, domain, usable)
+    alone = _alone(classes, bound, places)
+    if not alone.any():
+        return np.zeros((places.shape[1], len(standing.cluster.dimensions)))
+    forced: NDArray[np.float64] = alone.T @ classes.loads(standing.lightest)
+    return forced
+
+
+def _alone(
+    classes: Classes, bound: NDArray[np.bool_], places: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Replicas of one partition that each domain must hold, by class; (Q, domains)."""
+    wanted = (classes.wanted * bound)[:, None]
+    forced: NDArray[np.float64] = np.maximum(wanted - (places.sum(1, keepdims=True) - places), 0.0)
+    return forced
+
+
+def _spread(
+    standing: Standing,
+    scope: Scope,
+    classes: Classes,
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Give domains what a spread limit leaves no place for elsewhere.
+
+    With at most a per domain, z domains, and w replicas, any k of the domains together have at
+    least w - a (z - k). Looked at are single domains, and the k with least room.
+    """
+    level = np.zeros(capacity.shape[1])
+    topology = standing.cluster.topology
+    weight: NDArray[np.float64] | None = None
+    for binding in scope.bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        bound, places = _places(scope, classes, binding.amount, domain, usable)
+        if not bound.any():
+            continue
+        weight = classes.loads(standing.lightest) if weight is None else weight
+        room = np.zeros((places.shape[1], len(level)))
+        inside = usable & (domain >= 0)
+        np.add.at(room, domain[inside], capacity[inside])
+        everywhere = places.sum(1, keepdims=True)
+        wanted = (classes.wanted * bound)[:, None]
+        alone = _alone(classes, bound, places)
+        if alone.any():
+            level = np.maximum(level, utilisation(alone.T @ weight, room).max(0, initial=0.0))
+        for d in range(len(level)):
+            order = np.argsort(room[:, d], kind="stable")
+            outside = everywhere - np.cumsum(places[:, order], axis=1)
+            together = np.maximum(wanted - outside, 0.0)[:, :-1]
+            full = utilisation(together.T @ weight[:, d], np.cumsum(room[order, d])[:-1])
+            level[d] = max(level[d], float(full.max(initial=0.0)))
+    return level
+
+
+def _places(
+    scope: Scope,
+    classes: Classes,
+    amount: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    usable: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which classes a limit binds, and how many replicas each domain takes; (Q, domains)."""
+    bound = np.zeros(len(classes.rule), bool)
+    places = np.zeros((len(classes.rule), int(domain.max(initial=-1)) + 1))
+    first = np.unique(classes.member, return_index=True)[1]
+    for q, rule in enumerate(classes.rule.tolist()):
+        there = domain[usable & scope.open[rule]]
+        most = amount[first[q]] if len(first) > q else NONE
+        # nodes outside every domain take any number
+        bound[q] = most != NONE and len(there) > 0 and bool((there >= 0).all())
+        if bound[q]:
+            places[q, there] = most
+    return bound, places
+
+
+def _class(
+    standing: Standing,
+    scope: Scope,
+    classes: Classes,
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
+    level = np.zeros(capacity.shape[1])
+    if len(scope.open) == 1 and scope.open.all():
+        return level
+    weight = classes.loads(standing.lightest)
+    for inside in np.unique(scope.open & usable, axis=0):
+        bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
+        forced = (classes.wanted * bound).astype(np.float64)
+        level = np.maximum(level, utilisation(forced @ weight, capacity[inside].sum(0)))
+    return level
+
+
+def _group(
+    standing: Standing, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Spread the largest replicas of each group over as many domains as its limit asks for.
+
+    With at most a per domain, one of the k largest is in a domain that is no better than the
+    (k / a)th best, rounded up, and on its largest node at best.
+    """
+    cluster = standing.cluster
+    level = np.zeros(capacity.shape[1])
+    group, copies = cluster.partitions.group, cluster.partitions.replicas
+    for binding in group_scope(cluster).bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        topology = cluster.topology
+        domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        amount = binding.amount[group]
+        members = np.flatnonzero((amount != NONE) & (copies > 0))
+        if (domain[usable] < 0).any() or len(members) == 0:
+            continue
+        owner = np.repeat(members, copies[members])
+        for d in range(len(level)):
+            best = np.zeros(int(domain.max(initial=-1)) + 1)
+            np.maximum.at(best, domain[usable], capacity[usable, d])
+            best = np.sort(best)[::-1]
+            weight = standing.lightest[owner, d]
+            order = np.lexsort((-weight, group[owner]))
+            of = group[owner][order]
+            start = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
+            rank = np.arange(len(of)) - np.repeat(start, np.diff(np.append(start, len(of))))
+            at = rank // np.maximum(amount[owner][order], 1)
+            fits = (at < len(best)) & (amount[owner][order] > 0)
+            full = utilisation(weight[order][fits], best[at[fits]])
+            level[d] = max(level[d], float(full.max(initial=0.0)))
+    return level
