@@ -94,7 +94,9 @@ def test_a_result_says_what_came_of_it(result):
     text = read(result._repr_html_())
     assert text.startswith(f"✓ {result.status} · balance")
     compared = result.comparison
-    assert f"{compared.moves:,} moves (at least {result.bounds.moves_level:,} are needed" in text
+    least, term = result.bounds.moves_level, result.bounds.moves_term
+    assert f"moves {compared.moves:,} (at least {least:,} by {term}; gap" in text
+    assert "1.0000 by aggregate" in text
     for d, name in enumerate(result.cluster.dimensions):
         before, after = result.levelness_before.ratio[d], result.levelness.ratio[d]
         assert f"{name} {before:.3f} → {after:.3f} {result.bounds.ratio[d]:.3f}" in text

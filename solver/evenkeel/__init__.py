@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evenkeel.strategies.cockroach.hottest import hottest
     from evenkeel.strategies.cockroach.intake import cockroach_cluster
     from evenkeel.strategies.exact.conflicts import conflicts
+    from evenkeel.strategies.relaxation import relaxation
     from evenkeel.sweeping import Sweep, sweep
     from evenkeel.what_if import WhatIf
 
@@ -64,6 +65,7 @@ __all__ = [
     "hottest",
     "options",
     "read",
+    "relaxation",
     "solve",
     "sweep",
     "versions",
@@ -79,6 +81,7 @@ _LATER = {
     "conflicts": "evenkeel.strategies.exact.conflicts",
     "frontier": "evenkeel.frontiers",
     "hottest": "evenkeel.strategies.cockroach.hottest",
+    "relaxation": "evenkeel.strategies.relaxation",
     "sweep": "evenkeel.sweeping",
 }
 """Names that are imported when they are first used: most programs need none of them."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -29,6 +29,10 @@ STATUS_MEANING: Mapping[str, str] = {
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",
     "infeasible": "proven that no placement meets the hard rules",
 }
+
+
+FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
+"""What is said of a result whose moves are proven to be the fewest."""
 
 
 @dataclass(frozen=True)
@@ -358,6 +362,41 @@ class Result:
             "seconds": float(sum(self.timings.values())),
             "work": self.work,
         }
+
+    def proved(self, time_limit: float | None = 60.0) -> "Result":
+        """Return the same result with bounds lifted as far as a relaxation can; it takes seconds.
+
+        Parameters
+        ----------
+        time_limit : float or None
+            Seconds; None for as long as it takes.
+
+        Returns
+        -------
+        Result
+            With the lifted ``bounds``, their ``certificate``, and the gap to them; its status is
+            ``"optimal"`` if they prove it.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0, 9.0]] * 2, load=[[3.0, 1.0], [1.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
+        ...     placement=[[0], [0], [0], [0]])
+        >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+        >>> result.bounds.moves_level, result.proved().bounds.moves_level
+        (1, 2)
+        """
+        from evenkeel.strategies.relaxation import relaxation
+
+        lifted = relaxation(self.cluster, self.goals, proven=self.bounds, time_limit=time_limit)
+        fewest = self.comparison.moves <= lifted.moves_level
+        if (
+            self.status == "feasible" and isinstance(self.goals, Goals)
+            and self.goals_reached and fewest
+        ):  # fmt: skip
+            return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
+        return replace(self, bounds=lifted)
 
     def explain(self, partition: str | int) -> Explanation:
         """Explain one partition: node by node the rule that forbids it, or how full it would be.

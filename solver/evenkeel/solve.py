@@ -19,7 +19,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.logs import tell
 from evenkeel.model.placement import Placement
-from evenkeel.result import Result, Status
+from evenkeel.result import FEWEST_MOVES, Result, Status
 from evenkeel.strategies.registry import Method, Outcome, Request, find
 from evenkeel.strategies.stopping import Callback, Watch
 
@@ -246,6 +246,5 @@ def _verdict(
     if not goals_met(level, proven):
         return "feasible", outcome.message or "No hard rule is broken; the goals were not reached."
     if compared.moves <= proven.moves_level:
-        best = "All goals are met, and no placement meets them with fewer moves."
-        return "optimal", outcome.message or best
+        return "optimal", outcome.message or FEWEST_MOVES
     return "feasible", outcome.message or "No hard rule is broken and all goals are met."

@@ -45,6 +45,10 @@ def add(commands: Commands) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="file for the new placement")
     parser.add_argument("--to", metavar="FORMAT", help="format of OUT; that of FILE by default")
     parser.add_argument("--table", metavar="OUT", help="file for the moves, .csv or .json")
+    parser.add_argument(
+        "--prove", nargs="?", const=60.0, type=float, metavar="S",
+        help="lift the bounds by a relaxation, in S seconds at most (%(const)g by default)",
+    )  # fmt: skip
     add_solving(parser)
     add_output(parser)
 
@@ -68,6 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
         result = solved(cluster, arguments, waiting, stopping)
+        if arguments.prove is not None and not stopping.asked:
+            waiting.doing("proving")
+            result = result.proved(arguments.prove)
         waiting.doing("writing")
         written: list[Path] = []
         if arguments.output is not None:

@@ -26,28 +26,20 @@ With a = 0 and b = 1 it is the number of forced moves plus the sum of c. Why a n
 replicas is a ``Cover``, which is checked node by node in the same way.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope, partition_scope
-from evenkeel.measure.bounds_level import piling
+from evenkeel.measure.audit_limits import partition_scope
 from evenkeel.measure.bounds_moves import Keepable, keepable
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.rows import replicas_of
+from evenkeel.measure.bounds_prices import SAFE, priced, whole_moves
 from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-
-SAFE = 1e-9
-"""Relative error that sums of prices and loads are allowed, at the expense of the bound."""
-
-BLOCK = 1 << 18
-"""Entries of a table of partitions by nodes that are worked on at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,23 +178,6 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
     return found
 
 
-def whole_moves(value: tuple[float, float]) -> int:
-    """Round a bound up to the next whole number, on the safe side.
-
-    Parameters
-    ----------
-    value : tuple of (float, float)
-        As ``priced`` returns it.
-
-    Returns
-    -------
-    int
-        Moves, 0 or more.
-    """
-    bound, size = value
-    return max(0, int(np.ceil(bound - SAFE * (1.0 + size))))
-
-
 class Books:
     """What overfull nodes could lose: replicas that count, and the excess over the target.
 
@@ -312,219 +287,6 @@ def complete(cases: Sequence[Case], replicas: set[int]) -> bool:
     apart = all(a[0] & b[1] or a[1] & b[0] for a, b in combinations(fixed, 2))
     share = sum(0.5 ** len(leaves | stays) for leaves, stays in fixed)
     return apart and share == 1.0
-
-
-def priced(
-    cluster: Cluster,
-    target: NDArray[np.float64],
-    load_price: NDArray[np.float64],
-    loss_price: NDArray[np.float64],
-    count: NDArray[np.float64],
-) -> tuple[float, float]:
-    """Return the bound that prices prove, and the sum of what was added up for it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the replicas are now.
-    target : ndarray of float64, shape (N, D)
-        Load that each node may carry.
-    load_price : ndarray of float64, shape (N, D)
-        Not negative; 0 where the target is infinite.
-    loss_price : ndarray of float64, shape (N,)
-        Not negative.
-    count : ndarray of float64, shape (N,)
-        Replicas that each node must lose.
-
-    Returns
-    -------
-    tuple of (float, float)
-        The bound; and the size of its parts, which rounding errors are a share of.
-    """
-    room = np.where(load_price > 0.0, target, 0.0) * (1.0 + SAFE)
-    spent = float((load_price * room).sum())
-    losses = float(loss_price @ count)
-    total, size = losses - spent, abs(losses) + spent
-    for block in price_blocks(cluster, load_price, loss_price):
-        total += float(block.least.sum())
-        size += float(np.abs(block.least).sum())
-    return total, size
-
-
-@dataclass(frozen=True, eq=False)
-class PriceBlock:
-    """What it costs some partitions to be on each node, and the least for each in all.
-
-    Parameters
-    ----------
-    partition : ndarray of int64, shape (n,)
-        Which.
-    follow : ndarray of float64, shape (n, N)
-        Price of a replica on a node in its lightest role by price; ``inf`` where none may be.
-    lead : ndarray of float64, shape (n, N), or None
-        Price of a leader there.
-    least : ndarray of float64, shape (n,)
-        Least price of all wanted replicas, less that of the losses if none stayed.
-    """
-
-    partition: NDArray[np.int64]
-    follow: NDArray[np.float64]
-    lead: NDArray[np.float64] | None
-    least: NDArray[np.float64]
-
-
-def price_blocks(
-    cluster: Cluster, load_price: NDArray[np.float64], loss_price: NDArray[np.float64]
-) -> Iterator[PriceBlock]:
-    """Price partitions by nodes, some partitions at a time; alike ones together.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the replicas are now.
-    load_price : ndarray of float64, shape (N, D)
-        Price of a unit of load.
-    loss_price : ndarray of float64, shape (N,)
-        Price of a replica that stays although its node must lose some.
-
-    Yields
-    ------
-    PriceBlock
-        Together all partitions of which some replica is wanted.
-    """
-    standing = Standing.of(cluster, cluster.placement)
-    scope = partition_scope(cluster)
-    kept = keepable(standing, scope)
-    domain, cap = domains_and_caps(cluster, scope)
-    piles = piling(standing, scope)
-    wanted = cluster.partitions.replicas
-    kinds = np.stack([wanted, cap, piles], axis=1)[wanted > 0]
-    at = np.flatnonzero(wanted > 0)
-    counted = np.zeros(len(cluster.placement.node), np.intp)
-    counted[_flat_order(standing)] = kept.seat
-    length = max(1, BLOCK // max(1, len(cluster.nodes)))
-    order = np.argsort(domain, kind="stable")
-    for kind in np.unique(kinds, axis=0):
-        members = at[(kinds == kind).all(1)]
-        for start in range(0, len(members), length):
-            some = members[start : start + length]
-            follow, lead, credit = _tables(
-                cluster, scope, some, counted, load_price, loss_price, piled=bool(kind[2])
-            )
-            replicas, most = int(kind[0]), int(kind[1])
-            if kind[2]:
-                least = replicas * follow.min(1, initial=np.inf)
-                if lead is not None:
-                    extra = np.where(np.isfinite(follow), lead - follow, np.inf)
-                    least = least + extra.min(1, initial=np.inf)
-            else:
-                cut = np.cumsum(np.bincount(domain[order]))[:-1] if len(order) else []
-                least = _cheapest(
-                    follow[:, order], None if lead is None else lead[:, order],
-                    np.split(np.arange(len(order)), cut), replicas, most,
-                )  # fmt: skip
-            # what fits nowhere proves nothing, nor does it spoil what the others prove
-            yield PriceBlock(some, follow, lead, np.where(np.isfinite(least), least, 0.0) - credit)
-
-
-def _flat_order(standing: Standing) -> NDArray[np.int64]:
-    """Indices into the flat arrays of the placement, in the order of ``Standing.seat``."""
-    placement = standing.placement
-    each = np.arange(len(placement.node))
-    return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
-
-
-def domains_and_caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a domain per node (N,) and how many replicas of each partition it may hold (P,).
-
-    One level is looked at, the widest on which some hard limit binds; nodes outside its domains are
-    domains by themselves. Leaving the other limits out only makes the bound smaller.
-    """
-    nodes = len(cluster.nodes)
-    cap = cluster.partitions.replicas.astype(np.int64)
-    domain = np.arange(nodes)
-    hard = [one for one in scope.bindings if one.kind == "spread" and one.hard]
-    hard = [one for one in hard if one.level != "node"]
-    if hard:
-        count = cluster.topology.domain_count
-        binding = min(hard, key=lambda one: int(count[cluster.topology.level_index(one.level)]))
-        row = cluster.topology.level_index(binding.level)
-        there = cluster.topology.domain_with_nodes[row]
-        _, domain = np.unique(
-            np.where(there < 0, -1 - np.arange(nodes), there), return_inverse=True
-        )
-        bound = binding.amount != NONE
-        cap[bound] = np.minimum(cap[bound], binding.amount[bound])
-    return domain, cap
-
-
-def _tables(
-    cluster: Cluster,
-    scope: Scope,
-    some: NDArray[np.int64],
-    counted: NDArray[np.intp],
-    load_price: NDArray[np.float64],
-    loss_price: NDArray[np.float64],
-    *,
-    piled: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64]]:
-    """Return what following and leading cost on each node, and the credit for all losses."""
-    nodes, parts, placement = cluster.nodes, cluster.partitions, cluster.placement
-    price = load_price.T
-    follow = parts.load.voter[some] @ price
-    if (parts.voters[some] < parts.replicas[some]).any():
-        follow = np.minimum(follow, parts.load.non_voter[some] @ price)
-    base = np.where(nodes.may_receive, 0.0 if piled else 1.0, np.inf) + np.zeros_like(follow)
-    replica, row = replicas_of(placement, some)
-    stood = placement.node[replica] >= 0
-    replica, row = replica[stood], row[stood]
-    at = placement.node[replica]
-    base[row, at] = np.where(nodes.may_hold[at], 0.0, base[row, at])
-    base[~scope.open[scope.rule[some]]] = np.inf
-    place = np.full(len(parts), -1)
-    place[some] = np.arange(len(some))
-    banned = place[cluster.forbidden[:, 0]]
-    base[banned[banned >= 0], cluster.forbidden[banned >= 0, 1]] = np.inf
-    credit = np.zeros(len(some))
-    seats = counted[replica] > 0
-    np.add.at(credit, row[seats], loss_price[at[seats]])
-    base[row[seats], at[seats]] += loss_price[at[seats]]
-    lead = None
-    if has_leaders(cluster):
-        lead = parts.load.leader[some] @ price + base
-    return follow + base, lead, credit
-
-
-def _cheapest(
-    follow: NDArray[np.float64],
-    lead: NDArray[np.float64] | None,
-    members: Sequence[NDArray[np.intp]],
-    replicas: int,
-    cap: int,
-) -> NDArray[np.float64]:
-    """Return the least price of distinct nodes, at most ``cap`` per domain, one of which leads.
-
-    The cheapest followers are taken first; a leader elsewhere takes the place of the dearest of
-    them that makes room for it, which is what exchanges in a partition matroid come to.
-    """
-    near = [np.sort(follow[:, nodes], axis=1)[:, :cap] for nodes in members if len(nodes)]
-    if not near:
-        return np.full(len(follow), np.inf)
-    chosen = np.sort(np.concatenate(near, axis=1), axis=1)[:, :replicas]
-    if chosen.shape[1] < replicas:
-        return np.full(len(follow), np.inf)
-    least: NDArray[np.float64] = chosen.sum(1)
-    if lead is None:
-        return least
-    dearest = chosen[:, -1:]
-    extra = np.full(len(follow), np.inf)
-    for nodes, taken in zip((one for one in members if len(one)), near, strict=True):
-        room = np.minimum(dearest, taken[:, -1:]) if taken.shape[1] == cap else dearest
-        place = np.minimum(follow[:, nodes], room)
-        with np.errstate(invalid="ignore"):
-            more = np.where(np.isfinite(lead[:, nodes]), lead[:, nodes] - place, np.inf)
-        extra = np.minimum(extra, more.min(1))
-    return least + extra
 
 
 def frozen_certificate(

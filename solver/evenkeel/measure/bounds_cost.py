@@ -240,7 +240,7 @@ def _components(is_open: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 def _proportions(cluster: Cluster, cost: Cost, wanted: NDArray[np.float64]) -> dict[str, float]:
     """What pairs of dimensions cost that are out of proportion in total."""
-    parts = {}
+    parts: dict[str, float] = {}
     capacity = cluster.nodes.capacity.sum(0)
     for pair in cost.proportion:
         of, to = cluster.dimensions.index(pair.of), cluster.dimensions.index(pair.to)

@@ -140,7 +140,8 @@ def _between(
     """Distance of each pair of nodes: given, or by the widest level that differs."""
     given = cluster.topology.level_distance
     if given.ndim == 2:
-        return given[here, there]
+        pairs: NDArray[np.float64] = given[here, there]
+        return pairs
     far = np.full(here.shape, given[-1])
     for level in range(len(cluster.topology) - 1, -1, -1):
         domain = cluster.topology.domain[level]

@@ -21,10 +21,9 @@ from evenkeel.measure.bounds_certificate import (
     Cover,
     certified,
     frozen_certificate,
-    priced,
-    whole_moves,
 )
 from evenkeel.measure.bounds_moves import keepable
+from evenkeel.measure.bounds_prices import priced, whole_moves
 from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals

@@ -6,6 +6,7 @@ so a row for each straight piece says it. Least domains, and groups that need ea
 left out: that makes the bound smaller, never wrong.
 """
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.strategies.stopping import Watch
+
+logger = logging.getLogger("evenkeel")
 
 MOST_PLACES = 400_000
 """Replicas times nodes up to which the program is tried."""
@@ -79,7 +82,9 @@ def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None
     )  # fmt: skip
     if solved.ineqlin is None or solved.ineqlin.marginals is None or solved.status not in (0, 1):
         return None
-    by_limit = np.minimum(np.asarray(solved.ineqlin.marginals, np.float64), 0.0)
+    dearest = np.concatenate([*program.dearest, np.zeros(0)])
+    # no more than is charged for a unit, so that what is paid is worth its price exactly
+    by_limit = np.clip(np.asarray(solved.ineqlin.marginals, np.float64), -dearest, 0.0)
     by_replica = np.asarray(solved.eqlin.marginals, np.float64)
     if len(by_limit) != len(limit) or not np.isfinite(by_limit.sum() + by_replica.sum()):
         return None
@@ -92,6 +97,7 @@ def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None
     proven = limit @ by_limit + by_replica.sum() + chosen.sum() + others.sum()
     size = np.abs(limit * by_limit).sum() + np.abs(by_replica).sum() + np.abs(chosen).sum()
     total = float(proven - SAFE * (size + np.abs(others).sum()))
+    logger.info("relaxed", extra={"value": solved.fun, "proven": total})
     if not np.isfinite(total) or total <= 0.0:
         return None
     return CostBound(total, {"relaxation": total}, "relaxation")
@@ -133,6 +139,7 @@ class _Program:
         self.columns = self.replicas * nodes
         self.rows: list[object] = []
         self.most: list[NDArray[np.float64]] = []
+        self.dearest: list[NDArray[np.float64]] = []
 
     def add(
         self,
@@ -140,8 +147,12 @@ class _Program:
         column: NDArray[np.intp],
         value: NDArray[np.float64],
         most: NDArray[np.float64],
+        dearest: float = np.inf,
     ) -> None:
-        """Add rows that may come to so much at most; those without a finite limit are left out."""
+        """Add rows that may come to so much at most, and whose multipliers to no more than that.
+
+        Rows without a finite limit are left out.
+        """
         from scipy.sparse import coo_array
 
         # wide enough for every column there will be, and cut to size at the end
@@ -150,6 +161,7 @@ class _Program:
         finite = np.isfinite(most)
         self.rows.append(rows[finite])
         self.most.append(most[finite])
+        self.dearest.append(np.full(int(finite.sum()), dearest))
 
     def _later(self) -> int:
         """Columns for payments: one per node and piece, and one for the most moved group."""
@@ -239,7 +251,7 @@ class _Program:
         value = sum(by * self.weight[replica, d] for d, by in sign.items())
         row = np.concatenate([node, np.arange(nodes)])
         column = np.concatenate([replica * nodes + node, paid])
-        self.add(row, column, np.concatenate([value, -np.ones(nodes)]), beyond)
+        self.add(row, column, np.concatenate([value, -np.ones(nodes)]), beyond, weight)
 
     def movement(self) -> None:
         """Charge for the group of which most replicas move."""

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit_limits import partition_scope
-from evenkeel.measure.bounds_certificate import Cover, domains_and_caps, price_blocks, priced
+from evenkeel.measure.bounds_certificate import Cover
 from evenkeel.measure.bounds_moves import keepable
+from evenkeel.measure.bounds_prices import domain_members, domains_and_caps, price_blocks, priced
 from evenkeel.measure.compare import has_leaders
 from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
@@ -114,18 +115,17 @@ class _Program:
     def grow(self, load_price: NDArray[np.float64], loss_price: NDArray[np.float64]) -> bool:
         """Add the places that are cheapest by these prices; whether any was new."""
         before = int(self.known.sum())
-        _, first = np.unique(self.domain, return_index=True)
-        members = [np.flatnonzero(self.domain == one) for one in self.domain[np.sort(first)]]
+        most = int(self.cluster.partitions.replicas.max(initial=0))
         for block in price_blocks(self.cluster, load_price, loss_price):
             at = block.partition
-            for nodes in members:
-                cheapest = nodes[block.follow[:, nodes].argmin(1)]
-                fits = np.isfinite(block.follow[np.arange(len(at)), cheapest])
-                self.known[0, at[fits], cheapest[fits]] = True
-                if block.lead is not None:
-                    cheapest = nodes[block.lead[:, nodes].argmin(1)]
-                    fits = np.isfinite(block.lead[np.arange(len(at)), cheapest])
-                    self.known[1, at[fits], cheapest[fits]] = True
+            for nodes, limited in domain_members(self.domain):
+                few = 1 if limited else min(most + 1, len(nodes))
+                for role, price in enumerate((block.follow, block.lead)):
+                    if price is None:
+                        continue
+                    cheapest = nodes[np.argpartition(price[:, nodes], few - 1, axis=1)[:, :few]]
+                    row, column = np.nonzero(np.isfinite(np.take_along_axis(price, cheapest, 1)))
+                    self.known[role, at[row], cheapest[row, column]] = True
         return int(self.known.sum()) > before
 
     def solve(
@@ -163,11 +163,14 @@ class _Program:
         ).tocsr()
         rows.append(lost[losing])
         limits.append((self.seats - self.count)[losing])
-        key = p * np.int64(int(self.domain.max()) + 1) + self.domain[n]
+        domains = int(self.domain.max()) + 2
+        key = p * np.int64(domains) + self.domain[n] + 1
         crowded, where, size = np.unique(key, return_inverse=True, return_counts=True)
-        owner = (crowded // np.int64(int(self.domain.max()) + 1)).astype(np.intp)
-        tight = size > self.cap[owner]
-        shared = coo_array((np.ones(columns), (where, each)), shape=(len(crowded), columns))
+        owner = (crowded // domains).astype(np.intp)
+        tight = (size > self.cap[owner]) & (crowded % domains > 0)
+        shared = coo_array(
+            (np.ones(columns), (where.reshape(-1), each)), shape=(len(crowded), columns)
+        )
         rows.append(shared.tocsr()[tight])
         limits.append(self.cap[owner[tight]].astype(np.float64))
         upper = vstack(rows).tocsr()

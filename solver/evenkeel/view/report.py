@@ -229,6 +229,8 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
         ("to mend", mending, "proven: rules cannot be kept with fewer"),
         ("forced", compared.forced, "had no node, or one that may not keep them"),
     ]
+    if result.cost is not None:
+        del rows[1]  # no goals to reach
     table = _table()
     table.add_column("movement")
     table.add_column("", justify="right")
