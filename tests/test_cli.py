@@ -16,6 +16,7 @@ from evenkeel.cli import main
 from evenkeel.cli.waiting import Waiting
 from evenkeel.formats.registry import read, write
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.rules import Rule
 from evenkeel.simulate.scenarios import expansion
 from evenkeel.strategies.registry import METHODS, Outcome, register
 from evenkeel.strategies.stopping import Progress
@@ -139,6 +140,24 @@ class TestSolve:
         assert main(["solve", cluster_file, "--json", "--level", "none"]) == 0
         unlevelled = json.loads(capsys.readouterr().out)
         assert unlevelled["moves"] < figures["moves"]
+
+    def test_bounds_are_lifted_on_request(self, tmp_path, capsys):
+        cluster = Cluster.from_arrays(
+            capacity=[[9.0]] * 3, load=[[1.0]] * 15,
+            tags={"x": [True, True, False], "y": [False, True, True]},
+            placement=[[0]] * 7 + [[1]] * 5 + [[2]] * 3, rule=[0] * 7 + [1] * 8,
+            rules=[Rule(require=["+x"]), Rule(require=["+y"])],
+        )  # fmt: skip
+        file = str(write(cluster, tmp_path / "chain.npz")[0])
+        asked = ["solve", file, "--level", "0", "--json"]
+        main(asked)
+        plain = json.loads(capsys.readouterr().out)
+        assert main([*asked, "--prove"]) == 0
+        proved = json.loads(capsys.readouterr().out)
+        assert plain["moves_at_least"] < proved["moves_at_least"] <= proved["moves"]
+        assert proved["proven"]["moves"]["term"] == "joint prices"
+        main([*asked, "--prove", "0"])
+        assert json.loads(capsys.readouterr().out)["moves_at_least"] == plain["moves_at_least"]
 
     def test_limits_are_kept(self, cluster_file, capsys):
         main(["solve", cluster_file, "--json", "--level", "0.02", "--moves", "7"])

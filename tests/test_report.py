@@ -80,6 +80,40 @@ class TestReport:
         assert "1 not alive" in text
         assert "... and 3 more" in text
 
+    def test_every_bound_is_shown_with_its_gap_and_what_binds(self, result):
+        text = report(result)
+        proven = text[text.index("proven") :]
+        for one in result.proven:
+            line = " ".join(row(proven, one.name))
+            assert line.endswith(f"{one.gap:.2%} {one.term}")
+        assert [one.name for one in result.proven[:2]] == ["moves", "level of cpu"]
+
+    def test_moves_are_not_praised_where_the_goals_were_not_reached(self):
+        cluster = expansion(partitions=500, nodes=30, zones=5, seed=3)
+        short = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=ek.Limits(moves=100))
+        assert not short.goals_reached
+        least, term = short.bounds.moves_level, short.bounds.moves_term
+        assert short.comparison.moves < least
+        said = f"the goals were not reached: the goals take at least {least:,} by {term}"
+        assert said in str(short)
+        assert "moves" not in [one.name for one in short.proven]
+        text = report(short)
+        assert "of the replicas, the goals were not reached" in " ".join(text.split())
+        assert "proven best" not in text
+        assert "The goals were not reached; the goals take" in short._repr_html_()
+        broken = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=ek.Limits(moves=60))
+        assert "rules are still broken: the goals take at least" in str(broken)
+        assert "of the replicas, rules are still broken" in " ".join(report(broken).split())
+
+    def test_a_cost_is_shown_with_its_bound(self):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[8.0], [8.0]], load=[[3.0]] * 4, placement=[[0], [0], [1], [1]],
+            watermark=[[4.0], [4.0]],
+        )  # fmt: skip
+        text = report(ek.solve(cluster, goals=ek.Cost(watermark=10.0), work_limit=100))
+        assert row(text, "cost")[:5] == ["cost", "40", "40", "0.00%", "load"]
+        assert "goals" not in text
+
     def test_names_are_never_taken_for_styles(self):
         cluster = ek.Cluster.from_arrays(
             capacity=[[1.0], [9.0]], load=[[2.0]], placement=[[0]], dimensions=["[bold]"],

@@ -440,10 +440,10 @@ class Result:
         if self.cost is not None or (self.goals_reached and self.success):
             lines.append(f"  moves {compared.moves:,}, {changes}")
         else:
-            short = "not all is placed" if not self.success else "the goals were not reached"
+            short = "rules are still broken" if not self.success else "the goals were not reached"
             lines.append(
                 f"  moves {compared.moves:,}, {changes}; {short}: "
-                f"that takes at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
+                f"the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
             )
         before = dict(
             zip(

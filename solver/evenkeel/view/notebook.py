@@ -225,7 +225,8 @@ def _short_of_goals(result: Any) -> list[str]:
     if result.cost is not None or (result.goals_reached and result.success):
         return []
     least, term = result.bounds.moves_level, result.bounds.moves_term
-    return [line(f"The goals were not reached; that takes at least {least:,} moves, by {term}")]
+    short = "The goals were not reached" if result.success else "Rules are still broken"
+    return [line(f"{short}; the goals take at least {least:,} moves, by {term}")]
 
 
 def _unplaced(count: int) -> str:

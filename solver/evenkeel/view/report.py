@@ -259,7 +259,7 @@ def _standing(result: Any) -> str:
     if result.cost is not None:
         return "priced, not counted"
     if not result.success:
-        return "not all is placed"
+        return "rules are still broken"
     if not result.goals_reached:
         return "the goals were not reached"
     return "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
