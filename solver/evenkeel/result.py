@@ -291,15 +291,15 @@ class Result:
         """How far from the proven bounds the result is."""
         moves = self.comparison.moves
         floor = self.bounds.moves_level
-        level = self.levelness.most / np.maximum(self.bounds.level, 1e-300)
-        most = int(self.levelness.leaders.max(initial=0))
+        pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
+        leaders = int(self.levelness.leaders.max(initial=0))
         cost = None
         if self.cost is not None and self.bounds.cost is not None:
             cost = _share_above(self.cost.total, self.bounds.cost.total)
         return Gap(
             moves=(moves - floor) / max(floor, 1),
-            level=max(0.0, float(np.nan_to_num(level, nan=1.0).max(initial=1.0)) - 1.0),
-            leaders=max(0.0, most / max(self.bounds.leaders, 1) - 1.0),
+            level=max((_share_above(most, least) for most, least in pairs), default=0.0),
+            leaders=max(0.0, leaders / max(self.bounds.leaders, 1) - 1.0),
             cost=cost,
         )
 
@@ -467,4 +467,4 @@ def _share_above(value: float, least: float) -> float:
     """How far a figure is above its bound, as a share of it."""
     if value <= least:
         return 0.0
-    return value / least - 1.0 if least > 0.0 else np.inf
+    return value / least - 1.0 if least > 1e-300 else np.inf

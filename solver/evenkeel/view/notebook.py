@@ -170,11 +170,13 @@ def result_html(result: Any) -> str:
     compared, cluster = result.comparison, result.cluster
     before, after = result.levelness_before, result.levelness
     top = _top([before, after])
+    gaps = {one.name: one.gap for one in result.proven}
     rows = [
         (
             name,
             f"{_ratio(before.ratio[d])} → {_ratio(after.ratio[d])}",
-            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}",
+            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}; "
+            f"gap {gaps[f'level of {name}']:.2%}",
             f"{_percent(before.most[d])} → {_percent(after.most[d])}",
             _nodes_drawn(before, d, top),
             _nodes_drawn(after, d, top),
