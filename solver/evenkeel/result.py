@@ -381,11 +381,12 @@ class Result:
         --------
         >>> import evenkeel as ek
         >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0, 9.0]] * 2, load=[[3.0, 1.0], [1.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
-        ...     placement=[[0], [0], [0], [0]])
+        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 9, placement=[[0]] * 5 + [[1]] * 3 + [[2]],
+        ...     tags={"x": [True, True, False], "y": [False, True, True]},
+        ...     rules=[ek.Rule(require=["+x"]), ek.Rule(require=["+y"])], rule=[0] * 5 + [1] * 4)
         >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
         >>> result.bounds.moves_level, result.proved().bounds.moves_level
-        (1, 2)
+        (2, 4)
         """
         from evenkeel.strategies.relaxation import relaxation
 

@@ -27,12 +27,13 @@ from evenkeel.measure.bounds_prices import priced, whole_moves
 from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.logs import tell
 from evenkeel.strategies.covering import least_losses
 from evenkeel.strategies.relaxation_cost import relaxed_cost
 from evenkeel.strategies.relaxation_moves import joint_prices
 from evenkeel.strategies.stopping import Watch
 
-logger = logging.getLogger("evenkeel")
+logger = logging.getLogger(__name__)
 
 
 def relaxation(
@@ -67,12 +68,16 @@ def relaxation(
 
     Examples
     --------
+    What has to leave the first node finds room only where something else leaves first.
+
+    >>> from evenkeel.model.rules import Rule
     >>> c = Cluster.from_arrays(
-    ...     capacity=[[9.0, 9.0]] * 2, load=[[3.0, 1.0], [1.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
-    ...     placement=[[0], [0], [0], [0]])
+    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 15, placement=[[0]] * 7 + [[1]] * 5 + [[2]] * 3,
+    ...     tags={"x": [True, True, False], "y": [False, True, True]},
+    ...     rules=[Rule(require=["+x"]), Rule(require=["+y"])], rule=[0] * 7 + [1] * 8)
     >>> found = relaxation(c, Goals(level=0.0))
-    >>> found.moves_level, found.moves_term
-    (2, 'covers of overfull nodes')
+    >>> bounds(c, Goals(level=0.0)).moves_level, found.moves_level, found.moves_term
+    (2, 4, 'joint prices')
     """
     goals = Goals() if goals is None else goals
     before = bounds(cluster, goals) if proven is None else proven
@@ -106,7 +111,7 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     if joint is not None:
         other = _certificate(cluster, proven, _Prices(*joint), covers)
         best = max(best, other, key=lambda one: one.moves)
-    logger.info("proved", extra={"before": proven.moves_level, "moves": best.moves})
+    tell(logger, "proved", before=proven.moves_level, moves=best.moves)
     if best.moves <= proven.moves_level:
         return proven
     certified(cluster, proven.target, best)

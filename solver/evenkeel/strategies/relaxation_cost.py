@@ -20,9 +20,10 @@ from evenkeel.measure.standing import Standing
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.goals import Cost
+from evenkeel.model.logs import tell
 from evenkeel.strategies.stopping import Watch
 
-logger = logging.getLogger("evenkeel")
+logger = logging.getLogger(__name__)
 
 MOST_PLACES = 400_000
 """Replicas times nodes up to which the program is tried."""
@@ -97,7 +98,7 @@ def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None
     proven = limit @ by_limit + by_replica.sum() + chosen.sum() + others.sum()
     size = np.abs(limit * by_limit).sum() + np.abs(by_replica).sum() + np.abs(chosen).sum()
     total = float(proven - SAFE * (size + np.abs(others).sum()))
-    logger.info("relaxed", extra={"value": solved.fun, "proven": total})
+    tell(logger, "relaxed", value=solved.fun, proven=total)
     if not np.isfinite(total) or total <= 0.0:
         return None
     return CostBound(total, {"relaxation": total}, "relaxation")
