@@ -88,8 +88,8 @@ class Refining:
     _start: tuple[NDArray[np.int32], NDArray[np.int16]] = field(init=False)
     _unit: float = field(init=False)
     _steps: int = field(init=False)
-    _done: int = 0
-    _going: bool = True
+    _done: int = field(default=0, init=False)
+    _going: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         problem, state, cluster = self.problem, self.state, self.cluster

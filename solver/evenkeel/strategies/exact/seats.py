@@ -87,7 +87,7 @@ class Seats:
     missing: list[Any] = field(default_factory=list)
     swapped: list[Any] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
-    _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict)
+    _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
 
     def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
         """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
