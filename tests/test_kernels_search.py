@@ -10,11 +10,22 @@ from numba import njit
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.strategies.reassign import begin_walk, minimise
+from evenkeel.strategies import portfolio
+from evenkeel.strategies.annealing import Annealing, begin_walk
+from evenkeel.strategies.reassign import minimise
 from evenkeel.strategies.stopping import Progress, Watch
 from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.search import anneal
-from evenkeel_kernels.search_walk import Walk, fine_with, shift_price, swap_price, tighten
+from evenkeel_kernels.search_rules import all_breaches, breaches
+from evenkeel_kernels.search_walk import (
+    Walk,
+    chain_price,
+    fine_with,
+    shift_price,
+    swap_price,
+    tighten,
+    visit,
+)
 from evenkeel_kernels.state import total_cost
 from tests.naive import search as naive
 from tests.naive import state as naive_state
@@ -34,22 +45,41 @@ def random_walk(seed: int) -> tuple[Problem, State, Walk]:
 
 
 @njit
-def priced(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> float:
-    """The price of a move (``b`` -1) or a swap, put together as the search does."""
+def priced(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int) -> float:
+    """The price of a move (``b`` -1), a swap or a chain, put together as the search does."""
     x = state.node[a]
     home, transient = problem.partitions.home, problem.nodes.transient
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
     room, fine = walk.room, walk.fine
     if b < 0:
         price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
-    else:
+    elif z == x:
         price = swap_price(need, weight, excess, cost, a, x, b, y, np.inf)
-    was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == x
+    else:
+        price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
+    was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z
     fines = fine_with(need, room, fine, transient, y, a, home[a] == y, b, was_b)
-    fines += fine_with(need, room, fine, transient, x, b, is_b, a, home[a] == x)
+    if z == x:
+        fines += fine_with(need, room, fine, transient, x, b, is_b, a, home[a] == x)
+    else:
+        fines += fine_with(need, room, fine, transient, x, -1, False, a, home[a] == x)
+        fines += fine_with(need, room, fine, transient, z, b, is_b, -1, False) - walk.fined[z]
     return price + fines - walk.fined[x] - walk.fined[y]
 
 
+@njit
+def more_breaches(problem: Problem, state: State, k: int, n: int) -> int:
+    """What the search counts if replica ``k`` went to ``n``."""
+    return breaches(problem, state, k, n)
+
+
+def group_breaches(problem: Problem, state: State) -> int:
+    """Breaches of all groups' rules, counted from scratch."""
+    broken = naive.broken(problem, state)
+    return broken["group"] + broken["near"]
+
+
+@pytest.mark.small
 @given(SEEDS)
 @GENEROUS
 def test_prices_are_differences_of_costs_and_fines(seed):
@@ -61,13 +91,54 @@ def test_prices_are_differences_of_costs_and_fines(seed):
         x, y = state.node[a], int(rng.integers(len(walk.cost)))
         if x != y:
             expected = naive.price(problem, state, walk, [(a, y)])
-            assert priced(problem, state, walk, int(a), -1, y) == expected
+            assert priced(problem, state, walk, int(a), -1, y, int(x)) == expected
         y = int(state.node[b])
         if x != y:
             expected = naive.price(problem, state, walk, [(a, y), (b, x)])
-            assert priced(problem, state, walk, int(a), int(b), y) == expected
+            assert priced(problem, state, walk, int(a), int(b), y, int(x)) == expected
+        z = int(rng.integers(len(walk.cost)))
+        if x != y and z not in (x, y):
+            expected = naive.price(problem, state, walk, [(a, y), (b, z)])
+            assert priced(problem, state, walk, int(a), int(b), y, z) == expected
 
 
+@pytest.mark.small
+@given(SEEDS)
+@GENEROUS
+def test_breaches_are_counted_as_they_come_and_go(seed):
+    _, problem, state = random_problem(seed)
+    before = group_breaches(problem, state)
+    assert all_breaches(problem, state) == before
+    rng = np.random.default_rng(seed)
+    for k in range(len(state.node)):
+        n = int(rng.integers(problem.nodes.capacity.shape[1]))
+        after = group_breaches(problem, naive_state.moved_to(state, k, n))
+        assert more_breaches(problem, state, k, n) == after - before
+
+
+@pytest.mark.small
+@given(SEEDS, st.sampled_from([0.5, 20.0]))
+@GENEROUS
+def test_what_breaks_a_rule_on_the_way_is_counted_and_never_the_best(seed, fine):
+    problem, state, walk = random_walk(seed)
+    if len(walk.item) == 0:
+        return
+    start = group_breaches(problem, state)
+    walk.breach_fine[0] = fine
+    for _ in range(3):
+        anneal(problem, state, walk, len(walk.item), 200, 5.0, 2.0)
+        assert walk.breaches[0] == group_breaches(problem, state) - start
+        assert walk.total[0] == total_cost(problem, state)
+        assert group_breaches(problem, state._replace(node=walk.best)) <= start
+    if walk.total[1] < np.inf:
+        best, cost = walk.best.copy(), float(walk.total[1])
+        visit(problem, state, walk, best, cost)
+        assert state.node.tolist() == best.tolist()
+        assert walk.total[0] == total_cost(problem, state) == cost
+        assert walk.cost.tolist() == naive.node_costs(problem, state)
+
+
+@pytest.mark.small
 @given(SEEDS, st.sampled_from([0.01, 1.0, 100.0]))
 @GENEROUS
 def test_rules_hold_books_stay_right_and_the_best_is_the_best(seed, temperature):
@@ -132,6 +203,27 @@ def test_same_seed_same_work_same_bits(small):
     runs = [minimise(small, cost, Watch(None, 200_000, None), seed) for seed in (3, 3, 4)]
     assert runs[0].node.tolist() == runs[1].node.tolist()
     assert runs[0].applied == runs[1].applied != runs[2].applied
+
+
+def test_threads_make_no_difference(monkeypatch):
+    cluster = roadef.read(DATA / "model_a1_3.txt.gz")
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(portfolio, "processors", lambda count=threads: count)
+        found.append(minimise(cluster, roadef.cost_of(cluster), Watch(None, 5_000_001, None), 3))
+    assert found[0].node.tolist() == found[1].node.tolist()
+    assert found[0].work == found[1].work == 5_000_001
+    assert found[0].applied == found[1].applied
+    assert check(cluster.native, found[0].node).cost == found[0].cost
+
+
+def test_an_error_in_one_search_reaches_the_caller(small, monkeypatch):
+    def fail(self: Annealing, part: float) -> None:
+        raise ArithmeticError("lost")
+
+    monkeypatch.setattr(Annealing, "slice", fail)
+    with pytest.raises(ArithmeticError, match="lost"):
+        minimise(small, roadef.cost_of(small), Watch(None, 5_000_000, None))
 
 
 def test_a_callback_stops_and_keeps_the_best(small):

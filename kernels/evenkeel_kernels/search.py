@@ -18,12 +18,14 @@ from evenkeel_kernels.admission import (
     may_stand,
 )
 from evenkeel_kernels.jit import inlined, lean
-from evenkeel_kernels.problem import Problem, State, leads_now, load_of
+from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.search_rules import breaches, tied
 from evenkeel_kernels.search_walk import (
     APPLIED,
     EVALUATED,
     NEVER,
     Walk,
+    chain_price,
     fine_with,
     keep_if_best,
     refresh,
@@ -97,24 +99,45 @@ def domains_bear(problem: Problem, state: State, n: int, comes: int, goes: int) 
 
 @inlined
 def both_suit(
-    problem: Problem, state: State, walk: Walk, a: int, x: int, b: int, y: int, accepted: float
+    problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int, accepted: float
 ) -> bool:
-    """Whether ``a`` suits ``y`` and ``b``, if any, ``x``, and moving them may cost ``accepted``.
+    """Whether ``a`` suits ``y`` and ``b``, if any, ``z``, and moving them may cost ``accepted``.
 
     What the groups pay is left open: it depends on both together.
     """
     moving = -walk.spare[1]
+    swapped = b >= 0 and z == state.node[a]
     for turn in range(1 if b < 0 else 2):
         k = a if turn == 0 else b
-        n = y if turn == 0 else x
+        n = y if turn == 0 else z
         moving += move_cost(problem, state, k, n)
         if moving > accepted and (turn == 1 or b < 0):
             return False
         if not suits(problem, state, k, n):
             return False
-        if not domains_bear(problem, state, n, k, b if turn == 0 else a):
+        goes = -1
+        if swapped:
+            goes = b if turn == 0 else a
+        if not domains_bear(problem, state, n, k, goes):
             return False
     return True
+
+
+@inlined
+def breaks_more(
+    problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int, afford: float
+) -> bool:
+    """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely costs more than ``afford`` in fines.
+
+    Two of one group are left open, and so are two of groups that need each other.
+    """
+    partitions = problem.partitions
+    g = index(partitions.group[partitions.owner[a]])
+    h = index(partitions.group[partitions.owner[b]])
+    if g == h:
+        return False
+    broken = breaches(problem, state, a, y) + breaches(problem, state, b, z)
+    return walk.breach_fine[0] * broken > afford and not tied(problem, g, h)
 
 
 @lean
@@ -125,15 +148,17 @@ def settle(
     a: int,
     b: int,
     y: int,
+    z: int,
     price: float,
     accepted: float,
 ) -> None:
-    """Move ``a`` to ``y``, and ``b`` (-1: none) to where ``a`` was, if rules and price allow it.
+    """Move ``a`` to ``y``, and ``b`` (-1: none) from there to ``z``, if rules and price allow it.
 
-    ``price`` is what the two nodes cost more, fines included; all of it may cost ``accepted``.
+    ``price`` is what the nodes cost more, fines included; all of it may cost ``accepted``.
     """
     x = int(state.node[a])
     partitions = problem.partitions
+    soft = walk.breach_fine[0] < NEVER
     alike = False
     if b < 0:
         if state.replicas[y] >= problem.nodes.max_replicas[y]:
@@ -142,24 +167,42 @@ def settle(
         p, q = partitions.owner[a], partitions.owner[b]
         if p == q:
             return
+        if z != x and state.replicas[z] >= problem.nodes.max_replicas[z]:
+            return
         # two of one group and role leave all counts of the group as they are
-        alike = partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
-    if not both_suit(problem, state, walk, a, x, b, y, accepted - price):
+        same = partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
+        alike = same and z == x
+    if not both_suit(problem, state, walk, a, b, y, z, accepted - price):
         return
+    if soft and b >= 0 and not alike:
+        afford = accepted - price + walk.spare[0]
+        if breaks_more(problem, state, walk, a, b, y, z, afford):
+            return
     before = walk.cost[x] + walk.cost[y]
+    far = b >= 0 and z != x
+    if far:
+        before += walk.cost[z]
     moving = 0.0
+    broken = 0
     turn = 0
     # the second is judged with the first one gone, since groups may need each other nearby; turn 2
     # takes the first one back
     while turn >= 0:
         k = b if turn == 1 else a
-        n = y if turn == 0 else x
+        n = y if turn == 0 else (z if turn == 1 else x)
         if turn < 2:
             moving += move_cost(problem, state, k, n)
             moving += sharing_cost(problem, state, k, n)
             last = turn == 1 or b < 0
-            dear = last and price + moving > accepted
-            if dear or not (alike or suits_group(problem, state, k, n)):
+            fined = 0.0
+            fits = True
+            if not alike:
+                if soft:
+                    broken += breaches(problem, state, k, n)
+                    fined = walk.breach_fine[0] * broken
+                else:
+                    fits = suits_group(problem, state, k, n)
+            if not fits or (last and price + moving + fined > accepted):
                 if turn == 0:
                     return
                 turn = 2
@@ -169,9 +212,12 @@ def settle(
             return
         stray(walk, k)
         turn = -1 if last else 1
-    for turn in range(2):
-        refresh(problem, state, walk, x if turn == 0 else y)
-    walk.total[0] += walk.cost[x] + walk.cost[y] - before + moving
+    for turn in range(3 if far else 2):
+        n = x if turn == 0 else (y if turn == 1 else z)
+        refresh(problem, state, walk, n)
+        before -= walk.cost[n]
+    walk.total[0] += moving - before
+    walk.breaches[0] += broken
     walk.tally[APPLIED] += 1
     keep_if_best(state, walk)
 
@@ -180,9 +226,11 @@ def settle(
 def anneal(
     problem: Problem, state: State, walk: Walk, items: int, work: int, hot: float, cold: float
 ) -> None:
-    """Try candidates at random while the temperature falls; a quarter of them are single moves.
+    """Try candidates at random while the temperature falls: moves, swaps, and chains of two moves.
 
-    A candidate is accepted if it costs at most ``-temperature * log(u)`` more, u uniform.
+    A quarter each are moves and chains, where one replica takes the place of another, which goes
+    home or anywhere. A candidate is accepted if it costs at most ``-temperature * log(u)`` more, u
+    uniform.
 
     Parameters
     ----------
@@ -208,6 +256,7 @@ def anneal(
     node, home, transient = state.node, problem.partitions.home, problem.nodes.transient
     nodes = cost.shape[0]
     spare = walk.spare[0]
+    mended = 2.0 * walk.breach_fine[0] if walk.breach_fine[0] < NEVER else 0.0
     random = walk.random[0]
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))
     temperature = hot
@@ -220,8 +269,12 @@ def anneal(
         random = drawn(random)
         accepted = -temperature * np.log((np.float64(random >> np.uint64(11)) + 1.0) * UNIT)
         limit = accepted + spare
+        if walk.breaches[0] > 0:
+            limit += mended
         random = drawn(random)
-        if random & np.uint64(3) == np.uint64(0):
+        kind = random & np.uint64(3)
+        z = x
+        if kind == np.uint64(0):
             b = -1
             y = below(random, nodes)
             if x == y:
@@ -234,18 +287,34 @@ def anneal(
             if x == y:
                 continue
             before = fined[x] + fined[y]
-            price = swap_price(need, weight, excess, cost, a, x, b, y, limit + before)
+            if kind != np.uint64(3):
+                price = swap_price(need, weight, excess, cost, a, x, b, y, limit + before)
+            else:
+                random = drawn(random)
+                z = int(home[b])
+                if z < 0 or z == y or random & np.uint64(1) == np.uint64(0):
+                    z = below(random, nodes)
+                if z == x or z == y:
+                    continue
+                before += fined[z]
+                price = chain_price(need, weight, excess, cost, a, x, b, y, z, limit + before)
         if price == NEVER:
             continue
         leaves, arrives = home[a] == x, home[a] == y
-        returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
+        returns, departs = b >= 0 and home[b] == z, b >= 0 and home[b] == y
         price -= before
         price += fine_with(need, room, fine, transient, y, a, arrives, b, departs)
         if price > limit:
             continue
-        price += fine_with(need, room, fine, transient, x, b, returns, a, leaves)
+        if z == x:
+            price += fine_with(need, room, fine, transient, x, b, returns, a, leaves)
+        else:
+            price += fine_with(need, room, fine, transient, z, b, returns, -1, False)
+            if price > limit:
+                continue
+            price += fine_with(need, room, fine, transient, x, -1, False, a, leaves)
         if price > limit:
             continue
-        settle(problem, state, walk, a, b, y, price, accepted)
+        settle(problem, state, walk, a, b, y, z, price, accepted)
     walk.random[0] = random
     walk.tally[EVALUATED] += work

@@ -9,7 +9,8 @@ what the search would accept.
 
 Capacity is not a wall but a *fine* on every unit above it, so that a search can pass through states
 that do not fit; fines grow where a node stays too full, and only a state without any fine may
-become the best one. All other hard rules hold in every state.
+become the best one. The rules of groups may be softened in the same way, at a fine for each breach.
+All other hard rules hold in every state.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.jit import inlined, lean
-from evenkeel_kernels.problem import Problem, State, load_of
+from evenkeel_kernels.problem import Problem, State, index, load_of
+from evenkeel_kernels.state import move
 
 NEVER = np.inf
 """Price of a candidate that is out of the question."""
@@ -39,6 +41,8 @@ class Walk(NamedTuple):
     fine: NDArray[np.float64]  # (N, D) fine for one unit above capacity
     fined: NDArray[np.float64]  # (N,) fines of the node now
     crowded: NDArray[np.int64]  # (1,) nodes above capacity
+    breaches: NDArray[np.int64]  # (1,) how often rules of groups are broken, over the start
+    breach_fine: NDArray[np.float64]  # (1,) fine for each; NEVER: none may be broken
     total: NDArray[np.float64]  # (2,) cost of the state now, and of the best one seen
     spare: NDArray[np.float64]  # (2,) most that a candidate can save beside loads; groups' part
     best: NDArray[np.int32]  # (K,) node of each replica in the best state
@@ -200,6 +204,51 @@ def swap_price(
 
 
 @inlined
+def chain_price(
+    need: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    a: int,
+    x: int,
+    b: int,
+    y: int,
+    z: int,
+    limit: float,
+) -> float:
+    """Change of the cost of three nodes if ``a`` took the place of ``b``, which went to ``z``.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, b, y, z : int
+        Two replicas, each with the node it is on, and a third node.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
+    """
+    price = -cost[x] - cost[y] - cost[z]
+    for c in range(weight.shape[0]):
+        more, other = need[a, c], need[b, c]
+        left = max(0.0, excess[x, c] - more) + max(0.0, excess[z, c] + other)
+        price += weight[c] * (left + max(0.0, excess[y, c] + (more - other)))
+        if price > limit:
+            return NEVER
+    return price
+
+
+@inlined
 def fine_with(
     need: NDArray[np.float64],
     room: NDArray[np.float64],
@@ -263,7 +312,8 @@ def stray(walk: Walk, k: int) -> None:
 @inlined
 def keep_if_best(state: State, walk: Walk) -> None:
     """Make the state the best one if it is; O(replicas moved since the last best one)."""
-    if walk.crowded[0] > 0 or walk.total[0] >= walk.total[1]:
+    feasible = walk.crowded[0] == 0 and walk.breaches[0] <= 0
+    if not feasible or walk.total[0] >= walk.total[1]:
         return
     walk.total[1] = walk.total[0]
     walk.tally[IMPROVED] += 1
@@ -272,3 +322,20 @@ def keep_if_best(state: State, walk: Walk) -> None:
         walk.best[k] = state.node[k]
         walk.is_astray[k] = False
     walk.astray_count[0] = 0
+
+
+@lean
+def visit(problem: Problem, state: State, walk: Walk, node: NDArray[np.int32], cost: float) -> None:
+    """Go to the placement ``node`` (K,), which breaks no rule of a group and costs ``cost``.
+
+    It becomes the best one if it is.
+    """
+    for k in range(node.shape[0]):
+        if state.node[k] != node[k]:
+            move(problem, state, k, index(node[k]))
+            stray(walk, k)
+    for n in range(walk.cost.shape[0]):
+        refresh(problem, state, walk, n)
+    walk.breaches[0] = 0
+    walk.total[0] = cost
+    keep_if_best(state, walk)

@@ -81,7 +81,7 @@ def broken(problem: Problem, state: State) -> dict[str, int]:
     for one, other, level in naive.needs(problem):
         have = naive.domains_of(problem, state, level, naive.members(problem, one))
         need = naive.domains_of(problem, state, level, naive.members(problem, other))
-        found["near"] += sum(need[where] == 0 for where in have)
+        found["near"] += sum(number for where, number in have.items() if need[where] == 0)
     return found
 
 
