@@ -11,8 +11,8 @@ import numpy as np
 from evenkeel.formats import roadef
 from evenkeel.model.cluster import Cluster
 from evenkeel.simulate.reassignment_instances import SHAPES, reassignment
+from evenkeel.strategies.annealing import begin_walk
 from evenkeel.strategies.problem import compile_problem, compile_state
-from evenkeel.strategies.reassign import begin_walk
 from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.search_walk import Walk, tighten
 
