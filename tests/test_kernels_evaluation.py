@@ -9,8 +9,8 @@ from numba import njit
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
 from evenkeel.simulate.reassignment_instances import SHAPES, reassignment
+from evenkeel.strategies.annealing import begin_walk
 from evenkeel.strategies.problem import compile_problem, compile_state
-from evenkeel.strategies.reassign import begin_walk
 from evenkeel_kernels import evaluation
 from evenkeel_kernels.evaluation import CLASHING, FORSAKEN, MISPLACED, OVERFULL
 from evenkeel_kernels.problem import Problem, State

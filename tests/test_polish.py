@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
+from evenkeel.strategies.annealing import begin_walk
 from evenkeel.strategies.polish import polish
 from evenkeel.strategies.problem import compile_problem, compile_state
-from evenkeel.strategies.reassign import begin_walk
 from evenkeel.strategies.stopping import Watch
 from evenkeel.strategies.windows import Effort, rearrange_window
 from evenkeel_kernels.displacement import displace, new_forced
