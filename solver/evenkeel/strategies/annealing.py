@@ -95,10 +95,15 @@ class Annealing:
         """Take the measure of the replicas."""
         self.ends, self.tried, self.taken = np.ones(STEPS), np.zeros(STEPS), np.zeros(STEPS)
         self.size = sizes(self.problem, self.walk)
-        mean = float(self.size.mean()) if len(self.size) else 0.0
+        mean = self.mean_size
         self.hottest = HOTTEST * mean if mean > 0.0 else max(1.0, steepest(self.problem))
         self.fine = _fines(self.problem, self.walk, mean)
         self.may_soften = self.may_soften and all_breaches(self.problem, self.state) == 0
+
+    @property
+    def mean_size(self) -> float:
+        """What an average replica costs above all watermarks."""
+        return float(self.size.mean()) if len(self.size) else 0.0
 
     @property
     def work(self) -> int:
@@ -116,6 +121,19 @@ class Annealing:
             What it costs.
         """
         search_walk.visit(self.problem, self.state, self.walk, node, cost)
+
+    def restart(self, node: NDArray[np.int32], cost: float) -> None:
+        """Go on from another placement, and take it for the best one however bad it is.
+
+        Parameters
+        ----------
+        node : ndarray of int32, shape (K,)
+            Where the replicas are; breaks no more rules than the start.
+        cost : float
+            What it costs.
+        """
+        self.walk.total[1] = search_walk.NEVER
+        self.visit(node, cost)
 
     def begin_cooling(self, height: float) -> None:
         """Plan a cooling that starts part of the way down.

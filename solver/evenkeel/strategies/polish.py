@@ -157,7 +157,7 @@ class _Run:
 
     def over(self) -> bool:
         """Whether time or work has run out."""
-        return self.done.work >= self.work or self.watch.out_of_time
+        return self.done.work >= self.work or self.watch.out_of_time or self.watch.halted
 
     def take_best(self) -> None:
         """Bring state and books to the best state."""

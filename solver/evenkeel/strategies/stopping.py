@@ -52,6 +52,8 @@ class Watch:
         Told of the progress; may raise StopIteration.
     started : float
         ``time.perf_counter`` at its making.
+    halted : bool
+        Set to have all that goes on elsewhere, in other threads, end at the next look.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Watch:
     work_limit: int | None
     callback: Callback | None
     started: float = field(default_factory=time.perf_counter)
+    halted: bool = False
 
     @property
     def seconds(self) -> float:
