@@ -16,7 +16,7 @@ from evenkeel.model import logs
 ROOT = Path(ek.__file__).parent
 LOGGERS = {
     "evenkeel.solve", "evenkeel.exact", "evenkeel.sweep", "evenkeel.frontier", "evenkeel.simulate",
-    "evenkeel.control",
+    "evenkeel.control", "evenkeel.relaxation",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.strategies import options
 
-WORK = 10_000
+WORK = 1_000_000
 """Candidates that are enough to reach every kernel."""
 
 
@@ -58,7 +58,9 @@ def _expanded() -> Iterator[Rehearsal]:
 
 
 def _small() -> Iterator[Rehearsal]:
-    yield from _expanded()
+    from evenkeel.simulate.scenarios import expansion
+
+    yield Rehearsal(expansion(partitions=26, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
     cluster = Cluster.from_arrays(
         capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, spread={"node": 1}
     )
@@ -107,6 +109,7 @@ def _devices() -> Iterator[Rehearsal]:
 def _stores() -> Iterator[Rehearsal]:
     from evenkeel.strategies.cockroach.intake import cockroach_cluster
 
+    yield from _expanded()
     for dead in (False, True):
         cluster = cockroach_cluster(
             localities=["region=us", "region=eu", "region=asia"] * 3,

@@ -4,20 +4,21 @@ Every logger is below ``evenkeel``, and none shows anything unless the program t
 sets logging up. What takes long tells when it begins and when it ends, and why it ended; the fields
 of a record are its attribute ``evenkeel``, a dict of plain values with the ``event`` among them.
 
-====================  ==============================================================================
-logger                events
-====================  ==============================================================================
-``evenkeel.solve``    ``solving`` (debug); ``solved``: method, status, stop_reason, moves,
-                      leader_changes, work, seconds, timings
-``evenkeel.exact``    ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
-``evenkeel.sweep``    ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason, seconds;
-                      ``failed``, with the error
-``evenkeel.frontier`` ``searching`` (debug); ``found``: points, moves, levels, seconds
-``evenkeel.simulate`` ``playing``; ``played``: scenario, method, stop_reason, moves, seconds
-``evenkeel.control``  ``calculating`` (debug), ``calculated``, ``cancelled``, ``stale``,
-                      ``unchanged``, ``failed``, ``kept``, ``metrics``, ``health``, and what went
-                      wrong
-====================  ==============================================================================
+=======================  ===========================================================================
+logger                   events
+=======================  ===========================================================================
+``evenkeel.solve``       ``solving`` (debug); ``solved``: method, status, stop_reason, moves,
+                         leader_changes, work, seconds, timings
+``evenkeel.exact``       ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
+``evenkeel.sweep``       ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason,
+                         seconds; ``failed``, with the error
+``evenkeel.frontier``    ``searching`` (debug); ``found``: points, moves, levels, seconds
+``evenkeel.relaxation``  ``proved``: before, moves; ``relaxed``: value, proven
+``evenkeel.simulate``    ``playing``; ``played``: scenario, method, stop_reason, moves, seconds
+``evenkeel.control``     ``calculating`` (debug), ``calculated``, ``cancelled``, ``stale``,
+                         ``unchanged``, ``failed``, ``kept``, ``metrics``, ``health``, and what went
+                         wrong
+=======================  ===========================================================================
 
 Seconds are those of the wall clock. Solves within a sweep, a frontier or a pipeline tell of
 themselves, too.

@@ -76,6 +76,9 @@ SHORT = 256
 POLISHED = 8_000_000
 """Candidates that polishing looks at before something else has its turn."""
 
+OVERSHOT = 1 << 20
+"""By how much it may pass that, since what it has begun it ends."""
+
 NEAR = 1e-4
 """Part of the cost within which placements near the one that came in are worth going on with."""
 
@@ -315,8 +318,11 @@ class Polishing:
     def _polish(self) -> bool:
         """Polish what is best for a while; whether nothing helps any more."""
         search, walk = self.search, self.search.walk
-        limit = search.work_limit
-        left = POLISHED if limit is None else min(POLISHED, limit - search.work)
+        left = POLISHED
+        if search.work_limit is not None:
+            left = min(left, search.work_limit - search.work - OVERSHOT)
+        if left <= 0:
+            return False
         seed = int(walk.random[0] >> np.uint64(1))
         done = polish(search.problem, search.state, walk, self.watch, left, seed)
         walk.tally[search_walk.EVALUATED] += done.work

@@ -33,7 +33,7 @@ from evenkeel.strategies.relaxation_cost import relaxed_cost
 from evenkeel.strategies.relaxation_moves import joint_prices
 from evenkeel.strategies.stopping import Watch
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("evenkeel.relaxation")
 
 
 def relaxation(

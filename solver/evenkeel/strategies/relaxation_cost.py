@@ -23,7 +23,7 @@ from evenkeel.model.goals import Cost
 from evenkeel.model.logs import tell
 from evenkeel.strategies.stopping import Watch
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("evenkeel.relaxation")
 
 MOST_PLACES = 400_000
 """Replicas times nodes up to which the program is tried."""
