@@ -18,7 +18,7 @@ from evenkeel.simulate.changes import Change
 from evenkeel.simulate.role_exchange import with_roles_exchanged
 from evenkeel.simulate.stage import Controller, Stage
 from evenkeel.simulate.world import World
-from evenkeel.strategies.registry import Request, Watch, find
+from evenkeel.strategies.registry import Elapsed, Follow, Request, Watch, find
 
 Solve = Callable[[Cluster, Goals, int], Placement]
 """Takes a cluster, goals and a seed, and returns a placement."""
@@ -97,12 +97,21 @@ class Balancing(Controller):
         For the method.
     full : float
         Share to which disks may be filled.
+    follow : callable, optional
+        Brings the payload of the cluster up to date, for a method that reads it.
     """
 
     def __init__(
-        self, solve: Solve, interval: float = 10.0, seed: int = 0, *, full: float = FULL
+        self,
+        solve: Solve,
+        interval: float = 10.0,
+        seed: int = 0,
+        *,
+        full: float = FULL,
+        follow: Follow | None = None,
     ) -> None:
         self._solve = solve
+        self._follow = follow
         self._full = full
         self._interval = interval
         self._seed = seed
@@ -168,6 +177,10 @@ class Balancing(Controller):
         forbidden = np.array(stage.recorder.all_left(), np.int32).reshape(-1, 2)
         cluster = with_room(world.snapshot(under_way, forbidden), self._full)
         exchanged = cluster.with_placement(with_roles_exchanged(cluster))
+        if self._follow is not None:
+            exchanged = self._follow(
+                Elapsed(world.cluster, exchanged, world.origin, world.seconds, world.health_since)
+            )
         after = self._solve(exchanged, stage.scenario.goals, self._seed)
         planned = steps(world, cluster.placement, after)
         self._plan = [change for change in planned if world.can_change(change.partition)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
+from evenkeel.model.rules import LimitKind
 from evenkeel.simulate.health import Health
 from evenkeel.simulate.world import World
 
@@ -19,6 +20,50 @@ KINDS = (
 """What is counted; in danger is what has fewer live replicas than its ``min_active``."""
 
 Placing = list[tuple[NDArray[np.bool_], int]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the replicas of a partition must stand in the domains of a level.
+
+    Parameters
+    ----------
+    domain : ndarray of int32, shape (N,)
+        Domain of each node; -1 for none.
+    kind : str
+        As in ``model.rules.Limit``: spread, min_domains or max_domains.
+    amount : int
+        Replicas in one domain, or domains.
+    """
+
+    domain: NDArray[np.int32]
+    kind: LimitKind
+    amount: int
+
+    def broken(self, node: NDArray[np.int32], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows break it.
+
+        Parameters
+        ----------
+        node : ndarray of int32, shape (P, W)
+            Node in each slot.
+        held : ndarray of bool, shape (P, W)
+            Slots with a replica.
+
+        Returns
+        -------
+        ndarray of bool, shape (P,)
+            True where it is broken.
+        """
+        at = np.sort(np.where(held, self.domain[node], np.int32(-1)), axis=1)
+        inside = at >= 0
+        if self.kind == "spread":
+            # sorted, more than so many of one domain stand where the next one but so many is equal
+            beyond, before = at[:, self.amount :], at[:, : at.shape[1] - self.amount]
+            return np.asarray(((beyond == before) & (beyond >= 0)).any(1))
+        apart = inside[:, :1].sum(1) + (inside[:, 1:] & (at[:, 1:] != at[:, :-1])).sum(1)
+        less = self.kind == "min_domains"
+        return np.asarray(apart < self.amount if less else apart > self.amount)
 
 
 @dataclass(frozen=True)
@@ -33,6 +78,8 @@ class Demands:
         Where there must be at least so many.
     lead : list of ndarray of bool, shape (N,)
         Where the leader should be, first choice first.
+    limits : list of Standing
+        Hard limits on domains that it sets for each partition by itself; not those on skew.
     """
 
     require: NDArray[np.bool_]
@@ -40,6 +87,7 @@ class Demands:
     place: Placing
     voters_place: Placing
     lead: list[NDArray[np.bool_]]
+    limits: list[Standing]
 
     def broken(
         self, node: NDArray[np.int32], held: NDArray[np.bool_], votes: NDArray[np.bool_]
@@ -64,6 +112,8 @@ class Demands:
         for which, placing in ((held, self.place), (votes, self.voters_place)):
             for mask, least in placing:
                 bad |= (which & mask[node]).sum(1) < least
+        for limit in self.limits:
+            bad |= limit.broken(node, held)
         return bad
 
 
@@ -87,6 +137,7 @@ def demands_of(cluster: Cluster) -> list[Demands]:
             mask &= node_mask(cluster, text)
         return mask
 
+    domains = cluster.topology.domain_with_nodes
     return [
         Demands(
             require=all_of(rule.require),
@@ -94,6 +145,11 @@ def demands_of(cluster: Cluster) -> list[Demands]:
             place=[(node_mask(cluster, text), n) for text, n in rule.place.items()],
             voters_place=[(node_mask(cluster, text), n) for text, n in rule.voters_place.items()],
             lead=[node_mask(cluster, text) for text in rule.lead],
+            limits=[
+                Standing(domains[cluster.topology.level_index(one.level)], one.kind, one.amount)
+                for one in rule.limits()
+                if one.hard and one.kind != "skew"
+            ],
         )
         for rule in cluster.rules
     ]
@@ -103,8 +159,9 @@ class Conformance:
     """Counts the partitions that are not as they should be.
 
     They have too few or too many live replicas, no majority (or, where no consensus is
-    needed, no live replica at all), replicas where their rule does not want them, or a leader where
-    it does not want one.
+    needed, no live replica at all), replicas where their rule does not want them, or not as far
+    apart as it wants them (limits on skew, and those of whole groups, are left to the audit), or a
+    leader where it does not want one.
 
     Parameters
     ----------

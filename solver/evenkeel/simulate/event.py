@@ -32,6 +32,11 @@ class Event(ABC):
     at: float = 0.0
     name: str = ""
 
+    @property
+    def grows(self) -> bool:
+        """Whether there are more partitions afterwards."""
+        return False
+
     @abstractmethod
     def happen(self, world: "World") -> "Sequence[Event]":
         """Change the world.

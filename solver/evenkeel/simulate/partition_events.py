@@ -325,6 +325,11 @@ class Growth(Event):
     seed: int = 0
     step: int = field(default=0, repr=False)
 
+    @property
+    def grows(self) -> bool:
+        """Whether there are more partitions afterwards."""
+        return self.partitions > 0
+
     def happen(self, world: World) -> Sequence[Event]:
         """Grow.
 
@@ -388,6 +393,11 @@ class Split(Event):
     partition: int | str
     share: float = 0.5
 
+    @property
+    def grows(self) -> bool:
+        """Whether there are more partitions afterwards."""
+        return True
+
     def happen(self, world: World) -> Sequence[Event]:
         """Split it.
 
@@ -440,6 +450,11 @@ class SplitBusy(Event):
     every: float = 10.0
     rate: float = np.inf
     size: float = np.inf
+
+    @property
+    def grows(self) -> bool:
+        """Whether there are more partitions afterwards."""
+        return True
 
     def happen(self, world: World) -> Sequence[Event]:
         """Split what is too busy or too large.

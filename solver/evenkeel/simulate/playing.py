@@ -19,6 +19,8 @@ from evenkeel.simulate.history import History
 from evenkeel.simulate.publishing import Publishing, check_pipeline
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.stage import Controller, Stage
+from evenkeel.strategies.options import Waged
+from evenkeel.strategies.registry import Elapsed, find
 
 AFTERWARDS = 3600.0
 """Seconds that are played after the last event, where nothing else is said."""
@@ -49,9 +51,10 @@ def play(
     events : sequence of Event, optional
         What happens, in any order, of ``evenkeel.simulate.events``.
     method : str, Pipeline, Controller or callable, optional
-        Who decides. The name of a method, which solves the whole cluster after every event; a
-        ``Pipeline`` of ``evenkeel.simulate.pipeline``, whose steps are carried out; a callable that
-        takes a cluster, goals and a seed and returns a placement; or a controller.
+        Who decides. The name of a method, which solves the whole cluster after every event, what it
+        reads of the cluster's payload brought up to date; a ``Pipeline`` of
+        ``evenkeel.simulate.pipeline``, whose steps are carried out; a callable that takes a
+        cluster, goals and a seed and returns a placement; or a controller.
     until : float, optional
         Seconds that are played; an hour beyond the last event by default.
     every : float, optional
@@ -62,7 +65,8 @@ def play(
     goals : Goals, optional
         What a method is asked for; ``Goals()`` by default.
     options : object, optional
-        The method's own options.
+        The method's own options. Without any, ``helix_waged`` has ``scope="emergency"``, which
+        mends what nodes lost and levels nothing; its other scopes have their turn in a pipeline.
     rates : Rates, optional
         How fast changes are carried out. Where no dimension is moved, each takes ``overhead``.
     growth : ndarray of float64, shape (P,), optional
@@ -126,6 +130,8 @@ def play(
     except TypeError:
         faults.add("seed", seed, "must be an integer")
     controller, who = _controller(faults, method, options, pace, seed)
+    if isinstance(method, str):
+        _check_payload(faults, method, cluster, whole, events)
     faults.raise_if_any()
     assert controller is not None
     scenario = Scenario(
@@ -141,7 +147,36 @@ def play(
         gossip_delay=0.0,
         every=every,
     )
-    return Stage(scenario, controller, seed).play(who)
+    stage = Stage(scenario, controller, seed)
+    if last > end:
+        stage.recorder.warn(
+            f"{sum(event.at > end for event in happens)} things that follow from events come after "
+            f"the end, the last of them at {last:g} seconds"
+        )
+    return stage.play(who)
+
+
+def _check_payload(
+    faults: FaultList, method: str, cluster: Cluster, whole: Cluster, events: Sequence[Event]
+) -> None:
+    """Note what a method cannot hear of, since it reads more of a cluster than the model says."""
+    follow = None if faults else find(method).follower()
+    if follow is None:
+        return
+    why = f"{method} reads the cluster's payload, which knows no others than it was read with"
+    closed = find(method).closed
+    if closed and len(whole.nodes) > len(cluster.nodes):
+        added = [whole.nodes.names[n] for n in range(len(cluster.nodes), len(whole.nodes))]
+        faults.add("events", added, f"{why}: have these nodes down from the start, and NodesBack")
+    for i, event in enumerate(events):
+        if closed and event.grows:
+            faults.add(f"events[{i}]", type(event).__name__, f"{why}: it cannot add partitions")
+    if not faults:
+        try:  # over no time at all, so that what is missing is told at once
+            nodes, partitions = len(whole.nodes), len(whole.partitions)
+            follow(Elapsed(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
+        except InvalidInput as unfit:
+            faults.faults.extend(unfit.faults)
 
 
 def _controller(
@@ -153,12 +188,14 @@ def _controller(
 ) -> tuple[Controller | None, str]:
     """Return who decides, and what they are called."""
     if isinstance(method, str):
+        if method == "helix_waged" and options is None:
+            options = Waged(scope="emergency")
         try:
-            solve = method_named(method, options)
-        except InvalidInput as unknown:
-            faults.faults.extend(unknown.faults)
+            solve, follow = method_named(method, options), find(method).follower()
+        except InvalidInput as unfit:
+            faults.faults.extend(unfit.faults)
             return None, method
-        return Balancing(solve, interval=pace, seed=seed, full=1.0), method
+        return Balancing(solve, interval=pace, seed=seed, full=1.0, follow=follow), method
     if options is not None:
         faults.add("options", options, "go with the name of a method")
     if isinstance(method, Pipeline):

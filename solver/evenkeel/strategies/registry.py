@@ -91,6 +91,36 @@ Strategy = Callable[[Request], Outcome]
 
 
 @dataclass(frozen=True)
+class Elapsed:
+    """What has become of a cluster, for methods that read more of it than the model says.
+
+    Parameters
+    ----------
+    began : Cluster
+        As it began: P partitions, and all N nodes that will ever be, of which the payload may know
+        the first ones only.
+    now : Cluster
+        As it is, with the payload that it began with. The same nodes; Q partitions.
+    origin : ndarray of int64, shape (Q,)
+        The partition of ``began`` that each is, or came from.
+    seconds : float
+        Since ``began``.
+    since : ndarray of float64, shape (N,)
+        Second at which each node came into its state.
+    """
+
+    began: Cluster
+    now: Cluster
+    origin: NDArray[np.int64]
+    seconds: float
+    since: NDArray[np.float64]
+
+
+Follow = Callable[[Elapsed], Cluster]
+"""Brings the payload of a cluster up to what its nodes, loads and placement say."""
+
+
+@dataclass(frozen=True)
 class Method:
     """One entry of the table of methods.
 
@@ -104,12 +134,18 @@ class Method:
         One line for people.
     options : str
         Name of its class in ``strategies.options``; "" if it takes none.
+    follows : str
+        ``module:function`` that brings the payload which it reads up to date; "" if it reads none.
+    closed : bool
+        Whether that payload knows no nodes and no partitions but those it was read with.
     """
 
     name: str
     where: str
     summary: str
     options: str = ""
+    follows: str = ""
+    closed: bool = False
 
     def load(self) -> Strategy:
         """Import the strategy.
@@ -119,15 +155,37 @@ class Method:
         callable
             Takes a Request, returns an Outcome.
         """
-        module, _, function = self.where.partition(":")
-        strategy: Strategy = getattr(import_module(module), function)
+        strategy: Strategy = _imported(self.where)
         return strategy
+
+    def follower(self) -> Follow | None:
+        """Import what brings the payload up to date.
+
+        Returns
+        -------
+        callable or None
+            Takes what has happened, returns the cluster; None for a method that reads no payload.
+        """
+        return _imported(self.follows) if self.follows else None
+
+
+def _imported(where: str) -> Any:
+    module, _, function = where.partition(":")
+    return getattr(import_module(module), function)
 
 
 METHODS: dict[str, Method] = {}
 
 
-def register(name: str, where: str, summary: str, options: str = "") -> None:
+def register(
+    name: str,
+    where: str,
+    summary: str,
+    options: str = "",
+    *,
+    follows: str = "",
+    closed: bool = False,
+) -> None:
     """Add a method to the table, or replace one.
 
     Parameters
@@ -140,8 +198,12 @@ def register(name: str, where: str, summary: str, options: str = "") -> None:
         One line for people.
     options : str, optional
         Name of its class in ``strategies.options``.
+    follows : str, optional
+        ``module:function`` of what brings the payload that it reads up to date.
+    closed : bool, optional
+        Whether that payload knows no nodes and no partitions but those it was read with.
     """
-    METHODS[name] = Method(name, where, summary, options)
+    METHODS[name] = Method(name, where, summary, options, follows, closed)
 
 
 def find(name: str) -> Method:
@@ -220,22 +282,29 @@ register(
     "evenkeel.strategies.ceph.methods:ceph_crush",
     "Ceph's CRUSH on a Ceph map, bit for bit",
     "CephCrush",
+    follows="evenkeel.strategies.ceph.following:follow",
+    closed=True,
 )
 register(
     "ceph_upmap",
     "evenkeel.strategies.ceph.methods:ceph_upmap",
     "pg-upmap-items that level the devices of a Ceph map with few moves",
     "Upmap",
+    follows="evenkeel.strategies.ceph.following:follow",
+    closed=True,
 )
 register(
     "cockroach",
     "evenkeel.strategies.cockroach.methods:cockroach",
     "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
     "Cockroach",
+    follows="evenkeel.strategies.cockroach.following:follow",
 )
 register(
     "longhorn",
     "evenkeel.strategies.longhorn.methods:longhorn",
     "Longhorn's replica auto-balance, volume by volume or as one plan for all of them",
     "Longhorn",
+    follows="evenkeel.strategies.longhorn.following:follow",
+    closed=True,
 )

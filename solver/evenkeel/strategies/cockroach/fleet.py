@@ -130,7 +130,7 @@ def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
         wanted, config = list(native.configs), native.config
     configs, conjunctions = configs_of(wanted)
     localities = localities_of(sites_of(cluster), conjunctions)
-    status = _status(cluster) if native is None else native.status
+    status = status_of(cluster) if native is None else native.status
     stores = _stores(cluster, placement, status)
     if native is not None:
         stores.io[:] = native.io
@@ -231,8 +231,19 @@ def _hosts(cluster: Cluster) -> list[int]:
     return numbers
 
 
-def _status(cluster: Cluster) -> NDArray[np.int8]:
-    """States of stores, by what nodes may do."""
+def status_of(cluster: Cluster) -> NDArray[np.int8]:
+    """Return the states of stores, by what nodes may do.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes.
+
+    Returns
+    -------
+    ndarray of int8, shape (N,)
+        ``AVAILABLE`` and so on.
+    """
     nodes = cluster.nodes
     status = np.full(len(nodes), kernel.AVAILABLE, np.int8)
     status[~nodes.accepts] = kernel.SUSPECT
