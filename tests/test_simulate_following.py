@@ -162,3 +162,21 @@ def test_replicas_that_are_not_far_enough_apart_are_seen():
 
 def _nobody(cluster, goals, seed):
     return cluster.placement
+
+
+@pytest.mark.parametrize("decides", ["helix_waged", "pipeline"])
+def test_loads_that_drift_are_whole_for_waged(decides):
+    drift = simulate.LoadDrift(at=10.0, every=60.0, lasts=300.0)
+    down = NodesDown(nodes=0, at=100.0, dead_after=60.0)
+    method = simulate.pipeline() if decides == "pipeline" else decides
+    history = play(cluster_of(), [drift, down], method, rates=FAST, until=1800.0)
+    assert history.warnings == ()
+    assert history.replicas[-1, 0] == 0
+    assert (history.load[-1] != np.floor(history.load[-1])).any(), "the world itself is not rounded"
+
+
+@pytest.mark.parametrize("decides", ["helix_waged", "pipeline"])
+def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
+    method = simulate.pipeline() if decides == "pipeline" else decides
+    with pytest.raises(ek.InvalidInput, match="scale the unit"):
+        play(cluster_of(load=np.full((30, 2), 0.5)), [], method)

@@ -20,7 +20,7 @@ from evenkeel.simulate.publishing import Publishing, check_pipeline
 from evenkeel.simulate.scenario import Scenario
 from evenkeel.simulate.stage import Controller, Stage
 from evenkeel.strategies.options import Waged
-from evenkeel.strategies.registry import Elapsed, find
+from evenkeel.strategies.registry import METHODS, Elapsed, find
 
 AFTERWARDS = 3600.0
 """Seconds that are played after the last event, where nothing else is said."""
@@ -130,8 +130,9 @@ def play(
     except TypeError:
         faults.add("seed", seed, "must be an integer")
     controller, who = _controller(faults, method, options, pace, seed)
-    if isinstance(method, str):
-        _check_payload(faults, method, cluster, whole, events)
+    decides = method.name if isinstance(method, Pipeline) else method
+    if isinstance(decides, str) and decides in METHODS:
+        _check_payload(faults, decides, cluster, whole, events)
     faults.raise_if_any()
     assert controller is not None
     scenario = Scenario(

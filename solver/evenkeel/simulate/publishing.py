@@ -18,6 +18,7 @@ from evenkeel.model.placement import Role
 from evenkeel.simulate.changes import Change
 from evenkeel.simulate.stage import Controller, Stage
 from evenkeel.simulate.world import World
+from evenkeel.strategies.registry import METHODS, Elapsed
 
 MOST_STEPS = 8
 """Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""
@@ -88,6 +89,8 @@ class Publishing(Controller):
 
     def __init__(self, made: Pipeline, pace: float = 10.0) -> None:
         self._pipeline = made
+        method = METHODS.get(made.name)
+        self._follow = method.follower() if method is not None else None
         self._pace = pace
         self._began = made.clock.now()
         self._seen = -1
@@ -142,6 +145,10 @@ class Publishing(Controller):
             for scope in Scope:
                 workers.work(scope)
         cluster = as_told(world.snapshot())
+        if self._follow is not None:
+            cluster = self._follow(
+                Elapsed(world.cluster, cluster, world.origin, world.seconds, world.health_since)
+            )
         busy = True
         for _ in range(MOST_STEPS):
             result = self._pipeline.run(cluster)

@@ -117,7 +117,7 @@ class Elapsed:
 
 
 Follow = Callable[[Elapsed], Cluster]
-"""Brings the payload of a cluster up to what its nodes, loads and placement say."""
+"""Brings what a method reads of a cluster up to what its nodes, loads and placement say."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ class Method:
     options : str
         Name of its class in ``strategies.options``; "" if it takes none.
     follows : str
-        ``module:function`` that brings the payload which it reads up to date; "" if it reads none.
+        ``module:function`` that brings what it reads of a cluster beyond the model up to date; ""
+        if that is nothing.
     closed : bool
         Whether that payload knows no nodes and no partitions but those it was read with.
     """
@@ -276,6 +277,7 @@ register(
     "evenkeel.strategies.helix.waged.method:helix_waged",
     "Apache Helix's WAGED in all its scopes, bit for bit",
     "Waged",
+    follows="evenkeel.strategies.helix.waged.following:follow",
 )
 register(
     "ceph_crush",
