@@ -180,3 +180,13 @@ def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
     method = simulate.pipeline() if decides == "pipeline" else decides
     with pytest.raises(ek.InvalidInput, match="scale the unit"):
         play(cluster_of(load=np.full((30, 2), 0.5)), [], method)
+
+
+def test_a_replica_that_does_not_answer_stays_until_another_takes_its_place():
+    cluster = cluster_of(partitions=12, capacity=1000.0)
+    lost = simulate.DomainLost(level="zone", domain="a", lasts=120.0)
+    history = play(cluster, [lost], simulate.pipeline(), until=1200.0, rates=FAST)
+    assert history.log, "what is left is levelled"
+    for entry in history.log:
+        assert len(entry.change.drop) <= len(entry.change.add)
+    assert history.replicas[-1].sum() == 36

@@ -98,6 +98,7 @@ class Publishing(Controller):
         self._shown: Assignment | None = None
         self._upset = False
         self._postponed: set[int] = set()
+        self._freed: set[int] = set()
 
     def wake(self, stage: Stage) -> float:
         """Run the pipeline where it may find something, and ask for what it published.
@@ -117,6 +118,8 @@ class Publishing(Controller):
             self._next = self._run(stage)
         elif self._upset:
             self._carry_out(stage)
+        elif self._freed:
+            self._submit(stage, sorted(self._freed))
         return self._next
 
     def ended(self, number: int, change: Change, made: bool) -> None:
@@ -131,7 +134,9 @@ class Publishing(Controller):
         made : bool
             Whether it was made.
         """
-        self._upset = self._upset or not made or change.partition in self._postponed
+        self._upset = self._upset or not made
+        if change.partition in self._postponed:
+            self._freed.add(change.partition)
 
     def _run(self, stage: Stage) -> float:
         """Run the pipeline until it has nothing to add, and say when to run it again."""
@@ -171,7 +176,14 @@ class Publishing(Controller):
         self._upset = False
         self._postponed = set()
         stage.traffic.withdraw(lambda change: True)
-        for change in changes_towards(stage.world, self._shown):
+        self._submit(stage, _different(stage.world, self._shown).tolist())
+
+    def _submit(self, stage: Stage, partitions: list[int]) -> None:
+        """Ask for what some partitions need; those that are busy have their turn afterwards."""
+        assert self._shown is not None
+        self._freed = set()
+        self._postponed.difference_update(partitions)
+        for change in changes_towards(stage.world, self._shown, partitions):
             if stage.submit(change) < 0:
                 self._postponed.add(change.partition)
 
@@ -197,7 +209,7 @@ def as_told(cluster: Cluster) -> Cluster:
     )
 
 
-def changes_towards(world: World, wanted: Assignment) -> list[Change]:
+def changes_towards(world: World, wanted: Assignment, partitions: list[int]) -> list[Change]:
     """Return what leads from where everything is to an assignment, partition by partition.
 
     A node that does not answer cannot be given anything; as many replicas that serve stay where
@@ -209,16 +221,18 @@ def changes_towards(world: World, wanted: Assignment) -> list[Change]:
         Where everything is.
     wanted : Assignment
         Where it should be.
+    partitions : list of int
+        Which of them to look at.
 
     Returns
     -------
     list of Change
-        By partition.
+        In their order.
     """
     serves = world.serves()
     return [
         change
-        for partition in _different(world, wanted).tolist()
+        for partition in partitions
         if (change := _change(world, wanted, partition, serves)) is not None
         and world.can_change(partition)
     ]
@@ -255,6 +269,9 @@ def _change(
     dead = [node for node in lost if not serves[node]]
     spare = [node for node in lost if serves[node]]
     drop = dead + spare[len(coming) - len(add) :]
+    # what is short of a place may come back with its node: it goes when another has taken it over
+    short = int(world.wanted[partition]) - (len(there) + len(add) - len(drop))
+    drop = drop[: len(drop) - max(short, 0)] if short < len(drop) else []
     lead = -1
     if world.led and due and wanted.state[row.start] == TOP and serves[due[0]]:
         lead = int(due[0])
