@@ -46,8 +46,8 @@ class NodesAdded(NodesEvent):
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
     >>> history = ek.simulate.play(c, [NodesAdded(nodes=["n2", "n3"], at=60.0)])
-    >>> history.replicas[-1].tolist(), history.events
-    ([1, 1, 1, 1], ((60.0, 'n2, n3 added'),))
+    >>> bool(history.replicas[-1, 2:].any()), history.events
+    (True, ((60.0, 'n2, n3 added'),))
     """
 
     like: str | int | None = None
