@@ -213,3 +213,30 @@ def level_case(seed: int, partitions: int = 60, nodes: int = 12, tolerance: floa
         accepts=[bool(a) for a in alive],
         leads=[bool(a) for a in alive],
     )
+
+
+def tiny_case(seed: int) -> Small:
+    """Draw at most four replicas on at most four nodes: all of its placements can be looked at."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(1, 5))
+    replicas = int(rng.integers(1, 3))
+    partitions = int(rng.integers(1, 4 // replicas + 1))
+    zone = [int(z) for z in rng.integers(0, int(rng.integers(1, nodes + 1)), nodes)]
+    load = rng.choice([0.0, 1.0, 2.0, 3.0], (partitions, 2))
+    extra = load * rng.choice([0.0, 1.0])
+    fair = (load.sum(0) * replicas + extra.sum(0)) / nodes
+    capacity = np.tile(fair * rng.choice([1.2, 2.0, 4.0]) + 0.5, (nodes, 1))
+    accepts = rng.random(nodes) < 0.9
+    return Small(
+        zone=zone,
+        capacity=capacity,
+        load=load,
+        extra=extra,
+        placement=[
+            [int(n) for n in rng.choice(np.arange(-1, nodes), replicas)] for _ in range(partitions)
+        ],
+        leader=[int(s) for s in rng.integers(-1, replicas, partitions)],
+        watermark=np.minimum(capacity, np.tile(fair * rng.choice([1.05, 1.5]) + 0.1, (nodes, 1))),
+        accepts=[bool(a) for a in accepts],
+        leads=[bool(a) for a in accepts & (rng.random(nodes) < 0.9)],
+    )

@@ -18,7 +18,13 @@ from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.cover import by_node, shed
 from evenkeel_kernels.jit import lean, piece
-from evenkeel_kernels.leaders import reinstate, spread_leaders, stand_down, stand_up
+from evenkeel_kernels.leaders import (
+    hand_back,
+    reinstate,
+    spread_leaders,
+    stand_down,
+    stand_up,
+)
 from evenkeel_kernels.pressure import (
     Gauge,
     above,
@@ -223,7 +229,31 @@ def descend(
     if highest(state, gauge) <= 1.0:
         send_home(problem, state, gauge, forced)
         reinstate(problem, state, gauge, was)
+        recall(problem, state, gauge, was)
         yield Progress("level", highest(state, gauge), steps)
+
+
+def recall(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> bool:
+    """Let the slots ``was (P,)`` lead again, and hand on no more than then must be.
+
+    ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
+    Whether it changed. O(K D) for each sweep.
+    """
+    partitions = problem.partitions
+    before = state.leader.copy()
+    bare = np.zeros_like(gauge.scale), np.zeros_like(gauge.leader_scale)
+    reinstate(problem, state, Gauge(*bare, gauge.knee), was)
+    tight = gauge._replace(knee=1.0)
+    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+    relay_leaders(problem, state, tight)
+    spread_leaders(problem, state, tight, 1.0, SWEEPS, large)
+    relay_leaders(problem, state, tight)
+    reinstate(problem, state, tight, was)
+    fewer = int((state.leader != was).sum()) < int((before != was).sum())
+    if fewer and highest(state, gauge) <= 1.0:
+        return True
+    hand_back(problem, state, before)
+    return False
 
 
 def broken_out(

@@ -132,12 +132,17 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
 
 
 @piece
+def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
+    """Whether ``n`` is the home of ``k``, which it may keep, or a node where it may stand."""
+    if n == problem.partitions.home[k]:
+        return not course.forced[k]
+    return may_stand(problem, index(problem.partitions.owner[k]), n)
+
+
+@piece
 def may_join(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
     """Whether ``k`` may be on ``n`` at all: its home, or where it may stand, and its group may."""
-    if n == problem.partitions.home[k]:
-        if course.forced[k]:
-            return False
-    elif not may_stand(problem, index(problem.partitions.owner[k]), n):
+    if not may_be_on(problem, course, k, n):
         return False
     return keeps_group_limits(problem, state, k, n) and keeps_near(problem, state, k, n)
 
@@ -148,6 +153,29 @@ def moved_if_joining(problem: Problem, state: State, course: Course, k: int, n: 
     if not may_join(problem, state, course, k, n):
         return False
     move(problem, state, k, n)
+    return True
+
+
+@shared
+def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i: int) -> bool:
+    """Let ``k`` and ``i`` trade nodes if they may be there at all; whether they did.
+
+    Two of one group and role leave its counts as they are, whatever each by itself would do.
+    """
+    partitions = problem.partitions
+    here, there = index(state.node[k]), index(state.node[i])
+    p, q = index(partitions.owner[k]), index(partitions.owner[i])
+    if partitions.group[p] == partitions.group[q] and state.role[k] == state.role[i]:
+        if not may_be_on(problem, course, k, there) or not may_be_on(problem, course, i, here):
+            return False
+        move(problem, state, k, there)
+        move(problem, state, i, here)
+        return True
+    if not moved_if_joining(problem, state, course, k, there):
+        return False
+    if not moved_if_joining(problem, state, course, i, here):
+        move(problem, state, k, here)
+        return False
     return True
 
 
@@ -306,12 +334,11 @@ def refine(
             change -= strain(problem, state, aim, pace.fault, here)
         if slot >= 0:
             hand_on(problem, state, p, slot)
-        else:
-            if not moved_if_joining(problem, state, course, k, there):
+        elif i >= 0:
+            if not traded_if_joining(problem, state, course, k, i):
                 continue
-            if i >= 0 and not moved_if_joining(problem, state, course, i, here):
-                move(problem, state, k, here)
-                continue
+        elif not moved_if_joining(problem, state, course, k, there):
+            continue
         own, other = faults_of(problem, state, course, p), 0
         change += pace.fault * (own - course.faults[p])
         if q >= 0:

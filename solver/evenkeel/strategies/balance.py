@@ -41,6 +41,7 @@ from evenkeel.strategies.tandem import move_pairs
 from evenkeel.strategies.wanted import serving, slots_to_fill, surplus_replicas
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.descent import descend, moves_made
+from evenkeel_kernels.leaders import prefer
 from evenkeel_kernels.pressure import highest, new_gauge
 from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.repair import homeless, mend
@@ -50,6 +51,7 @@ from evenkeel_kernels.state import relocate
 UNLIMITED = 2**62
 WORTH_MOVING = 0.9  # part of the excess that may be left if moves are to be made for it at all
 NO_TARGET = 1e29  # 1 / the target of a node that may carry nothing
+MISLED = 0.1  # part of the partitions that may be led from a worse choice where replicas stay
 WORTH_DESCENDING = 0.5  # part of the excess that pairs left, below which single moves go on
 
 
@@ -164,6 +166,8 @@ class _Balancing:
             if free and not (refined or due or broken) and not self._is_worth_it(before):
                 self._restart_from(self.request.start.node, self.request.start.leader)
             self._place_past_wishes()
+            if self._misled():
+                prefer(self.problem, self.state, new_gauge(self.problem, self.most_leaders, 1.0))
         except KeyboardInterrupt:
             self.stop = "interrupted"
         message = ""
@@ -193,8 +197,7 @@ class _Balancing:
         led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
         led[led] = leads[state.node[replica[led]]]
         well_led = bool(led.all()) or not has_leaders(self.request.cluster)
-        well_led = well_led and not self._led_from_worse()
-        return well_led and not self.forced.any()
+        return well_led and not self._is_worth_leading() and not self.forced.any()
 
     def _excess(self) -> float:
         """How far all nodes together are above their targets, in units of these."""
@@ -204,13 +207,24 @@ class _Balancing:
         over = np.maximum(self.state.load * scale - 1.0, 0.0).sum()
         return float(over + np.maximum(self.state.leaders * leader_scale - 1.0, 0.0).sum())
 
-    def _led_from_worse(self) -> bool:
-        """Whether a partition is led from a worse choice of its rule than it could be."""
+    def _is_worth_leading(self) -> bool:
+        """Whether so many are led from a worse choice of their rule that replicas may move for it.
+
+        Where these choices and the targets contend for room, some always are, and each run would
+        find others. On a small cluster any is one too many.
+        """
+        misled = self._misled()
+        if size_of(self.request.cluster) <= LARGEST:
+            return misled > 0
+        return misled > MISLED * len(self.state.leader)
+
+    def _misled(self) -> int:
+        """Count the partitions that are led from a worse choice of their rule than could be."""
         cluster = self.request.cluster
         if not any(rule.lead for rule in cluster.rules):
-            return False
+            return 0
         found = broken_terms(Standing.of(cluster, self._now()))
-        return any(one.kind == "lead" and one.count for one in found)
+        return sum(len(one.amount) for one in found if one.kind == "lead")
 
     def _descend(self, seed: int) -> None:
         """Take the pieces of the descent until it ends or must stop; the most level one stands."""

@@ -30,9 +30,9 @@ RUNS = 48
 DESCENTS = 12
 DESCENT = 4
 """Where goals are out of reach: runs with a falling aim, and how much longer each is."""
-STEPS_PER_PLACE = 40
+STEPS_PER_PLACE = 100
 """Steps of a run for each replica and node."""
-MOST_STEPS = 20_000
+MOST_STEPS = 50_000
 
 TOLLS = (0.01, 0.003, 0.001)
 """Prices of a move, in units of the mean square of what a replica presses."""
