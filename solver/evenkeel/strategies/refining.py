@@ -26,15 +26,17 @@ from evenkeel_kernels.state import relocate
 LARGEST = 2_000
 """Replicas x nodes of what is small."""
 
-RUNS = 48
+RUNS = 96
+LENGTHS = (1, 1, 1, 1, 3, 3)
+"""How much longer than others runs are, in turn."""
 DESCENTS = 12
-DESCENT = 4
+DESCENT = 12
 """Where goals are out of reach: runs with a falling aim, and how much longer each is."""
-STEPS_PER_PLACE = 100
+STEPS_PER_PLACE = 40
 """Steps of a run for each replica and node."""
-MOST_STEPS = 50_000
+MOST_STEPS = 20_000
 
-TOLLS = (0.01, 0.003, 0.001)
+TOLLS = (0.03, 0.01, 0.003, 0.001)
 """Prices of a move, in units of the mean square of what a replica presses."""
 
 WAYS_PER_PLACE = 800
@@ -174,7 +176,8 @@ class Refining:
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
             toll = unit * TOLLS[run // 2 % len(TOLLS)]
             self._run(
-                Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0), self._steps
+                Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0),
+                LENGTHS[run % len(LENGTHS)] * self._steps,
             )
 
     def _descend(self) -> None:
