@@ -16,11 +16,17 @@ Given = dict[str, Any]
 
 def draw(kind: str, seed: int) -> tuple[ek.Cluster, ek.Goals]:
     """Draw a cluster of a kind of ``KINDS``, and what is asked of it."""
+    given, goals = draw_given(kind, seed)
+    return ek.Cluster.from_arrays(**given), goals
+
+
+def draw_given(kind: str, seed: int) -> tuple[Given, ek.Goals]:
+    """Draw what `draw` makes a cluster of."""
     rng = np.random.default_rng([seed, list(KINDS).index(kind)])
     given = KINDS[kind](rng)
     level = float(rng.choice([0.0, 0.02, 0.05, 0.1, 0.2]))
     leaders = None if rng.random() < 0.5 else float(rng.choice([0.0, 0.2]))
-    return ek.Cluster.from_arrays(**given), ek.Goals(level=level, leaders=leaders)
+    return given, ek.Goals(level=level, leaders=leaders)
 
 
 def plain(

@@ -20,7 +20,14 @@ class Verdict(Enum):
 
 
 def judged(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> Verdict:
-    """Compare ``balance`` with ``exact`` for the same goals.
+    """Say whether ``balance`` is near the answer of ``exact``; see `compared`."""
+    return compared(cluster, goals, effort=effort)[0]
+
+
+def compared(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> tuple[Verdict, bool]:
+    """Compare ``balance`` with ``exact`` for the same goals, and say if that answer is proven best.
+
+    One that is not stands for the best that is known, unless ``balance`` found a better one.
 
     The objective of ``exact``: no rule broken, then the greatest load (or number of leaders) in
     units of its target, 1 where all are within it; then moves. ``balance`` is near where it breaks
@@ -29,7 +36,10 @@ def judged(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> Verdict:
     keeps them, and there is nothing to compare.
     """
     best = ek.solve(cluster, method="exact", goals=goals, options=ek.options.Exact(effort=effort))
-    own = ek.solve(cluster, goals=goals)
+    return _verdict(ek.solve(cluster, goals=goals), best), best.status == "optimal"
+
+
+def _verdict(own: ek.Result, best: ek.Result) -> Verdict:
     if best.audit.hard:
         return Verdict.NEAR
     if own.audit.hard or own.audit.soft > best.audit.soft:

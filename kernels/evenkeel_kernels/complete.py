@@ -1,9 +1,10 @@
-"""Completing a placement of a small cluster: every way to mend it with at most so many moves.
+"""Completing a placement of a small cluster: mending it with at most so many moves.
 
-A depth-first search. In what is still too full something must leave the most pressed node, and of a
-partition whose rules are broken some replica must move: so only those are tried, each replica once
-on a way. A way ends where more nodes are too full than moves are left, even if all that lead there
-stood down.
+A depth-first search, through most of the ways there are. In what is still too full something must
+leave the most pressed node, and of a partition whose rules are broken some replica must move: so
+only those are tried, each replica once on a way. A way ends where more nodes are too full than
+moves are left, even if all that lead there stood down. Ways that put a replica on a node that is
+too full already, or break more rules of a partition before they break fewer, are not gone.
 """
 
 from typing import NamedTuple

@@ -258,9 +258,13 @@ class _Balancing:
             self._restart_from(best[1], best[2])
 
     def _broken(self) -> bool:
-        """Whether rules are broken that moves can mend; no move breaks one that was not."""
+        """Whether rules are broken that moves can mend; no move breaks one that was not.
+
+        Who leads is another matter: see `_is_worth_leading`.
+        """
         standing = Standing.of(self.request.cluster, self.request.start)
-        return any(one.count for one in broken_limits(standing) + broken_terms(standing))
+        found = broken_limits(standing) + broken_terms(standing)
+        return any(one.count for one in found if one.kind != "lead")
 
     def _mend(self) -> bool:
         """Mend broken rules, one move at a time; whether a node is too full afterwards."""

@@ -2,7 +2,7 @@
 
 Runs of `evenkeel_kernels.refine` at the targets that were asked for; where these cannot be reached,
 at an aim that falls as far as it goes, and then for the fewest moves near that level. At the end
-some of the moves are taken back, and every way to do with one less is tried
+some of the moves are taken back, and ways to do with one less are tried
 (`evenkeel_kernels.complete`).
 """
 
