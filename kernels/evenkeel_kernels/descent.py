@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.cover import by_node, shed
+from evenkeel_kernels.draw_off import draw_off
 from evenkeel_kernels.jit import lean, piece
 from evenkeel_kernels.leaders import (
     hand_back,
@@ -51,6 +52,10 @@ FREE_WALKS = 8
 STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
 RELIEFS = 12  # rounds of relief then
 FEW_REPLICAS = 2_000
+MANY_REPLICAS = 20_000
+MANY_RELIEFS = 8
+FALLS = 0.9  # part that the penalty must fall to for another wait of
+FAR_WAIT, NEAR_WAIT = 2.5, 8.0  # so many long walks
 CHUNK = 250_000
 THRESHOLD = 0.1  # of walks, in units of the `mean_square` of what leading adds
 SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
@@ -99,7 +104,7 @@ def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> E
     ease = float((free[led] / (room[led] * share[led])).min(initial=1.0))
     return Ease(
         share,
-        min(max(0.5 - 0.4 * ease, 0.25), 0.5),
+        0.0 if led.all() else min(max(0.5 - 0.4 * ease, 0.25), 0.5),
         min(max(0.5 + 2.0 * ease, 0.5), 1.0),
     )
 
@@ -139,6 +144,8 @@ def redistribute(
     if too_full:
         first, member = by_node(state.node, state.load.shape[1])
         leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
+        if (ease.share > 0.0).all():
+            leaving[draw_off(problem, state, forced | leaving, extra)] = True
     left = max(0, most_moves - moves_made(problem, state, forced))
     leaving[largest_first(problem, leaving)[left:]] = False
     order = largest_first(problem, forced | leaving)
@@ -175,13 +182,37 @@ def descend(
         After each piece. The last one is "level", unless the cluster cannot be brought there by
         these means.
     """
-    n_nodes = state.load.shape[1]
     was = state.leader.copy()
     redistribute(problem, state, forced, most_leaders, most_moves)
     gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, gauge), 0)
     gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
+    steps = 0
+    patience = Patience(problem, state, gauge)
+    for progress in walked(problem, state, gauge, scan, forced, most_moves, seed):
+        yield progress
+        steps = progress.steps
+        if patience.is_over(progress):
+            break
+    if highest(state, gauge) <= 1.0:
+        send_home(problem, state, gauge, forced)
+        reinstate(problem, state, gauge, was)
+        recall(problem, state, gauge, was)
+        yield Progress("level", highest(state, gauge), steps)
+
+
+def walked(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    scan: Scan,
+    forced: NDArray[np.bool_],
+    most_moves: int,
+    seed: int,
+) -> Iterator[Progress]:
+    """Walk, break out and relieve, piece by piece, until level or at the end of the schedule."""
+    n_nodes = state.load.shape[1]
     homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)
     size = mean_square(gauge, problem.partitions.voter_load) ** 0.5
@@ -226,11 +257,38 @@ def descend(
             yield Progress("relieve", highest(state, gauge), steps)
             if made == 0:
                 break
-    if highest(state, gauge) <= 1.0:
-        send_home(problem, state, gauge, forced)
-        reinstate(problem, state, gauge, was)
-        recall(problem, state, gauge, was)
-        yield Progress("level", highest(state, gauge), steps)
+
+
+class Patience:
+    """When to give up: once the penalty of the hot nodes has not fallen for long.
+
+    Where the level is about as near as a replica is large, what is left falls slowly, and it is
+    worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
+    """
+
+    def __init__(self, problem: Problem, state: State, gauge: Gauge) -> None:
+        replicas = state.node.shape[0]
+        self._state = state
+        self._gauge = gauge._replace(knee=1.0)
+        self._near = 1.0 + state.load.shape[1] / max(1, replicas)
+        self._length = walk_length(problem) if replicas > FEW_REPLICAS else 1 << 60
+        self._least = np.inf
+        self._since = 0
+
+    def is_over(self, progress: Progress) -> bool:
+        """Whether the penalty has not fallen for longer than is worth waiting."""
+        now = penalty(self._state, self._gauge)
+        if now < FALLS * self._least:
+            self._least, self._since = now, progress.steps
+        wait = NEAR_WAIT if progress.highest < self._near else FAR_WAIT
+        return progress.steps - self._since > wait * self._length
+
+
+def walk_length(problem: Problem) -> int:
+    """Steps of a long walk."""
+    partitions = problem.partitions
+    most = min(WALK_STEPS, WALK_PER_REPLICA * partitions.home.shape[0])
+    return max(most, WALK_PER_PARTITION * (partitions.first.shape[0] - 1))
 
 
 def recall(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> bool:
@@ -290,9 +348,7 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     data = mean_square(gauge, partitions.voter_load)
     unit = THRESHOLD * (lead if lead > 0.0 else THRESHOLD * data)
     replicas = state.node.shape[0]
-    length = max(
-        min(WALK_STEPS, WALK_PER_REPLICA * replicas), WALK_PER_PARTITION * state.leader.shape[0]
-    )
+    length = walk_length(problem)
     least = 0.1 * unit
     for _ in range(RELIEFS):
         before = penalty(state, gauge)
@@ -307,8 +363,14 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     schedule = [
         Walk(length // 2, unit, np.inf, length, 0, 0),
         Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),
-        Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4),
     ]
+    if replicas > MANY_REPLICAS:  # open walks take too long to come back to what relief reaches
+        yield from schedule
+        yield Walk(length // 4, least, np.inf, length, n_nodes, MANY_RELIEFS)
+        if count_hot(state, gauge) <= n_nodes // 4:
+            yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
+        return
+    schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
     tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
     schedule += [Walk(length, 0.1 * toll, toll, length, 0, 0) for toll in tolls.tolist()]
     if replicas <= FEW_REPLICAS:
