@@ -211,7 +211,10 @@ def walked(
     most_moves: int,
     seed: int,
 ) -> Iterator[Progress]:
-    """Walk, break out and relieve, piece by piece, until level or at the end of the schedule."""
+    """Walk, break out and relieve, piece by piece, until level or at the end of the schedule.
+
+    ``forced (K,)``, ``most_moves`` and ``seed`` are those of `descend`.
+    """
     n_nodes = state.load.shape[1]
     homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)
@@ -264,6 +267,15 @@ class Patience:
 
     Where the level is about as near as a replica is large, what is left falls slowly, and it is
     worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is being levelled.
+    state : State
+        As it changes: looked at again each time.
+    gauge : Gauge
+        Of the watermarks; its knee does not count.
     """
 
     def __init__(self, problem: Problem, state: State, gauge: Gauge) -> None:
