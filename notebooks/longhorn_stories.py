@@ -318,7 +318,7 @@ ax.plot(
 )
 for name, x, y in zip(plans, copied, use, strict=True):
     ax.annotate(
-        name.removeprefix("one plan, "), (x, y), xytext=(7, 3), textcoords="offset points",
+        name.removeprefix("one plan, "), (x, y), xytext=(9, 3), textcoords="offset points",
         fontsize="small",
     )  # fmt: skip
 _, moved, result = rule["best-effort"]
@@ -336,7 +336,7 @@ ax.axhline(level, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.2)
 ax.annotate("all disks equally full", (0, level), xytext=(0, 4), textcoords="offset points",
             fontsize="small")  # fmt: skip
 ax.set(xlabel="TiB copied", ylabel="use of the fullest disk (%)", ylim=(0, 80))
-ax.set_xlim(-0.15, max(copied) * 1.12)
+ax.set_xlim(-0.15, max(copied) * 1.18)
 legend(ax)
 plt.show()
 

@@ -1,11 +1,14 @@
 """Partitions alike: the exact method finds the best, and need not try each order."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.strategies.exact.alike import same_partitions
+from evenkeel.strategies.exact.twins import in_order
 from tests.naive import exact as naive
 
 
@@ -61,3 +64,9 @@ def test_only_what_nothing_tells_apart_are_twins():
         forbidden=[[3, 2]], flags=[[0], [0], [0], [0], [ek.Flag.PINNED]],
     )  # fmt: skip
     assert same_partitions(cluster) == [[0, 1], [2], [3], [4]]
+
+
+def test_twins_that_want_no_replica_have_no_places_to_give():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, replicas=[0, 0, 1])
+    hint = in_order(SimpleNamespace(alike=[[0, 1], [2]]), cluster.placement)
+    assert hint.node.tolist() == cluster.placement.node.tolist()

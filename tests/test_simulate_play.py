@@ -90,6 +90,13 @@ def test_nodes_go_down_die_and_come_back():
     assert history.astray("under")[-1] == 0, "it came back with all it held"
 
 
+def test_what_never_follows_is_not_planned():
+    events = [NodesDown(nodes="n1", at=10.0, dead_after=np.inf)]
+    history, seen = watched(events, every=10.0, until=600.0)
+    assert [what for _, what in history.events] == ["n1 down"]
+    assert Health(int(seen[-1][1][1])) is Health.UNKNOWN
+
+
 def test_nodes_that_are_gone_do_not_come_back_but_may_be_added():
     events = [
         NodesGone(nodes="n2", at=10.0),
@@ -317,6 +324,25 @@ def test_a_pipeline_may_calculate_beside_itself_one_step_later():
         with simulate.pipeline("balance", **given) as pipeline:
             history = play(cluster_of(), [added], pipeline, rates=FAST)
         assert history.replicas[-1, 9:].sum() > 0
+
+
+def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
+    from evenkeel.control import ManualWorkers
+
+    class Slow(ManualWorkers):
+        """Done at the fifth look."""
+
+        looks = 0
+
+        def work(self, scope):
+            self.looks += self.waiting(scope) > 0
+            if self.looks >= 5:
+                super().work(scope)
+
+    added = NodesAdded(nodes=["n9", "n10", "n11"], at=60.0)
+    with simulate.pipeline("balance", workers=Slow()) as pipeline:
+        history = play(cluster_of(), [added], pipeline, rates=FAST)
+    assert history.replicas[-1, 9:].sum() > 0
 
 
 @pytest.mark.parametrize("decides", ["balance", "pipeline"])

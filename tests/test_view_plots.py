@@ -319,8 +319,23 @@ class TestOverTime:
     def test_events_are_named_where_they_are_few(self):
         events = [(60.0 * i, f"e{i}") for i in range(3)]
         drawn = plots.compared([0.0, 180.0], {"a": [1.0, 1.0]}, what="load", events=events)
-        assert [text.get_text() for text in drawn.texts] == ["e0", "e1", "e2"]
+        assert [text.get_text() for text in drawn.texts] == ["1", "2", "3"]
+        assert drawn.get_xlabel() == "time (minutes)\n1 e0 · 2 e1 · 3 e2"
         assert [float(line.get_xdata()[0]) for line in drawn.get_lines()[1:]] == [0.0, 1.0, 2.0]
+
+    def test_many_events_are_marks_on_the_edge(self):
+        events = [(float(i), f"e{i}") for i in range(40)]
+        drawn = plots.compared([0.0, 180.0], {"a": [1.0, 1.0]}, what="load", events=events)
+        assert not drawn.texts and drawn.get_xlabel() == "time (minutes)"
+        _, marks = drawn.get_lines()
+        assert len(marks.get_xdata()) == 40 and set(marks.get_ydata()) == {1.0}
+
+    def test_no_line_passes_behind_the_numbers_of_events(self):
+        events = [(30.0, "a"), (31.0, "b"), (90.0, "c")]
+        drawn = plots.compared([0.0, 180.0], {"a": [0.0, 5.0]}, what="load", events=events)
+        assert drawn.get_ylim()[1] > 5.5
+        first, second, third = (text.xyann[1] for text in drawn.texts)
+        assert second < first == third
 
 
 class TestFrontier:
@@ -382,7 +397,7 @@ class TestCourse:
         drawn = plots.course(history, "level_cpu")
         line = drawn.get_lines()[0]
         assert np.array_equal(line.get_ydata(), history.table()["level_cpu"])
-        assert [text.get_text() for text in drawn.texts] == ["n1 down", "n1 dead"]
+        assert drawn.get_xlabel().endswith("1 n1 down · 2 n1 dead")
 
     def test_a_column_that_is_none_is_named(self):
         with pytest.raises(InvalidInput, match="level_cpu"):

@@ -165,6 +165,8 @@ class Publishing(Controller):
         if self._shown is None or not result.assignment.same_as(self._shown) or self._upset:
             self._shown = result.assignment
             self._carry_out(stage)
+        if isinstance(workers, ManualWorkers):
+            busy = busy or any(workers.waiting(scope) for scope in Scope)
         again = math.inf if result.wake_at is None else result.wake_at - self._began
         if busy or world.growth.any() or result.failures:
             again = min(again, world.seconds + self._pace)

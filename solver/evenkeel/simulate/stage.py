@@ -151,7 +151,8 @@ class Stage:
             heapq.heappush(self._agenda, (at, kind, next(self._number), act))
 
     def _enter(self, event: Event) -> None:
-        self._put(round(1000 * event.at), _EVENT, lambda: self._happen(event))
+        if event.at < NEVER / 1000:
+            self._put(round(1000 * event.at), _EVENT, lambda: self._happen(event))
 
     def _happen(self, event: Event) -> None:
         world = self.world

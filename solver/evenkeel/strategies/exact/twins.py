@@ -66,7 +66,9 @@ def in_order(seats: Seats, hint: Placement) -> Placement:
         role = [tuple(hint.role[first[p] : first[p] + size].tolist()) for p in alike]
         if len(set(role)) > 1:  # their slots stand in another order: leave the hint as it is
             continue
-        rows = np.array([hint.node[first[p] : first[p] + size] for p in alike]).reshape(-1, size)
+        rows = np.array([hint.node[first[p] : first[p] + size] for p in alike]).reshape(
+            len(alike), size
+        )
         order = np.argsort((rows + 1).sum(axis=1), kind="stable")
         for p, other in zip(alike, order.tolist(), strict=True):
             node[first[p] : first[p] + size] = rows[other]

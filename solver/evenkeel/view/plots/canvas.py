@@ -1,6 +1,7 @@
 """The axes that a plot draws on, and what they look like."""
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evenkeel.view.plots.palette import FAINT, PALE
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
 
 PER_LETTER, PER_ENTRY = 0.068, 0.65
 """Inches that a letter takes in a legend, and the rest of an entry."""
+
+LABEL_LETTER = 0.078
+"""Inches that a letter takes in the label of an axis."""
 
 LAID_OUT = 1.15
 """How much wider axes become when their figure is laid out."""
@@ -106,13 +110,48 @@ def legend(ax: "Axes") -> None:
     handles, labels = ax.get_legend_handles_labels()
     if labels:
         wide = [PER_ENTRY + PER_LETTER * len(label) for label in labels]
-        room = ax.figure.get_figure(root=True).get_figwidth() * ax.get_position().width * LAID_OUT
-        columns = len(labels) if sum(wide) <= room else max(1, int(room / max(wide)))
+        room = _inches_across(ax)
+        columns = next((n for n in range(len(wide), 1, -1) if _across(wide, n) <= room), 1)
         ax.legend(
             handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False,
             ncols=columns, borderaxespad=0.2, fontsize="small",
             handlelength=2.6, columnspacing=1.4,
         )  # fmt: skip
+
+
+def letters_across(ax: "Axes") -> int:
+    """Return how many letters of a line below the axes are as wide as they are.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Any.
+
+    Returns
+    -------
+    int
+        About, and at least 20.
+
+    Examples
+    --------
+    >>> letters_across(canvas(None, 6.4, 3.6)) > letters_across(canvas(None, 3.2, 3.6)) >= 20
+    True
+    """
+    return max(20, int(_inches_across(ax) / LABEL_LETTER))
+
+
+def _inches_across(ax: "Axes") -> float:
+    """Return how wide the axes will be once their figure is laid out."""
+    return float(
+        ax.figure.get_figure(root=True).get_figwidth() * ax.get_position().width * LAID_OUT
+    )
+
+
+def _across(wide: list[float], columns: int) -> float:
+    """Return how wide entries are in so many columns; they are filled one after the other."""
+    short, longer = divmod(len(wide), columns)
+    ends = [short * n + min(n, longer) for n in range(columns + 1)]
+    return sum(max(wide[a:b]) for a, b in pairwise(ends))
 
 
 def titled(ax: "Axes", title: str) -> None:

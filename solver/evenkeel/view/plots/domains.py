@@ -96,7 +96,7 @@ def heat_map(
     if len(values) <= MOST_FIGURES and shown.shape[1] <= MOST_COLUMNS:
         for n in np.flatnonzero(level.alive & np.isfinite(values)).tolist():
             ax.text(
-                x[n], y[n], f"{values[n]:.0f}", ha="center", va="center", fontsize="x-small",
+                x[n], y[n], f"{values[n]:.0f}", ha="center", va="center", fontsize="small",
                 color=INK if values[n] > top / 2.0 else "white",
             )  # fmt: skip
     step = max(1, -(-len(names) // MOST_NAMES))

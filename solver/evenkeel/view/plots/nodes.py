@@ -75,7 +75,7 @@ def utilisation(
     if np.isfinite(floor):
         ax.axhline(
             floor, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.1,
-            label="fullest node at least (proven)",
+            label="proven floor",
         )  # fmt: skip
     if max(np.nanmax(before, initial=0.0), np.nanmax(after, initial=0.0)) > NEAR_CAPACITY:
         ax.axhline(100.0, color=FAINT, linewidth=0.9, label="capacity")
@@ -124,7 +124,7 @@ def leaders(
     if result.bounds.leaders:
         ax.axhline(
             result.bounds.leaders, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.1,
-            label="most at least (proven)",
+            label="proven floor",
         )  # fmt: skip
     ax.set_ylabel("leaders on the node")
     _finish(ax, alive)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, plain, titled
+from evenkeel.view.plots.canvas import canvas, legend, letters_across, plain, titled
 from evenkeel.view.plots.palette import AFTER, FAINT, INK, PALE, style
 
 if TYPE_CHECKING:
@@ -23,7 +23,16 @@ UNITS = (
 """From how many seconds on which unit is used, and its seconds."""
 
 MOST_EVENTS = 12
-"""Events up to which each is named; of more there are only the lines."""
+"""Events up to which each is named; more are marked on the upper edge."""
+
+TOO_NEAR = 0.025
+"""Share of the width within which two numbers of events would touch."""
+
+NUMBER_ROW = 10.0
+"""Points that a row of numbers is high."""
+
+HEADROOM = 0.14
+"""Share of the height that is kept free for them."""
 
 
 def evenness(
@@ -168,6 +177,8 @@ def compared(
             label=plain(name),
         )  # fmt: skip
     ax.set_ylabel(plain(what))
+    if max((np.nanmax(v, initial=0.0) for v in found.values()), default=0.0) >= 1000.0:
+        ax.yaxis.set_major_formatter("{x:,.0f}")
     ax.margins(x=0.01)
     _mark(ax, events, unit)
     legend(ax)
@@ -240,12 +251,40 @@ def _clock(ax: "Axes", times: "np.ndarray[tuple[int], np.dtype[np.float64]]") ->
 
 
 def _mark(ax: "Axes", events: Sequence[tuple[float, str]], unit: float) -> None:
-    """Draw a line where something happened; a few have their names beside them."""
-    for when, name in events:
-        ax.axvline(when / unit, color=INK, linewidth=0.8, linestyle=":")
-        if len(events) <= MOST_EVENTS:
-            ax.annotate(
-                plain(name), (when / unit, 0.02), xycoords=("data", "axes fraction"), rotation=90,
-                xytext=(2, 0), textcoords="offset points", fontsize="x-small", va="bottom",
-                ha="left", bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6},
-            )  # fmt: skip
+    """Mark when something happened: a few by numbered lines with a key below, many on the edge."""
+    if not events:
+        return
+    times = np.array([when for when, _ in events]) / unit
+    if len(events) > MOST_EVENTS:
+        ax.plot(
+            times, np.ones(len(times)), transform=ax.get_xaxis_transform(), linestyle="",
+            marker="|", markersize=9.0, color=INK, markeredgewidth=0.7,
+        )  # fmt: skip
+        return
+    low, high = ax.get_ylim()
+    start, end = ax.get_xlim()
+    near, row, last = TOO_NEAR * (end - start), 0, -np.inf
+    for number, when in enumerate(times.tolist(), 1):
+        ax.axvline(when, color=INK, linewidth=0.8, linestyle=":")
+        row = row + 1 if when - last < near else 0
+        last = when
+        ax.annotate(
+            str(number), (when, 1.0), xycoords=("data", "axes fraction"), fontsize="x-small",
+            xytext=(0.0, -2.0 - NUMBER_ROW * row), textcoords="offset points", va="top",
+            ha="center", bbox={"facecolor": "white", "linewidth": 0, "pad": 0.8},
+        )  # fmt: skip
+    # no line of the picture passes behind the numbers
+    ax.set_ylim(low, high + HEADROOM * (high - low))
+    said = [f"{number} {plain(name)}" for number, (_, name) in enumerate(events, 1)]
+    ax.set_xlabel("\n".join([ax.get_xlabel(), *_lines(said, letters_across(ax))]))
+
+
+def _lines(entries: Sequence[str], letters: int) -> list[str]:
+    """Put entries side by side, in lines of so many letters where that is enough for each."""
+    lines: list[str] = []
+    for entry in entries:
+        if lines and len(lines[-1]) + 3 + len(entry) <= letters:
+            lines[-1] += f" · {entry}"
+        else:
+            lines.append(entry)
+    return lines
