@@ -71,7 +71,7 @@ def moves(problem: Problem, state: State, course: Course) -> int:
 def everything(problem: Problem, state: State, course: Course) -> Iterator[State]:
     """Go through all placements and leaders of a tiny cluster that rules do not exclude outright.
 
-    A replica stays without a node only where it was without one and need not have one.
+    A replica stays without a node only where it was without one.
     """
     partitions, rules = problem.partitions, problem.rules
     nodes = range(len(problem.nodes.accepts))
@@ -86,7 +86,7 @@ def everything(problem: Problem, state: State, course: Course) -> Iterator[State
             n for n in nodes if (n == home and keeps) or (problem.nodes.accepts[n] and allowed[n])
         ]
         if not keeps:
-            may = [n for n in may if n != home]
+            may = [n for n in may if n != home] + [NOWHERE] * (home < 0)
         where.append(may)
     slots = [range(-1, len(naive.row(problem, p))) for p in range(len(state.leader))]
     for node in product(*where):
