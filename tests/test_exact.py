@@ -144,14 +144,13 @@ def test_conflicts_are_minimal_and_absent_where_everything_fits():
 def test_balance_hands_what_it_could_not_place_to_the_exact_method_and_says_so():
     rng = np.random.default_rng(0)
     rescued = 0
-    for _ in range(60):
-        # items that fill three to five bins to the last unit, in no helpful order
-        bins = int(rng.integers(3, 6))
-        cuts = [np.sort(rng.choice(np.arange(1, 30), 3, replace=False)) for _ in range(bins)]
-        sizes = np.concatenate([np.diff(np.r_[0, cut, 30]) for cut in cuts]).astype(float)
+    for _ in range(30):
+        # items that fill four bins to the last unit, in no helpful order
+        cuts = [np.sort(rng.choice(np.arange(1, 10_000), 3, replace=False)) for _ in range(4)]
+        sizes = np.concatenate([np.diff(np.r_[0, cut, 10_000]) for cut in cuts]).astype(float)
         rng.shuffle(sizes)
         cluster = ek.Cluster.from_arrays(
-            capacity=[[30.0]] * bins, load=sizes[:, None], replicas=1
+            capacity=[[10_000.0]] * 4, load=sizes[:, None], replicas=1
         )  # fmt: skip
         result = ek.solve(cluster, goals=ek.Goals(level=None))
         assert result.audit.hard == 0 and not result.unplaced

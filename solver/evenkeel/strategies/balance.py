@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
+from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit_limits import broken_limits
 from evenkeel.measure.audit_terms import broken_terms
 from evenkeel.measure.compare import has_leaders
@@ -177,7 +177,7 @@ class _Balancing:
                 message = "The budgets are used up; what they left undone is as it was."
         return Outcome(
             node=self._nodes(),
-            leader=self._leaders(),
+            leader=self._leaders(self.state.leader),
             stop_reason=self.stop or self._reached(),
             message=message,
             work=self.work,
@@ -349,9 +349,9 @@ class _Balancing:
         short = placed < cluster.partitions.replicas
         return np.where((node < 0) & short[owner] & ~self.dropped, cluster.placement.node, node)
 
-    def _leaders(self) -> NDArray[np.int16]:
+    def _leaders(self, leader: NDArray[np.int16]) -> NDArray[np.int16]:
         """Leading slots: a cluster that knows no leaders is given none, and none is lost."""
-        was, leader = self.request.cluster.placement.leader, self.state.leader
+        was = self.request.cluster.placement.leader
         return np.where(leader < 0, was, leader) if has_leaders(self.request.cluster) else was
 
     @contextmanager
@@ -365,6 +365,11 @@ class _Balancing:
 
 class _Thorough(_Balancing):
     """A run that refines where replicas are few."""
+
+    def _audited(self, placement: Placement) -> Audit:
+        """Audit a placement with the leaders that it would be handed out with."""
+        leader = self._leaders(placement.leader)
+        return audit(self.request.cluster, placement.replaced(placement.node, leader))
 
     def _refine(self) -> bool:
         """Refine what was found."""
@@ -389,8 +394,8 @@ class _Thorough(_Balancing):
         if not run.found():
             return False
         better = cluster.placement.replaced(run.best.node, run.best.leader)
-        kinds = audit(cluster, self._now()).counts
-        if any(n > kinds[kind] for kind, n in audit(cluster, better).counts.items()):
+        kinds = self._audited(self._now()).counts
+        if any(n > kinds[kind] for kind, n in self._audited(better).counts.items()):
             return False
         self._restart_from(better.node, better.leader)
         return True
