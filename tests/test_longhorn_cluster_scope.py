@@ -326,6 +326,30 @@ class TestPlaces:
             cluster = cluster_of(hosts(1, disks=count), [disk], settings=hard)
             assert len(rows(cluster, planned(cluster).placement)["v"]) == count
 
+    @pytest.mark.parametrize("zones", [("", "", ""), ("a", "a", "b")], ids=str)
+    @pytest.mark.parametrize("size", [0, 10])
+    def test_no_move_within_a_zone_that_hard_anti_affinity_closes(self, zones, size):
+        # a host of its own for each replica is worth nothing to a scheduler that sees the zone used
+        given = [replace(h, zone=z) for h, z in zip(hosts(), zones, strict=True)]
+        hard = Settings(
+            replica_auto_balance="least-effort", replica_zone_soft_anti_affinity=False,
+            replica_disk_soft_anti_affinity=False,
+        )  # fmt: skip
+        cluster = cluster_of(given, [volume("v", "h0", "h0", size=size)], settings=hard)
+        after = rows(cluster, planned(cluster, goals=ek.Goals(level=None)).placement)["v"]
+        assert after == (["h0/d0", "h2/d0"] if zones[2] else ["h0/d0", "h0/d0"])
+
+    def test_where_levelling_would_break_hard_anti_affinity_a_repair_is_made_all_the_same(self):
+        given = [replace(h, zone=z) for h, z in zip(hosts(), ("a", "a", "b"), strict=True)]
+        hard = Settings(replica_zone_soft_anti_affinity=False)
+        v = volume("v", "h0", "h0", "h2", size=100)
+        leaving = replace(v.replicas[2], eviction_requested=True)
+        v = replace(v, replicas=[*v.replicas[:2], leaving])
+        disks = [*given[2].disks, Disk(name="d1", maximum=1_000)]
+        cluster = cluster_of([*given[:2], replace(given[2], disks=disks)], [v], settings=hard)
+        after = planned(cluster, "best-effort", most_copied=1.0).placement
+        assert rows(cluster, after)["v"] == ["h0/d0", "h0/d0", "h2/d1"]
+
     def test_one_move_mends_zone_and_host_at_once(self):
         given = [replace(host, zone=f"z{h // 2}") for h, host in enumerate(hosts(6))]
         many = [volume(f"v{i}", "h0", "h0", "h2") for i in range(12)]

@@ -72,13 +72,16 @@ def cluster_scope(
     problem, effort = _of_hardest_effort(space, found)
     weight = EVENNESS[effort] if options.evenness is None else options.evenness
     share, fewer_than = _allowed(request, options)
+    stayed = np.zeros(len(problem.partitions), np.bool_)
     while True:
         search = Search(request, goals, problem, weight, share, fewer_than)
         plan, best = search.cheapest(levels=bool(found.balanced.any()))
         too_far = overreached(space, problem, best.node)
         if not too_far.any():
             break
-        problem = left_alone(problem, too_far)  # each turn leaves more of them alone
+        # first they only get what they lack; each turn more of them are left as they are
+        problem = left_alone(_staying(space, found, problem, too_far), too_far & stayed)
+        stayed |= too_far
     was = request.cluster.placement
     node = _nodes(request.cluster, problem, found, space.in_own_slots(best.node))
     healthy = system.replicas.healthy | (node != was.node)
@@ -135,8 +138,15 @@ def _of_hardest_effort(space: SpaceProblem, found: Standings) -> tuple[Cluster, 
     for one in broken_limits(Standing.of(problem, problem.placement)):
         broken[one.partition] = True
     content = (found.effort == LEAST_EFFORT) & ~broken
-    stays = (found.counts & ~found.leaving)[space.slot] & content[problem.placement.owner]
-    return pinned(problem, stays), BEST_EFFORT
+    return _staying(space, found, problem, content), BEST_EFFORT
+
+
+def _staying(
+    space: SpaceProblem, found: Standings, problem: Cluster, volumes: NDArray[np.bool_]
+) -> Cluster:
+    """Pin the replicas of some volumes that are not under eviction."""
+    stays = (found.counts & ~found.leaving)[space.slot] & volumes[problem.placement.owner]
+    return pinned(problem, stays)
 
 
 def _nodes(

@@ -11,7 +11,7 @@ from evenkeel.measure.compare import joined
 from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.strategies.longhorn.as_cluster import NO_ZONE, promised
 from evenkeel.strategies.longhorn.cluster_scope_rules import hard_only, rules_of
 from evenkeel.strategies.longhorn.cluster_scope_volumes import Standings
@@ -165,7 +165,9 @@ def overreached(
 ) -> NDArray[np.bool_]:
     """Find the volumes of which a new replica stands where Longhorn would not put it.
 
-    That happens where another replica was to leave and then found no place.
+    That happens where another replica was to leave and then found no place, and where one of
+    several that share a domain against a hard rule moves within it: to the search that is no worse,
+    while the scheduler looks only at where the new replica would stand.
 
     Parameters
     ----------
@@ -187,12 +189,24 @@ def overreached(
     owner = before.owner[came]
     found = np.zeros(len(problem.partitions), np.bool_)
     found[owner[~space.may[space.like[owner], node[came]]]] = True
+    found[owner[_crowded(problem, after, came)]] = True
+    return found
+
+
+def _crowded(
+    problem: Cluster, placement: Placement, replicas: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which of some replicas share a domain with more than hard rules allow, (n,) bool."""
     strict = replace(problem, rules=tuple(hard_only(rule) for rule in problem.rules))
-    broken = [np.zeros(len(found)), np.zeros(len(found))]
-    for count, placement in zip(broken, (before, after), strict=True):
-        for one in broken_limits(Standing.of(strict, placement)):
-            np.add.at(count, one.partition, one.amount)
-    return found | (broken[1] > broken[0])
+    owner, node = placement.owner[replicas].astype(np.int64), placement.node[replicas]
+    domain, width = problem.topology.domain_with_nodes, len(problem.nodes)
+    crowded = np.zeros(len(replicas), np.bool_)
+    for one in broken_limits(Standing.of(strict, placement)):
+        for row in np.unique(one.level):
+            at = one.level == row
+            full = one.partition[at].astype(np.int64) * width + one.domain[at]
+            crowded |= np.isin(owner * width + domain[row, node], full)
+    return crowded
 
 
 def left_alone(problem: Cluster, volumes: NDArray[np.bool_]) -> Cluster:

@@ -51,9 +51,10 @@ def rules_of(
     """Return the rules of the volumes.
 
     Least effort asks for as many zones and hosts as can be had, best effort in addition for no more
-    replicas in one than an even spread has. Where anti-affinity is hard, one per host (zone, disk)
-    is asked for in any case. Tags and engines are looked at when a replica is placed, and so are
-    hosts that are closed: one that is there may stay, and counts.
+    replicas in one than an even spread has. Where anti-affinity is hard, one per zone (host, disk)
+    is asked for in any case, and nothing of the levels within, where it follows. Tags and engines
+    are looked at when a replica is placed, and so are hosts that are closed: one that is there may
+    stay, and counts.
 
     Parameters
     ----------
@@ -190,8 +191,11 @@ def _rule(system: System, like: Likeness, require: str, able: NDArray[np.bool_])
         ("node", on_disk, like.disk_soft),
     ):
         if not is_soft:
+            # one alone in its zone is alone on its host: nothing is asked for below, or a move
+            # within a zone would mend a host, which no scheduler makes while the zone is shared
             spread[level] = 1
-        elif len(room) > 0:
+            break
+        if len(room) > 0:
             least[level] = (min(like.wanted, len(room)), "soft")
             if like.effort == BEST_EFFORT:
                 spread[level] = (even(room, like.wanted), "soft")
@@ -213,10 +217,14 @@ def hard_only(rule: Rule) -> Rule:
 
     Examples
     --------
-    >>> hard_only(Rule(spread={"zone": (1, "soft"), "host": 1})).spread
-    {'host': 1}
+    >>> hard_only(Rule(spread={"node": (1, "soft"), "host": 1})).spread
+    {'node': None, 'host': 1}
     """
-    spread = {key: value for key, value in rule.spread.items() if not isinstance(value, tuple)}
+    # None and not left out, which for nodes would mean one each
+    spread = {
+        level: None if isinstance(amount, tuple) else amount
+        for level, amount in rule.spread.items()
+    }
     return replace(rule, spread=spread, min_domains={})
 
 
@@ -239,14 +247,13 @@ def zones_first(rule: Rule) -> Rule:
     Examples
     --------
     >>> zones_first(Rule(spread={"zone": (1, "soft"), "host": (1, "soft")})).spread
-    {'zone': (1, 'soft')}
+    {'zone': (1, 'soft'), 'host': None}
     """
 
     def kept(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
         return {
-            level: amount
+            level: amount if level == "zone" or not isinstance(amount, tuple) else None
             for level, amount in amounts.items()
-            if level == "zone" or not isinstance(amount, tuple)
         }
 
     return replace(rule, spread=kept(rule.spread), min_domains=kept(rule.min_domains))
