@@ -10,7 +10,7 @@ from numba import njit
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.strategies import portfolio
+from evenkeel.strategies import ending, portfolio
 from evenkeel.strategies.annealing import Annealing, begin_walk
 from evenkeel.strategies.reassign import minimise
 from evenkeel.strategies.stopping import Progress, Watch
@@ -265,3 +265,28 @@ def test_nothing_to_do():
     ):
         found = minimise(Cluster.from_arrays(**arrays), Cost(), Watch(None, 1000, None))
         assert found.work == 0
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_an_interrupted_ending_keeps_the_best(monkeypatch, processors):
+    cluster = roadef.read(DATA / "model_a1_3.txt.gz")
+    cooled = ending.Ending._cool
+    told: list[float] = []
+
+    def tell(progress: Progress) -> None:
+        told.append(progress.cost)
+        if progress.work > 17_500_000:
+            raise KeyboardInterrupt
+
+    def cool(self, height):
+        cooled(self, height)
+        if processors == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(portfolio, "processors", lambda: processors)
+    monkeypatch.setattr(ending.Ending, "_cool", cool)
+    found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 20_000_000, tell), 3)
+    assert found.stop_reason == "interrupted"
+    verdict = check(cluster.native, found.node)
+    assert verdict.feasible
+    assert verdict.cost == found.cost <= min(told)

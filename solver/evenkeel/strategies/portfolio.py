@@ -9,7 +9,7 @@ there were to do it.
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.annealing import Annealing
-from evenkeel.strategies.polish import polish
+from evenkeel.strategies.ending import Ending
 from evenkeel.strategies.stopping import Progress, StopReason, Watch
 from evenkeel_kernels import search_walk
-from evenkeel_kernels.problem import Problem
-from evenkeel_kernels.state import total_cost
 
 SEARCHES = 2
 """Searches side by side."""
@@ -32,6 +30,9 @@ ALONE = 4_000_000
 SLICES = 4
 """Slices between two calls of the callback, or two turns of searches that share a thread."""
 
+
+GLANCE = 0.1
+"""Seconds between two calls of the callback in the end."""
 
 ENDLESS = 1 << 62
 """More slices than there will ever be."""
@@ -62,25 +63,6 @@ COOLINGS = (
     Cooling(0.1, (0.4, 0.3), from_best=True),
 )
 """What they leave of the budget is for polishing."""
-
-WARMTH = (0.7, 0.6, 0.5, 0.65, 0.55)
-"""Parts of the way down to which what is polished is warmed up, in turn."""
-
-HOMELY = ((0.7, 0.0), (0.5, 0.03), (0.8, 0.0), (0.5, 0.01), (0.6, 0.0), (0.3, 0.03), (0.7, 0.003))
-"""Parts of the way down from which the placement that came in is cooled, in turn; and what a move
-costs at least then, as a part of what an average replica costs above all watermarks."""
-
-SHORT = 256
-"""Slices of such a cooling."""
-
-POLISHED = 8_000_000
-"""Candidates that polishing looks at before something else has its turn."""
-
-OVERSHOT = 1 << 20
-"""By how much it may pass that, since what it has begun it ends."""
-
-NEAR = 1e-4
-"""Part of the cost within which placements near the one that came in are worth going on with."""
 
 
 @dataclass
@@ -178,15 +160,20 @@ class Portfolio:
     def _finish(self, pool: ThreadPoolExecutor | None) -> StopReason | None:
         """Spend what is left on polishing the best; why to stop, or None."""
         best = self.best
-        if best.total[1] < search_walk.NEVER:
-            found = best.best.copy(), float(best.total[1])
+        if best.total[1] == search_walk.NEVER:
+            return self._look_up()
+        found = best.best.copy(), float(best.total[1])
 
-            def polish_best(one: Annealing) -> None:
-                one.restart(*found)
-                Polishing(one, self.watch, self._done, self.start).run()
+        def polish_best(one: Annealing) -> None:
+            one.restart(*found)
+            Ending(one, self.watch, self._done, self.start).run()
 
-            self._each(polish_best, self.searches, pool)
-        return self._look_up()
+        stop = None
+        with self._under_way(polish_best, self.searches, pool) as futures:
+            while wait(futures, GLANCE).not_done:
+                stop = stop or (self._look_up() if self.watch.callback is not None else None)
+                self.watch.halted |= stop is not None
+        return stop or self._look_up()
 
     def _each(
         self,
@@ -195,12 +182,28 @@ class Portfolio:
         pool: ThreadPoolExecutor | None,
     ) -> None:
         """Do something with each of the searches, side by side where there are threads."""
+        with self._under_way(work, searches, pool):
+            pass
+
+    @contextmanager
+    def _under_way(
+        self,
+        work: Callable[[Annealing], None],
+        searches: list[Annealing],
+        pool: ThreadPoolExecutor | None,
+    ) -> Iterator[list[Future[None]]]:
+        """Have something done with each of the searches, and wait for it in the end.
+
+        Without threads all is done at once. What interrupts the caller halts the searches.
+        """
         if pool is None:
             for one in searches:
                 work(one)
+            yield []
             return
         futures = [pool.submit(work, one) for one in searches]
         try:
+            yield futures
             for future in futures:
                 future.result()
         except BaseException:
@@ -232,107 +235,6 @@ class Portfolio:
                 cost=float(walk.total[1]),
             )
         )
-
-
-@dataclass
-class Polishing:
-    """The end of one search: what is best is polished, and varied where nothing helps any more.
-
-    It is warmed up a little and cooled again; and the placement that came in is cooled from where
-    it is cold, since what costs least to reach is near it.
-
-    Parameters
-    ----------
-    search : Annealing
-        At the best placement so far.
-    watch : Watch
-        Limits of time.
-    done : callable
-        Part of its budget that a search has used up.
-    start : tuple of (ndarray of int32, shape (K,), float)
-        The placement that came in, and what it costs.
-    """
-
-    search: Annealing
-    watch: Watch
-    done: Callable[[Annealing], float]
-    start: tuple[NDArray[np.int32], float]
-
-    def run(self) -> None:
-        """Go on until the budget is used up, and leave the search at the best placement."""
-        search, walk = self.search, self.search.walk
-        homely, rough, turn = True, True, 0
-        while not self._is_over():
-            if rough:
-                rough = not self._polish()
-            best = walk.best.copy(), float(walk.total[1])
-            if homely and turn % 2 == 0:
-                self._cool_from_start(*HOMELY[turn // 2 % len(HOMELY)])
-                homely = walk.total[1] <= best[1] + NEAR * abs(best[1])
-                changed = homely
-            else:
-                search.visit(*best)
-                self._cool(WARMTH[turn // 2 % len(WARMTH)])
-                changed = walk.total[1] < best[1]
-            turn += 1
-            was_rough, rough = rough, changed and not self._polish()
-            if walk.total[1] > best[1]:
-                search.restart(*best)
-                rough = was_rough
-
-    def _is_over(self) -> bool:
-        return self.watch.halted or self.done(self.search) >= 1.0
-
-    def _cool(self, height: float) -> None:
-        """Cool once, quickly, from part of the way down."""
-        self.search.begin_cooling(height)
-        for i in range(SHORT):
-            if self._is_over():
-                return
-            self.search.slice(i / SHORT)
-
-    def _cool_from_start(self, height: float, dear: float) -> None:
-        """Cool the placement that came in, with moves that are dear, and price what was found."""
-        search, walk = self.search, self.search.walk
-        problem = search.problem
-        factor = max(1.0, dear * search.mean_size / max(_cheapest_move(problem), 1e-300))
-        moves = problem.moves._replace(
-            move_cost=problem.moves.move_cost * factor,
-            distance_weight=problem.moves.distance_weight * factor,
-        )
-        search.problem = problem._replace(moves=moves)
-        search.walk = walk._replace(spare=walk.spare * factor)
-        try:
-            self._restart_from(self.start[0])
-            self._cool(height)
-        finally:
-            search.problem, search.walk = problem, walk
-        self._restart_from(walk.best.copy())
-
-    def _restart_from(self, node: NDArray[np.int32]) -> None:
-        """Restart from a placement that has not been priced."""
-        search = self.search
-        search.visit(node, search_walk.NEVER)
-        search.restart(node, total_cost(search.problem, search.state))
-
-    def _polish(self) -> bool:
-        """Polish what is best for a while; whether nothing helps any more."""
-        search, walk = self.search, self.search.walk
-        left = POLISHED
-        if search.work_limit is not None:
-            left = min(left, search.work_limit - search.work - OVERSHOT)
-        if left <= 0:
-            return False
-        seed = int(walk.random[0] >> np.uint64(1))
-        done = polish(search.problem, search.state, walk, self.watch, left, seed)
-        walk.tally[search_walk.EVALUATED] += done.work
-        return done.finished
-
-
-def _cheapest_move(problem: Problem) -> float:
-    """Least that one move costs, if it costs anything."""
-    cost = problem.moves.move_cost
-    return float(cost[cost > 0.0].min(initial=np.inf))
 
 
 def processors() -> int:
