@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.strategies.balance import balance
+from evenkeel.strategies.balance import balance, searched
 from evenkeel.strategies.longhorn.cluster_scope_problem import LOAD
 from evenkeel.strategies.longhorn.cluster_scope_rules import zones_first
 from evenkeel.strategies.registry import Outcome, Request
@@ -226,7 +226,7 @@ class Search:
     ) -> tuple[Outcome, Point]:
         goals = Goals(level={name: self._wish(name, tolerance) for name in problem.dimensions})
         asked = self._asked(problem, start, goals, limits)
-        outcome = balance(asked)
+        outcome = searched(asked)
         copied = self._copied(outcome.node)
         uneven = self._uneven(outcome.node, asked.bounds.fair)
         cost = copied / self._everything + self.evenness * uneven
