@@ -50,6 +50,7 @@ WALK_PER_PARTITION = 60  # so many for each partition, if that is more
 OPEN_WALKS, TOLL_FALLS = 6, 0.3
 FREE_WALKS = 8
 STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
+FEW_HOT = 32  # one in so many nodes too full is few
 RELIEFS = 12  # rounds of relief then
 FEW_REPLICAS = 2_000
 MANY_REPLICAS = 20_000
@@ -364,6 +365,9 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     least = 0.1 * unit
     for _ in range(RELIEFS):
         before = penalty(state, gauge)
+        if count_hot(state, gauge) <= n_nodes // FEW_HOT:  # a move or two, and it is level
+            yield Walk(0, unit, np.inf, length // 64, n_nodes, 1)
+            continue
         yield Walk(length // 8, unit, np.inf, 0, 0, 0)
         if penalty(state, gauge) <= STUCK * before:
             yield Walk(0, unit, np.inf, length // 2, 0, 0)
