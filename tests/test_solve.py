@@ -408,3 +408,12 @@ def test_leaders_go_where_they_are_preferred_even_where_nothing_is_to_be_levelle
     result = ek.solve(cluster)
     assert result.levelness.leaders.tolist() == [0, 0, 4]
     assert result.comparison.moves == 0
+
+
+def test_a_live_replica_stays_where_only_a_dead_pinned_one_would_be_left():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[0.0]], placement=[0, 1], first=[0, 2], replicas=[1],
+        flags=[1, 0], alive=[False, True], accepts=[False, True], keeps=[False, False],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1))
+    assert live_replicas(cluster, result.placement).tolist() == [1]

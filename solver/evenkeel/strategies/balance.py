@@ -345,7 +345,9 @@ class _Balancing:
         """Nodes of the result: what found none is where it was while its partition is short."""
         cluster, node = self.request.cluster, self.state.node
         owner = cluster.placement.owner
-        placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
+        # what is pinned to a dead node serves nobody
+        lives = np.append(cluster.nodes.alive, False)[node]
+        placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
         short = placed < cluster.partitions.replicas
         return np.where((node < 0) & short[owner] & ~self.dropped, cluster.placement.node, node)
 

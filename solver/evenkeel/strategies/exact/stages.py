@@ -259,10 +259,11 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     Returns
     -------
     ndarray of int32, shape (K,)
-        No partition has fewer replicas than it had, or wants.
+        No partition has fewer live replicas than it had, or wants.
     """
     owner = cluster.placement.owner
-    placed = np.bincount(owner[node >= 0], minlength=len(cluster.partitions))
+    lives = np.append(cluster.nodes.alive, False)[node]
+    placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
     short = placed < cluster.partitions.replicas
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
