@@ -9,19 +9,18 @@ the seeds may exceed it by ``MARGIN`` of the initial cost, which is also the uni
 
 import json
 import os
-import re
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 import evenkeel as ek
+from bench.reassignments import models
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
 
 pytestmark = pytest.mark.quality
 
-ROADEF = Path(os.environ.get("EVENKEEL_ROADEF", Path(__file__).parent.parent / "tests/data/roadef"))
 SECONDS = float(os.environ.get("EVENKEEL_SECONDS", "60"))
 STORED = json.loads((Path(__file__).parent / "baselines.json").read_text())["reassignment_costs"]
 SEEDS = (0, 1, 2)
@@ -43,11 +42,6 @@ TITLE = (
     f"{'':6} {'initial':>14} {'median':>14} {'worst':>14} {'S41':>14} {'best':>14} {'stored':>14} "
     f"{'to S41':>9} {'to best':>9}  work"
 )
-
-
-def models():
-    """The models in the folder."""
-    return sorted(file for file in ROADEF.glob("model_*") if re.search(r"\.txt(\.gz)?$", file.name))
 
 
 def of(initial, cost, other):

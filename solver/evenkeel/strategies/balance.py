@@ -38,7 +38,7 @@ from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.room import make_room
 from evenkeel.strategies.stopping import Progress, StopReason
 from evenkeel.strategies.tandem import move_pairs
-from evenkeel.strategies.wanted import serving, slots_to_fill, surplus_replicas
+from evenkeel.strategies.wanted import kept, serving, slots_to_fill, surplus_replicas
 from evenkeel_kernels.best_fit import best_fit, largest_first
 from evenkeel_kernels.descent import descend, moves_made
 from evenkeel_kernels.leaders import prefer
@@ -343,13 +343,8 @@ class _Balancing:
 
     def _nodes(self) -> NDArray[np.int32]:
         """Nodes of the result: what found none is where it was while its partition is short."""
-        cluster, node = self.request.cluster, self.state.node
-        owner = cluster.placement.owner
-        # what is pinned to a dead node serves nobody
-        lives = np.append(cluster.nodes.alive, False)[node]
-        placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
-        short = placed < cluster.partitions.replicas
-        return np.where((node < 0) & short[owner] & ~self.dropped, cluster.placement.node, node)
+        node = self.state.node
+        return np.where(self.dropped, node, kept(self.request.cluster, node))
 
     def _leaders(self, leader: NDArray[np.int16]) -> NDArray[np.int16]:
         """Leading slots: a cluster that knows no leaders is given none, and none is lost."""

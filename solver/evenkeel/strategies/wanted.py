@@ -28,6 +28,29 @@ def serving(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     return node if holds[:-1].all() else np.where(holds[node], node, np.int32(-1))
 
 
+def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Leave what found no node where it was, while its partition is short.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With the placement that came in.
+    node : ndarray of int32, shape (K,)
+        Node of each replica; -1 for none.
+
+    Returns
+    -------
+    ndarray of int32, shape (K,)
+        No partition has fewer live replicas than it had, or wants.
+    """
+    owner = cluster.placement.owner
+    # what is pinned to a dead node serves nobody
+    lives = np.append(cluster.nodes.alive, False)[node]
+    placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
+    short = placed < cluster.partitions.replicas
+    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
+
+
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Choose the empty slots that must get a node so that each partition has what it wants.
 

@@ -9,10 +9,11 @@ from evenkeel.model.logs import tell
 from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
-from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
+from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact, given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.stopping import StopReason
+from evenkeel.strategies.wanted import kept
 
 logger = logging.getLogger("evenkeel.exact")
 

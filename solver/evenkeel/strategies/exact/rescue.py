@@ -9,9 +9,10 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import has_leaders
 from evenkeel.measure.violations import KINDS
 from evenkeel.strategies.exact.size import size_of
-from evenkeel.strategies.exact.stages import Search, in_stages, kept, led
+from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.wanted import kept
 
 EFFORT = 1.0
 """Deterministic seconds, which are the same on every machine."""

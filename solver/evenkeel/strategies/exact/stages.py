@@ -246,28 +246,6 @@ class _Run:
         _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
 
 
-def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Leave what found no node where it was, while its partition is short.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        With the placement that came in.
-    node : ndarray of int32, shape (K,)
-        Node of each replica; -1 for none.
-
-    Returns
-    -------
-    ndarray of int32, shape (K,)
-        No partition has fewer live replicas than it had, or wants.
-    """
-    owner = cluster.placement.owner
-    lives = np.append(cluster.nodes.alive, False)[node]
-    placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
-    short = placed < cluster.partitions.replicas
-    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
-
-
 def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
     """Let a partition that nobody can lead keep the leader it had, if that is where it was.
 
