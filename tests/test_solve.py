@@ -229,6 +229,29 @@ def test_moves_stay_within_their_budget(expanded, most):
         assert result.stop_reason == "limits"
 
 
+@pytest.mark.parametrize("seed", [15, 20, 29])
+def test_one_hot_node_gets_level_with_hardly_more_moves_than_it_must_lose(seed):
+    """Relief that does not level it must not use up the moves that walking would put to use."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions, level = 40, 300, 0.03
+    load = rng.integers(2, 7, (partitions, 2)).astype(float)
+    here = {
+        "capacity": np.full((nodes, 2), load.sum()),
+        "replicas": 3,
+        "domains": {"zone": np.arange(nodes) % 4},
+        "spread": {"zone": 1},
+    }
+    calm = ek.Cluster.from_arrays(load=load, **here)
+    calm = calm.with_placement(ek.solve(calm, goals=ek.Goals(level=0.04)).placement)
+    load[np.flatnonzero(calm.placement.node == 0)[:5] // 3] *= 1.5
+    hot = ek.Cluster.from_arrays(load=load, **here).with_placement(calm.placement)
+    least = ek.solve(hot, goals=ek.Goals(level=level), work_limit=0).bounds.moves_level
+    limits = ek.Limits(moves=least + 2)
+    result = ek.solve(hot, goals=ek.Goals(level=level), limits=limits, work_limit=1_000_000)
+    assert result.stop_reason == "tolerance"
+    assert result.levelness.ratio.max() <= 1.0 + level
+
+
 def test_moves_per_node_and_bytes_stay_within_their_budgets():
     instance = generate(P=600, N=30, Z=5, seed=3)
     cluster = cluster_of(instance, dimensions=["cpu", "disk", "net"], bytes="disk")

@@ -50,8 +50,9 @@ WALK_PER_PARTITION = 60  # so many for each partition, if that is more
 OPEN_WALKS, TOLL_FALLS = 6, 0.3
 FREE_WALKS = 8
 STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
-FEW_HOT = 32  # one in so many nodes too full is few
 RELIEFS = 12  # rounds of relief then
+FEW_HOT = 32  # one in so many nodes too full is few
+RELIEFS_AT_ONCE = 4  # before any walk, while so few are
 FEW_REPLICAS = 2_000
 MANY_REPLICAS = 20_000
 MANY_RELIEFS = 8
@@ -353,7 +354,9 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
 
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
     falling toll; and, where replicas are few, some that are all but free to go anywhere: few
-    replicas are large beside the room that is left, so that what is level lies far apart.
+    replicas are large beside the room that is left, so that what is level lies far apart. Where
+    they are not, and few nodes are hot, relief comes before any walk: a move or two, and all is
+    level.
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
@@ -363,11 +366,11 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     replicas = state.node.shape[0]
     length = walk_length(problem)
     least = 0.1 * unit
+    for _ in range(RELIEFS_AT_ONCE if replicas > FEW_REPLICAS else 0):
+        if count_hot(state, gauge) <= n_nodes // FEW_HOT:
+            yield Walk(0, unit, np.inf, length // 64, n_nodes, 1)
     for _ in range(RELIEFS):
         before = penalty(state, gauge)
-        if count_hot(state, gauge) <= n_nodes // FEW_HOT:  # a move or two, and it is level
-            yield Walk(0, unit, np.inf, length // 64, n_nodes, 1)
-            continue
         yield Walk(length // 8, unit, np.inf, 0, 0, 0)
         if penalty(state, gauge) <= STUCK * before:
             yield Walk(0, unit, np.inf, length // 2, 0, 0)
