@@ -180,6 +180,21 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
     assert ends[0] == ends[1]
 
 
+@pytest.mark.small
+@given(seeds)
+def test_the_mean_square_is_of_the_pressure_on_an_average_node_that_counts(seed: int) -> None:
+    small = random_small(seed)
+    problem, _ = small.arrays()
+    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    load = np.array(small.load)
+    total = 0.0
+    for d, scales in enumerate(gauge.scale.tolist()):
+        counted = [scale for scale in scales if 0.0 < scale < 1e29]
+        average = sum(counted) / max(1, len(counted))
+        total += sum((weight * average) ** 2 for weight in load[:, d].tolist())
+    assert mean_square(gauge, load) == pytest.approx(total / max(1, len(load)))
+
+
 @walks
 @given(seeds)
 def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:

@@ -149,7 +149,8 @@ def redistribute(
         if (ease.share > 0.0).all():
             leaving[draw_off(problem, state, forced | leaving, extra)] = True
     left = max(0, most_moves - moves_made(problem, state, forced))
-    leaving[largest_first(problem, leaving)[left:]] = False
+    if left < leaving.sum():
+        leaving[largest_first(problem, leaving)[left:]] = False
     order = largest_first(problem, forced | leaving)
     scan = new_scan(problem, ease.reserve * ease.share)
     moved = best_fit(problem, state, scan, order, forced, was >= 0, CEILING, 0, order.shape[0])
@@ -217,6 +218,8 @@ def walked(
 
     ``forced (K,)``, ``most_moves`` and ``seed`` are those of `descend`.
     """
+    if highest(state, gauge) <= 1.0:
+        return
     n_nodes = state.load.shape[1]
     homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)

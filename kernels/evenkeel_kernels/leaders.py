@@ -188,13 +188,10 @@ def spread_leaders(
                 continue
             pressed = least_extra == 0.0 and state.leaders[here] * gauge.leader_scale[here] > 1.0
             for d in range(dimensions):
-                extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-                if (
-                    state.load[d, here] * gauge.scale[d, here] > trigger
-                    and extra > 0.0
-                    and extra * gauge.scale[d, here] >= least_extra
-                ):
-                    pressed = True
+                if state.load[d, here] * gauge.scale[d, here] > trigger:
+                    extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+                    if extra > 0.0 and extra * gauge.scale[d, here] >= least_extra:
+                        pressed = True
             if not pressed:
                 continue
             best = index(-1)

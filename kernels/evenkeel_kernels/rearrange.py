@@ -80,8 +80,21 @@ def mean_square(gauge: Gauge, load: NDArray[np.float64]) -> float:
     counts = (gauge.scale > 0.0) & (gauge.scale < 1e29)
     nodes = np.maximum(counts.sum(axis=1), 1)
     scale = np.where(counts, gauge.scale, 0.0).sum(axis=1) / nodes
-    pressure = load * scale
-    return float((pressure**2).sum() / max(1, pressure.shape[0]))
+    return squares(load, scale) / max(1, load.shape[0])
+
+
+@lean
+def squares(load: NDArray[np.float64], scale: NDArray[np.float64]) -> float:
+    """Sum up the squares of ``load (P, D)``, each dimension in units of 1 / ``scale (D,)``.
+
+    Complexity: O(P D).
+    """
+    total = 0.0
+    for p in range(load.shape[0]):
+        for d in range(load.shape[1]):
+            pressure = load[p, d] * scale[d]
+            total += pressure * pressure
+    return total
 
 
 @lean

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.measure.audit_limits import broken_limits
+from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
@@ -22,6 +24,9 @@ PAIRS = " pairs"
 
 COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
 """What a placement counts when it is first asked, whatever the state of the nodes."""
+
+STANDING_ONCE = ("seat", "replicas", "leaders", "loads")
+"""What is counted by node, whatever the state of the nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +159,10 @@ def changed(cluster: Cluster, change: Change) -> Cluster:
     """
     for name in COUNTED_ONCE:
         getattr(cluster.placement, name)
+    standing = Standing.of(cluster, cluster.placement)
+    for name in STANDING_ONCE:
+        getattr(standing, name)
+    broken_limits(standing)
     # a placement also keeps what was counted of it for one cluster, so that each needs its own
     made = cluster.with_placement(copy.copy(cluster.placement))
     if len(change.lost) or len(change.back):

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.standing import Standing
 from evenkeel.measure.violations import Violations, violations
-from evenkeel.model.binding import allowed_masks, bound_rules, node_mask
+from evenkeel.model.binding import allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.once import once
 from evenkeel.model.rules import Limit, LimitKind, Rule
 
 NONE = -1
@@ -107,14 +108,18 @@ def partition_scope(cluster: Cluster) -> Scope:
     Scope
         With P members.
     """
-    rules, rule_of = bound_rules(cluster)
-    return Scope(
-        column="partition",
-        limits=tuple(tuple(rule.own.limits()) for rule in rules),
-        rule=rule_of,
-        wanted=cluster.partitions.replicas > 0,
-        open=allowed_masks(cluster, rules),
-    )
+
+    def read() -> Scope:
+        rules, rule_of = bound_rules(cluster)
+        return Scope(
+            column="partition",
+            limits=tuple(tuple(rule.own.limits()) for rule in rules),
+            rule=rule_of,
+            wanted=cluster.partitions.replicas > 0,
+            open=allowed_masks(cluster, rules),
+        )
+
+    return once(cluster.partitions, "partition scope", read, *judged_by(cluster))
 
 
 def group_scope(cluster: Cluster) -> Scope:
@@ -131,19 +136,23 @@ def group_scope(cluster: Cluster) -> Scope:
         With G members.
     """
     partitions = cluster.partitions
-    rules = (*cluster.rules, Rule())
-    groups = len(partitions.group_names)
-    is_open = np.ones((len(rules), len(cluster.nodes)), bool)
-    for q, rule in enumerate(rules):
-        for text in rule.require:
-            is_open[q] &= node_mask(cluster, text)
-    return Scope(
-        column="group",
-        limits=tuple(tuple(rule.limits(per_node=False)) for rule in rules),
-        rule=np.where(partitions.group_rule < 0, len(cluster.rules), partitions.group_rule),
-        wanted=np.bincount(partitions.group, partitions.replicas > 0, groups) > 0,
-        open=is_open,
-    )
+
+    def read() -> Scope:
+        rules = (*cluster.rules, Rule())
+        groups = len(partitions.group_names)
+        is_open = np.ones((len(rules), len(cluster.nodes)), bool)
+        for q, rule in enumerate(rules):
+            for text in rule.require:
+                is_open[q] &= node_mask(cluster, text)
+        return Scope(
+            column="group",
+            limits=tuple(tuple(rule.limits(per_node=False)) for rule in rules),
+            rule=np.where(partitions.group_rule < 0, len(cluster.rules), partitions.group_rule),
+            wanted=np.bincount(partitions.group, partitions.replicas > 0, groups) > 0,
+            open=is_open,
+        )
+
+    return once(partitions, "group scope", read, *judged_by(cluster))
 
 
 def broken_limits(standing: Standing) -> list[Violations]:
@@ -161,13 +170,21 @@ def broken_limits(standing: Standing) -> list[Violations]:
     list of Violations
         Of the kinds same_node, spread, min_domains, max_domains and skew, and the soft ones.
     """
+    cluster = standing.cluster
+    # of the nodes' state only the skew depends: whether a domain has a node that may hold anything
+    nodes = cluster.nodes if any(rule.skew for rule in cluster.rules) else None
+    of = nodes, cluster.partitions, *judged_by(cluster)
+    return list(once(standing, "broken limits", lambda: _all_broken(standing), *of))
+
+
+def _all_broken(standing: Standing) -> list[Violations]:
     cluster, placement = standing.cluster, standing.placement
     found = []
     scope = partition_scope(cluster)
     for binding in scope.bindings:
         row = cluster.topology.level_index(binding.level)
         domain = cluster.topology.domain_with_nodes[row]
-        members = suspects(standing, binding, domain)
+        members = suspects(standing, binding, row)
         if len(members):
             replicas, which = replicas_of(placement, members)
             where = domain_of(domain, placement.node[replicas])
@@ -187,7 +204,7 @@ def broken_limits(standing: Standing) -> list[Violations]:
     return found
 
 
-def suspects(standing: Standing, binding: Binding, domain: NDArray[np.int32]) -> NDArray[np.intp]:
+def suspects(standing: Standing, binding: Binding, row: int) -> NDArray[np.intp]:
     """Return the partitions that may break a limit: those a cheap look does not clear.
 
     Parameters
@@ -196,8 +213,8 @@ def suspects(standing: Standing, binding: Binding, domain: NDArray[np.int32]) ->
         Where the replicas are.
     binding : Binding
         The limit, of the partition scope.
-    domain : ndarray of int32, shape (N,)
-        Domain of each node on its level; -1 for none.
+    row : int
+        Row of its level in the topology.
 
     Returns
     -------
@@ -208,7 +225,9 @@ def suspects(standing: Standing, binding: Binding, domain: NDArray[np.int32]) ->
     slots = standing.placement.slots
     if slots is None or not 0 < slots <= FEW_SLOTS or binding.kind == "skew":
         return np.flatnonzero(bound)
-    earlier, inside = _repeats(standing, domain)
+    topology = standing.cluster.topology
+    domain = topology.domain_with_nodes[row]
+    earlier, inside = once(standing, f"repeats {row}", lambda: _repeats(standing, domain), topology)
     if binding.kind == "spread":
         return np.flatnonzero((earlier.max(0) >= binding.amount) & bound)
     distinct = ((earlier == 0) & inside).sum(0)

@@ -169,17 +169,7 @@ def whole_units(cluster: Cluster) -> NDArray[np.float64]:
     ndarray of float64, shape (D,)
         The common load of all replicas in all roles; 0 where they differ.
     """
-    load = cluster.partitions.load
-    unit = np.zeros(len(cluster.dimensions))
-    if len(load.voter) == 0:
-        return unit
-    for d, first in enumerate(load.voter[0]):
-        ends = first == load.voter[-1, d]
-        if ends and all(
-            (by[:, d] == first).all() for by in (load.voter, load.leader, load.non_voter)
-        ):
-            unit[d] = first
-    return unit
+    return cluster.partitions.load.unit
 
 
 def whole_level(room: NDArray[np.float64], count: int) -> float:

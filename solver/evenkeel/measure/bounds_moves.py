@@ -117,7 +117,7 @@ def keepable(standing: Standing, scope: Scope) -> Keepable:
         stays &= ~standing.spread_out(free)
     missing = int(np.maximum(wanted - most, 0).sum())
     seat = np.where(stays, standing.seat, 0)
-    least = np.ascontiguousarray(standing.lightest.T)
+    least = cluster.partitions.load.lightest_by_dimension
     replicas = np.bincount(seat, minlength=len(cluster.nodes) + 1)[1:]
     return Keepable(missing, seat, replicas, least, standing.weighed(least, seat))
 
@@ -320,7 +320,7 @@ def _most_kept(
             continue  # what may share no domain may share no node either
         row = topology.level_index(binding.level)
         domain = topology.domain_with_nodes[row]
-        members = suspects(standing, binding, domain)
+        members = suspects(standing, binding, row)
         replicas, which = replicas_of(placement, members)
         where = domain_of(domain, placement.node[replicas])
         counted = stays[standing.places(replicas)] & (where >= 0)

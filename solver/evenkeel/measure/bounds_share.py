@@ -26,11 +26,14 @@ class Classes:
         The rule, and the number of replicas of each.
     member : ndarray of int64, shape (P,)
         Class of each partition.
+    first : ndarray of int64, shape (Q,)
+        First partition of each; none if there are no partitions.
     """
 
     rule: NDArray[np.int64]
     wanted: NDArray[np.int64]
     member: NDArray[np.int64]
+    first: NDArray[np.int64]
 
     @classmethod
     def of(cls, standing: Standing, scope: Scope) -> "Classes":
@@ -51,11 +54,11 @@ class Classes:
         wanted = standing.cluster.partitions.replicas
         alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
         if alike:
-            one = np.array([wanted[0]], np.int64)
-            return cls(np.zeros(1, np.int64), one, np.zeros(len(wanted), np.int64))
+            one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
+            return cls(none, one, np.zeros(len(wanted), np.int64), none)
         pairs = np.stack([scope.rule, wanted], axis=1).astype(np.int64)
-        found, member = np.unique(pairs, axis=0, return_inverse=True)
-        return cls(found[:, 0], found[:, 1], member.reshape(-1))
+        found, first, member = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        return cls(found[:, 0], found[:, 1], member.reshape(-1), first)
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what one replica of every partition of each class weighs.
@@ -183,12 +186,12 @@ def _spread(
         alone = _alone(classes, bound, places)
         if alone.any():
             level = np.maximum(level, utilisation(alone.T @ weight, room).max(0, initial=0.0))
-        for d in range(len(level)):
-            order = np.argsort(room[:, d], kind="stable")
-            outside = everywhere - np.cumsum(places[:, order], axis=1)
-            together = np.maximum(wanted - outside, 0.0)[:, :-1]
-            full = utilisation(together.T @ weight[:, d], np.cumsum(room[order, d])[:-1])
-            level[d] = max(level[d], float(full.max(initial=0.0)))
+        order = np.argsort(room, axis=0, kind="stable")  # (domains, D), as all that follows
+        outside = everywhere[:, :, None] - np.cumsum(places[:, order], axis=1)
+        together = np.maximum(wanted[:, :, None] - outside, 0.0)[:, :-1]
+        there = np.cumsum(np.take_along_axis(room, order, axis=0), axis=0)[:-1]
+        full = utilisation((together * weight[:, None]).sum(0), there)
+        level = np.maximum(level, full.max(0, initial=0.0))
     return level
 
 
@@ -202,10 +205,9 @@ def _places(
     """Return which classes a limit binds, and how many replicas each domain takes; (Q, domains)."""
     bound = np.zeros(len(classes.rule), bool)
     places = np.zeros((len(classes.rule), int(domain.max(initial=-1)) + 1))
-    first = np.unique(classes.member, return_index=True)[1]
     for q, rule in enumerate(classes.rule.tolist()):
         there = domain[usable & scope.open[rule]]
-        most = amount[first[q]] if len(first) > q else NONE
+        most = amount[classes.first[q]] if len(classes.first) > q else NONE
         # nodes outside every domain take any number
         bound[q] = most != NONE and len(there) > 0 and bool((there >= 0).all())
         if bound[q]:

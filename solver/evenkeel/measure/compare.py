@@ -9,6 +9,7 @@ from evenkeel.measure.rows import stands
 from evenkeel.measure.standing import Standing
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.once import once
 from evenkeel.model.placement import Placement, Role
 
 
@@ -143,8 +144,12 @@ def forced_moves(standing: Standing) -> int:
         Replicas that any valid placement has to move.
     """
     cluster = standing.cluster
-    lacking = cluster.partitions.replicas - standing.per_partition(cluster.nodes.may_hold)
-    return int(np.maximum(lacking, 0).sum())
+
+    def count() -> int:
+        lacking = cluster.partitions.replicas - standing.per_partition(cluster.nodes.may_hold)
+        return int(np.maximum(lacking, 0).sum())
+
+    return once(standing, "forced moves", count, cluster.nodes, cluster.partitions)
 
 
 def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
@@ -160,16 +165,20 @@ def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
     ndarray of float64, shape (D,)
         Total load per dimension, in its unit.
     """
-    parts = cluster.partitions
-    leaders = np.minimum(parts.replicas, has_leaders(cluster))
-    voters = np.maximum(parts.voters - leaders, 0)
-    others = parts.replicas - leaders - voters
-    load = parts.load
-    total = np.zeros(load.voter.shape[1])
-    for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
-        if count.any():
-            total += weighted_sum(count, each)
-    return total
+    parts, led = cluster.partitions, has_leaders(cluster)
+
+    def add_up() -> NDArray[np.float64]:
+        leaders = np.minimum(parts.replicas, led)
+        voters = np.maximum(parts.voters - leaders, 0)
+        others = parts.replicas - leaders - voters
+        load = parts.load
+        total = np.zeros(load.voter.shape[1])
+        for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
+            if count.any():
+                total += weighted_sum(count, each)
+        return frozen(total)
+
+    return once(parts, "wanted load", add_up, led)
 
 
 def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArray[np.float64]:

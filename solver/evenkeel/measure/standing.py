@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.once import is_kept
 from evenkeel.model.placement import Placement, Role
 
 
@@ -47,8 +49,32 @@ class Standing:
         """
         kept = placement.__dict__.get("_standing")
         if kept is None or kept.cluster is not cluster:
-            kept = placement.__dict__["_standing"] = cls(cluster, placement)
+            made = cls(cluster, placement)
+            if kept is not None:
+                made.__dict__.update(kept.counted_for(cluster))
+            kept = placement.__dict__["_standing"] = made
         return kept
+
+    def counted_for(self, other: Cluster) -> dict[str, Any]:
+        """Return what was counted here and is the same in another cluster, or says what it is of.
+
+        Parameters
+        ----------
+        other : Cluster
+            With the same placement; its nodes may be in another state.
+
+        Returns
+        -------
+        dict
+            Arrays by the name of the property.
+        """
+        same = {"seat"}
+        if len(other.nodes) == len(self.cluster.nodes):
+            same |= {"replicas", "leaders"}
+            if other.partitions.load is self.cluster.partitions.load:
+                same.add("loads")
+        counted = self.__dict__.copy()
+        return {name: counted[name] for name in counted if name in same or is_kept(name)}
 
     @property
     def uniform(self) -> bool:
@@ -99,15 +125,10 @@ class Standing:
             start += len(seat)
         return total
 
-    @cached_property
+    @property
     def lightest(self) -> NDArray[np.float64]:
         """What a replica of each partition weighs at least, whatever its role, (P, D) float64."""
-        load = self.cluster.partitions.load
-        least = load.voter
-        for other in (load.leader, load.non_voter):
-            if other.ctypes.data != least.ctypes.data and not (other >= least).all():
-                least = np.minimum(least, other)
-        return least
+        return self.cluster.partitions.load.lightest
 
     @cached_property
     def heaviest(self) -> NDArray[np.float64]:

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.once import once
+from evenkeel.model.partitions import Partitions
 from evenkeel.model.rules import Rule, mask_of, parse_expression
 
 
@@ -61,6 +63,24 @@ def node_mask(cluster: Cluster, text: str) -> NDArray[np.bool_]:
     return mask_of(tests, cluster.nodes, cluster.topology, silent, "")
 
 
+def judged_by(cluster: Cluster) -> tuple[object, ...]:
+    """Return all that rules are made of, and that their expressions are judged by.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+
+    Returns
+    -------
+    tuple
+        Where these are the same objects, the same nodes meet the same rules. The state of the nodes
+        is not among them.
+    """
+    nodes = cluster.nodes
+    return cluster.rules, cluster.topology, nodes.names, nodes.tags, nodes.attributes
+
+
 def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
     """Return the distinct combinations of partition and group rule, and each partition's.
 
@@ -74,7 +94,13 @@ def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
     tuple of (list of BoundRule, ndarray of int32, shape (P,))
         Q combinations and an index into them per partition; always at least one.
     """
-    partitions = cluster.partitions
+    partitions, rules = cluster.partitions, cluster.rules
+    return once(partitions, "bound rules", lambda: _combined(partitions, rules), rules)
+
+
+def _combined(
+    partitions: Partitions, rules: tuple[Rule, ...]
+) -> tuple[list[BoundRule], NDArray[np.int32]]:
     own = partitions.rule
     if (partitions.group_rule < 0).all():
         shared = np.full(len(own), -1, np.int32)
@@ -82,19 +108,17 @@ def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
         shared = partitions.group_rule[partitions.group]
     if len(own) == 0:
         return [BoundRule(Rule(), None)], np.zeros(0, np.int32)
-    key = (own.astype(np.int64) + 1) * (len(cluster.rules) + 1) + shared + 1
+    key = (own.astype(np.int64) + 1) * (len(rules) + 1) + shared + 1
     if key[0] == key.min() == key.max():
         distinct, index = key[:1], np.zeros(len(own), np.int32)
     else:
         distinct, found = np.unique(key, return_inverse=True)
         index = found.astype(np.int32)
-    rules = []
+    combined = []
     for one in distinct.tolist():
-        a, b = divmod(one, len(cluster.rules) + 1)
-        rules.append(
-            BoundRule(cluster.rules[a - 1] if a else Rule(), cluster.rules[b - 1] if b else None)
-        )
-    return rules, index
+        a, b = divmod(one, len(rules) + 1)
+        combined.append(BoundRule(rules[a - 1] if a else Rule(), rules[b - 1] if b else None))
+    return combined, index
 
 
 def allowed_masks(cluster: Cluster, rules: list[BoundRule]) -> NDArray[np.bool_]:

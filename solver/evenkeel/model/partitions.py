@@ -1,10 +1,12 @@
 """Partitions: what each replica weighs in each role, and how many replicas are wanted."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.arrays import frozen
 from evenkeel.model.names import Names
 
 
@@ -21,6 +23,32 @@ class Loads:
     leader: NDArray[np.float64]
     voter: NDArray[np.float64]
     non_voter: NDArray[np.float64]
+
+    @cached_property
+    def lightest(self) -> NDArray[np.float64]:
+        """What a replica of each partition weighs at least, whatever its role, (P, D) float64."""
+        least = self.voter
+        for other in (self.leader, self.non_voter):
+            if other.ctypes.data != least.ctypes.data and not (other >= least).all():
+                least = np.minimum(least, other)
+        return frozen(least)
+
+    @cached_property
+    def lightest_by_dimension(self) -> NDArray[np.float64]:
+        """The same, each dimension in one stretch of memory, (D, P) float64."""
+        return frozen(np.ascontiguousarray(self.lightest.T))
+
+    @cached_property
+    def unit(self) -> NDArray[np.float64]:
+        """What every replica weighs in every role, (D,) float64; 0 where they differ."""
+        unit = np.zeros(self.voter.shape[1])
+        for d in range(len(unit) if len(self.voter) else 0):
+            first = self.voter[0, d]
+            if first == self.voter[-1, d] and all(
+                (by[:, d] == first).all() for by in (self.voter, self.leader, self.non_voter)
+            ):
+                unit[d] = first
+        return frozen(unit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,13 +191,14 @@ class _Balancing:
 
     def _nothing_due(self) -> bool:
         """Whether nothing must move, and every leader may lead."""
+        if self.forced.any() or self._is_worth_leading():
+            return False
         state, partitions = self.state, self.problem.partitions
         leads = np.append(self.problem.nodes.leads, False)
         replica = partitions.first[:-1] + np.maximum(state.leader, 0)
         led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
         led[led] = leads[state.node[replica[led]]]
-        well_led = bool(led.all()) or not has_leaders(self.request.cluster)
-        return well_led and not self._is_worth_leading() and not self.forced.any()
+        return bool(led.all()) or not has_leaders(self.request.cluster)
 
     def _excess(self) -> float:
         """How far all nodes together are above their targets, in units of these."""

@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.arrays import thawed
-from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, node_mask
+from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
+from evenkeel.model.once import once
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Limit, Rule
 from evenkeel_kernels import problem as kernel
@@ -48,11 +49,20 @@ def compile_problem(
         O(P + N (D + L + Q) + G L) to make.
     """
     rules, rule_of = bound_rules(cluster)
+    topology, dimensions = cluster.topology, cluster.dimensions
+    shared = (cluster.depends, soft, *judged_by(cluster))
     return kernel.Problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
         partitions=_partitions(cluster, rule_of),
-        domains=_domains(cluster),
-        rules=_rules(cluster, rules, soft, cost or Cost()),
+        domains=once(topology, "domain arrays", lambda: _domains(cluster), dimensions),
+        rules=_rules(cluster, rules, soft, cost)
+        if cost is not None
+        else once(
+            cluster.partitions,
+            "rule arrays",
+            lambda: _rules(cluster, rules, soft, Cost()),
+            *shared,
+        ),
         moves=_moves(cluster, cost or Cost()),
     )
 
@@ -81,7 +91,7 @@ def compile_state(
     groups = len(problem.rules.group_limit_first) - 1
     node = placement.node.copy()
     stays = np.append(cluster.nodes.may_hold, False)
-    node[~stays[node] & problem.partitions.movable] = -1
+    node[~stays.take(node) & problem.partitions.movable] = -1
     leader = placement.leader.copy()
     led = np.flatnonzero(leader >= 0)
     leader[led[node[placement.first[led] + leader[led]] < 0]] = -1

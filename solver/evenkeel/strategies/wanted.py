@@ -25,7 +25,7 @@ def serving(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
         -1 where the node is dead or must be emptied, even if the replica is pinned to it.
     """
     holds = np.append(cluster.nodes.may_hold, False)
-    return node if holds[:-1].all() else np.where(holds[node], node, np.int32(-1))
+    return node if holds[:-1].all() else np.where(holds.take(node), node, np.int32(-1))
 
 
 def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -43,9 +43,11 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     ndarray of int32, shape (K,)
         No partition has fewer live replicas than it had, or wants.
     """
+    if not (node < 0).any():
+        return node
     owner = cluster.placement.owner
     # what is pinned to a dead node serves nobody
-    lives = np.append(cluster.nodes.alive, False)[node]
+    lives = np.append(cluster.nodes.alive, False).take(node)
     placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
     short = placed < cluster.partitions.replicas
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)

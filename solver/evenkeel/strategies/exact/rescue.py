@@ -35,8 +35,10 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
         given; where it is proven that no more can be placed, its message says that.
     """
     cluster = request.cluster
+    if size_of(cluster) > Exact().largest:
+        return outcome
     missing, broken = _missing(request, outcome), _broken(request, outcome)
-    if (missing == 0 and not broken) or size_of(cluster) > Exact().largest:
+    if missing == 0 and not broken:
         return outcome
     if outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome

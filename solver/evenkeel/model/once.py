@@ -1,0 +1,67 @@
+"""Once: what follows from parts of a cluster alone is worked out once, and kept with a part.
+
+The scenarios of a sweep share all that they do not change, and so what follows from it.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+MARK = "_once "
+"""What the names of things kept begin with."""
+
+
+def once(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
+    """Return what was made of an object, and of others, the last time; make it if need be.
+
+    Parameters
+    ----------
+    owner : object
+        It never changes; what is made is kept in its ``__dict__``, and forgotten with it.
+    name : str
+        What is made.
+    make : callable
+        Makes it, of ``owner`` and ``others`` alone. Two threads may both do so, and do the same.
+    *others : object
+        What else it is made of; with other ones it is made anew.
+
+    Returns
+    -------
+    object
+        Not to be written to.
+
+    Examples
+    --------
+    >>> class Part:
+    ...     pass
+    >>> part, zone = Part(), Part()
+    >>> once(part, "list", list, zone) is once(part, "list", list, zone)
+    True
+    >>> once(part, "list", list, zone) is once(part, "list", list, Part())
+    False
+    """
+    key = MARK + name
+    kept = owner.__dict__.get(key)
+    if kept is not None and all(a is b for a, b in zip(kept[0], others, strict=True)):
+        answer: Answer = kept[1]
+        return answer
+    made = make()
+    owner.__dict__[key] = others, made
+    return made
+
+
+def is_kept(attribute: str) -> bool:
+    """Whether an entry of a ``__dict__`` was kept by ``once``; another owner may take it over.
+
+    Parameters
+    ----------
+    attribute : str
+        Its name.
+
+    Returns
+    -------
+    bool
+        True if it says itself what else it was made of.
+    """
+    return attribute.startswith(MARK)
