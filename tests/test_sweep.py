@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.fan_out import Failure, Shared, fan_out
+from evenkeel.measure.audit import audit
+from evenkeel.measure.bounds import bounds
+from evenkeel.measure.compare import forced_moves
+from evenkeel.measure.levelness import levelness
+from evenkeel.measure.standing import Standing
 from evenkeel.measure.survival import survival
 from evenkeel.model.arrays import frozen
 from evenkeel.model.placement import Role
 from evenkeel.strategies.balance import balance
 from evenkeel.strategies.registry import METHODS, Method
+from evenkeel.what_if import Change, changed
 from tests.clusters import assert_equal, clusters
 from tests.instances import as_cluster, generate
 
@@ -74,6 +80,43 @@ def test_it_is_the_same_as_solving_one_by_one(cluster, swept):
     assert np.array_equal(
         again.placement.node, ek.solve(without(cluster, 5), goals=GOALS).placement.node
     )
+
+
+@pytest.mark.parametrize("rule", [ek.Rule(spread={"zone": 1}), ek.Rule(skew={"zone": 1})])
+def test_what_scenarios_share_is_as_if_each_stood_alone(rule):
+    """What the placement that came in breaks, bounds and loads, where zones and loads go."""
+    rng = np.random.default_rng(3)
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((6, 2), 100.0),
+        load=rng.uniform(1.0, 3.0, (40, 2)),
+        placement=np.stack([rng.permutation(6)[:2] for _ in range(40)]),
+        domains={"zone": [*"aaabbb"]},
+        rules=[rule],
+        rule=0,
+    )
+    nobody, zone = np.zeros(0, np.int32), np.arange(3, 6, dtype=np.int32)
+    double = np.full((1, 2), 2.0)
+    changes = [Change("now", nobody, nobody), Change("lost", zone, nobody)]
+    changes += [Change("busy", nobody, nobody, double), Change("both", zone[:1], nobody, double)]
+    for change in changes * 2:
+        shared, alone = changed(cluster, change), stripped(changed(stripped(cluster), change))
+        assert audit(shared, shared.placement).counts == audit(alone, alone.placement).counts
+        for name in ("fair", "level", "target", "forced", "moves_feasible", "moves_level"):
+            found, expected = (getattr(bounds(one, GOALS), name) for one in (shared, alone))
+            assert np.array_equal(found, expected), (change.name, name)
+        loads = [levelness(one, one.placement).loads for one in (shared, alone)]
+        assert np.array_equal(*loads)
+        forced = [forced_moves(Standing.of(one, one.placement)) for one in (shared, alone)]
+        assert forced[0] == forced[1]
+
+
+def stripped(cluster):
+    """The same without anything that was counted of it."""
+    load = replace(cluster.partitions.load)
+    parts = {"partitions": replace(cluster.partitions, load=load)}
+    for name in ("nodes", "topology", "placement"):
+        parts[name] = replace(getattr(cluster, name))
+    return replace(cluster, **parts)
 
 
 def test_what_is_there_without_any_scenario_is_told_too(cluster, swept):
