@@ -19,6 +19,7 @@ from evenkeel_kernels.admission import (
 )
 from evenkeel_kernels.jit import inlined, lean
 from evenkeel_kernels.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.reach import reaches
 from evenkeel_kernels.search_rules import breaches, tied
 from evenkeel_kernels.search_walk import (
     APPLIED,
@@ -37,6 +38,13 @@ from evenkeel_kernels.state import move, move_cost, sharing_cost
 
 COOLING_STEP = 256
 """Candidates between two changes of the temperature."""
+
+SHIFT, SWAP, CHAIN = 0, 1, 2
+KINDS = (SHIFT, SHIFT, SHIFT, SWAP, SWAP, SWAP, SWAP, CHAIN)
+"""What eight candidates in a row are, on average."""
+
+DRAWS = 64
+"""Draws at most for replicas and nodes within their reach."""
 
 UNIT = 2.0**-53
 """Turns 53 random bits into a number between 0 and 1."""
@@ -140,6 +148,13 @@ def breaks_more(
     return walk.breach_fine[0] * broken > afford and not tied(problem, g, h)
 
 
+@inlined
+def note_breaches(walk: Walk, k: int, more: int) -> None:
+    """Note that the group of replica ``k`` breaks rules ``more`` times more often."""
+    g = walk.group[k]
+    walk.broken[g] = max(walk.tied[g], walk.broken[g] + more)
+
+
 @lean
 def settle(
     problem: Problem,
@@ -183,7 +198,7 @@ def settle(
     if far:
         before += walk.cost[z]
     moving = 0.0
-    broken = 0
+    broken = first = 0
     turn = 0
     # the second is judged with the first one gone, since groups may need each other nearby; turn 2
     # takes the first one back
@@ -198,7 +213,10 @@ def settle(
             fits = True
             if not alike:
                 if soft:
-                    broken += breaches(problem, state, k, n)
+                    own = breaches(problem, state, k, n)
+                    broken += own
+                    if turn == 0:
+                        first = own
                     fined = walk.breach_fine[0] * broken
                 else:
                     fits = suits_group(problem, state, k, n)
@@ -218,6 +236,10 @@ def settle(
         before -= walk.cost[n]
     walk.total[0] += moving - before
     walk.breaches[0] += broken
+    if soft:
+        note_breaches(walk, a, first)
+        if b >= 0:
+            note_breaches(walk, b, broken - first)
     walk.tally[APPLIED] += 1
     keep_if_best(state, walk)
 
@@ -228,9 +250,9 @@ def anneal(
 ) -> None:
     """Try candidates at random while the temperature falls: moves, swaps, and chains of two moves.
 
-    A quarter each are moves and chains, where one replica takes the place of another, which goes
-    home or anywhere. A candidate is accepted if it costs at most ``-temperature * log(u)`` more, u
-    uniform.
+    In a chain one replica takes the place of another, which goes home or anywhere. Only nodes
+    within the reach of a replica are drawn for it. A candidate is accepted if it costs at most
+    ``-temperature * log(u)`` more, u uniform.
 
     Parameters
     ----------
@@ -253,6 +275,7 @@ def anneal(
     """
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room
     cost, fine, fined, item = walk.cost, walk.fine, walk.fined, walk.item
+    reach, reach_row, group, broken = walk.reach, walk.reach_row, walk.group, walk.broken
     node, home, transient = state.node, problem.partitions.home, problem.nodes.transient
     nodes = cost.shape[0]
     spare = walk.spare[0]
@@ -264,40 +287,50 @@ def anneal(
         if step % COOLING_STEP == COOLING_STEP - 1:
             temperature *= fall
         random = drawn(random)
-        a = int(item[below(random, items)])
-        x = int(node[a])
-        random = drawn(random)
         accepted = -temperature * np.log((np.float64(random >> np.uint64(11)) + 1.0) * UNIT)
-        limit = accepted + spare
-        if walk.breaches[0] > 0:
-            limit += mended
-        random = drawn(random)
-        kind = random & np.uint64(3)
-        z = x
-        if kind == np.uint64(0):
-            b = -1
-            y = below(random, nodes)
-            if x == y:
-                continue
-            before = fined[x] + fined[y]
-            price = shift_price(need, weight, excess, cost, a, x, y, limit + before)
-        else:
-            b = int(item[below(random, items)])
-            y = int(node[b])
-            if x == y:
-                continue
-            before = fined[x] + fined[y]
-            if kind != np.uint64(3):
-                price = swap_price(need, weight, excess, cost, a, x, b, y, limit + before)
+        kind = KINDS[random & np.uint64(7)]
+        a = b = x = y = -1
+        for _ in range(DRAWS):
+            random = drawn(random)
+            a = int(item[below(random, items)])
+            x = int(node[a])
+            random = drawn(random)
+            if kind == SHIFT:
+                n = below(random, nodes)
             else:
-                random = drawn(random)
-                z = int(home[b])
-                if z < 0 or z == y or random & np.uint64(1) == np.uint64(0):
-                    z = below(random, nodes)
-                if z == x or z == y:
-                    continue
-                before += fined[z]
-                price = chain_price(need, weight, excess, cost, a, x, b, y, z, limit + before)
+                b = int(item[below(random, items)])
+                n = int(node[b])
+            if n == x or not reaches(reach, reach_row, a, n):
+                continue
+            if kind != SWAP or reaches(reach, reach_row, b, x):
+                y = n
+                break
+        if y < 0:
+            continue
+        z = x
+        limit = accepted + spare
+        if walk.breaches[0] > 0 and (broken[group[a]] > 0 or (b >= 0 and broken[group[b]] > 0)):
+            limit += mended
+        before = fined[x] + fined[y]
+        if kind == SHIFT:
+            price = shift_price(need, weight, excess, cost, a, x, y, limit + before)
+        elif kind == SWAP:
+            price = swap_price(need, weight, excess, cost, a, x, b, y, limit + before)
+        else:
+            random = drawn(random)
+            z = int(home[b])
+            if z < 0 or z == y or random & np.uint64(3) == np.uint64(0):
+                z = y
+                for _ in range(DRAWS):
+                    random = drawn(random)
+                    n = below(random, nodes)
+                    if n != x and n != y and reaches(reach, reach_row, b, n):
+                        z = n
+                        break
+            if z == x or z == y:
+                continue
+            before += fined[z]
+            price = chain_price(need, weight, excess, cost, a, x, b, y, z, limit + before)
         if price == NEVER:
             continue
         leaves, arrives = home[a] == x, home[a] == y

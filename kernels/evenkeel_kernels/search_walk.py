@@ -33,6 +33,9 @@ class Walk(NamedTuple):
     """Where a search stands. C channels: D dimensions, proportions, hinges."""
 
     item: NDArray[np.int32]  # (I,) replicas that may move and are somewhere
+    group: NDArray[np.int32]  # (K,) group of each replica's partition
+    reach: NDArray[np.uint64]  # (R, W) a bit for each node that can ever take a replica
+    reach_row: NDArray[np.int32]  # (K,) row of each replica
     need: NDArray[np.float64]  # (K, C) what a replica adds to a node's excess
     weight: NDArray[np.float64]  # (C,) cost of one unit of excess
     excess: NDArray[np.float64]  # (N, C) load above the watermark, negative below
@@ -42,6 +45,8 @@ class Walk(NamedTuple):
     fined: NDArray[np.float64]  # (N,) fines of the node now
     crowded: NDArray[np.int64]  # (1,) nodes above capacity
     breaches: NDArray[np.int64]  # (1,) how often rules of groups are broken, over the start
+    tied: NDArray[np.int64]  # (G,) 1 for a group that needs or is needed by another one
+    broken: NDArray[np.int64]  # (G,) breaches of each group; never below 1 where tied
     breach_fine: NDArray[np.float64]  # (1,) fine for each; NEVER: none may be broken
     total: NDArray[np.float64]  # (2,) cost of the state now, and of the best one seen
     spare: NDArray[np.float64]  # (2,) most that a candidate can save beside loads; groups' part
@@ -337,5 +342,7 @@ def visit(problem: Problem, state: State, walk: Walk, node: NDArray[np.int32], c
     for n in range(walk.cost.shape[0]):
         refresh(problem, state, walk, n)
     walk.breaches[0] = 0
+    for g in range(walk.tied.shape[0]):
+        walk.broken[g] = walk.tied[g]
     walk.total[0] = cost
     keep_if_best(state, walk)

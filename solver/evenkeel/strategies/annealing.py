@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.strategies.reach import reach_of
 from evenkeel_kernels import search, search_walk
 from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.search_rules import all_breaches
@@ -226,6 +227,9 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     item = np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32)
     walk = search_walk.Walk(
         item=item,
+        group=problem.partitions.group[problem.partitions.owner],
+        reach=np.zeros((1, nodes // 64 + 1), np.uint64),
+        reach_row=np.zeros(replicas, np.int32),
         need=np.zeros((replicas, channels)),
         weight=np.zeros(channels),
         excess=np.zeros((nodes, channels)),
@@ -235,6 +239,8 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         fined=np.zeros(nodes),
         crowded=np.zeros(1, np.int64),
         breaches=np.zeros(1, np.int64),
+        tied=_tied(problem),
+        broken=_tied(problem),
         breach_fine=np.array([search_walk.NEVER]),
         total=np.array([now, now]),
         spare=np.array([2.0 * (each + shared), 2.0 * shared]),
@@ -246,7 +252,9 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         tally=np.zeros(3, np.int64),
     )
     search_walk.begin(problem, state, walk)
-    walk.item[:] = item[np.argsort(-sizes(problem, walk), kind="stable")]
+    reach, row, options = reach_of(problem, state, walk.need, item)
+    walk = walk._replace(reach=reach, reach_row=row, item=item[options > 1])
+    walk.item[:] = walk.item[np.argsort(-sizes(problem, walk), kind="stable")]
     if (walk.room < 0.0).any():
         walk.total[1] = np.inf
     return walk
@@ -267,10 +275,17 @@ def forked(walk: search_walk.Walk, seed: int) -> search_walk.Walk:
     Walk
         With its own rows and its own best.
     """
-    never = ("item", "need", "weight", "spare")
+    never = ("item", "group", "reach", "reach_row", "tied", "need", "weight", "spare")
     copies = {name: array.copy() for name, array in walk._asdict().items() if name not in never}
     copies["random"] = np.array([seed], np.uint64) | np.uint64(1)
     return walk._replace(**copies)
+
+
+def _tied(problem: Problem) -> NDArray[np.int64]:
+    """Return 1 for each group that needs another one or is needed by one, and 0 for the others."""
+    rules = problem.rules
+    tied = (np.diff(rules.needs_first) > 0) | (np.diff(rules.needed_first) > 0)
+    return tied.astype(np.int64)
 
 
 def steepest(problem: Problem) -> float:

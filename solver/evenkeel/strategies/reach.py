@@ -1,0 +1,78 @@
+"""Which nodes each replica can ever go to, and so which replicas a search need not look at."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.problem import Problem, State
+from evenkeel_kernels.reach import fill_reach
+
+MOST_BYTES = 1 << 28
+"""Memory for it; replicas for which it does not suffice are taken to reach every node."""
+
+
+def reach_of(
+    problem: Problem, state: State, need: NDArray[np.float64], item: NDArray[np.int32]
+) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
+    """Return the nodes that each replica can be on in any placement that keeps the rules.
+
+    Parameters
+    ----------
+    problem : Problem
+        What does not change.
+    state : State
+        Where the replicas are.
+    need : ndarray of float64, shape (K, C)
+        Load of each replica in the first D channels.
+    item : ndarray of int32, shape (I,)
+        Replicas that may move.
+
+    Returns
+    -------
+    reach : ndarray of uint64, shape (R, W)
+        A bit for each node, 64 to a word.
+    row : ndarray of int32, shape (K,)
+        Row of each replica.
+    options : ndarray of int64, shape (I,)
+        How many nodes are within the reach of each replica of ``item``.
+    """
+    space, narrow = guest_room(problem, need)
+    nodes = len(space)
+    words = nodes // 64 + 1
+    rows = max(1, min(len(item) + 1, MOST_BYTES // (8 * words)))
+    reach, row = np.zeros((rows, words), np.uint64), np.zeros(len(state.node), np.int32)
+    used = fill_reach(problem, state, need, space, narrow, item, reach, row)
+    reach = reach[:used].copy()
+    options = np.bitwise_count(reach).sum(axis=1, dtype=np.int64)
+    return reach, row, options[row[item]]
+
+
+def guest_room(
+    problem: Problem, need: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return what a replica from elsewhere can need on each node in any placement that fits.
+
+    Parameters
+    ----------
+    problem : Problem
+        What does not change.
+    need : ndarray of float64, shape (K, C)
+        Load of each replica in the first D channels.
+
+    Returns
+    -------
+    space : ndarray of float64, shape (N, D)
+        Capacity, less what is at home there in a transient dimension.
+    narrow : ndarray of int64, shape (B,)
+        Dimensions in which some replica needs more than that somewhere, the narrowest first.
+    """
+    home = problem.partitions.home
+    placed = np.flatnonzero(home >= 0)
+    space = np.array(problem.nodes.capacity.T, order="C")
+    lacking = np.zeros(space.shape[1], np.int64)
+    for d in range(space.shape[1]):
+        if problem.nodes.transient[d]:
+            space[:, d] -= np.bincount(home[placed], need[placed, d], len(space))
+        least = np.sort(space[:, d])
+        lacking[d] = np.searchsorted(least, need[:, d], side="left").sum()
+    order = np.argsort(-lacking, kind="stable")
+    return space, order[lacking[order] > 0]
