@@ -44,9 +44,10 @@ from evenkeel_kernels.state import move, move_if_admitted
 
 SWEEPS = 12
 CEILING = 1.03  # pressure up to which what was given away may be put down
-WALK_STEPS = 2_000_000  # as many at most, or
+WALK_STEPS = 4_000_000  # as many at most, or
 WALK_PER_REPLICA = 400  # so many for each replica, if that is less, or
 WALK_PER_PARTITION = 60  # so many for each partition, if that is more
+FIRST_STEPS = 2_000_000  # where walks only find out whether too few replicas have moved
 OPEN_WALKS, TOLL_FALLS = 6, 0.3
 FREE_WALKS = 8
 STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
@@ -369,16 +370,17 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     replicas = state.node.shape[0]
     length = walk_length(problem)
     least = 0.1 * unit
+    first = min(length, max(FIRST_STEPS, WALK_PER_PARTITION * (partitions.first.shape[0] - 1)))
     for _ in range(RELIEFS_AT_ONCE if replicas > FEW_REPLICAS else 0):
         if count_hot(state, gauge) <= n_nodes // FEW_HOT:
-            yield Walk(0, unit, np.inf, length // 64, n_nodes, 1)
+            yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
     for _ in range(RELIEFS):
         before = penalty(state, gauge)
-        yield Walk(length // 8, unit, np.inf, 0, 0, 0)
+        yield Walk(first // 8, unit, np.inf, 0, 0, 0)
         if penalty(state, gauge) <= STUCK * before:
-            yield Walk(0, unit, np.inf, length // 2, 0, 0)
+            yield Walk(0, unit, np.inf, first // 2, 0, 0)
             before = penalty(state, gauge)
-            yield Walk(length // 2, 3.0 * unit, np.inf, 2 * length, 0, 0)
+            yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
             if penalty(state, gauge) <= STUCK * before:
                 break
         yield Walk(0, unit, np.inf, 0, n_nodes, 1)
