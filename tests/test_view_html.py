@@ -146,3 +146,65 @@ def test_it_works_without_the_packages_that_draw():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
+
+
+def test_nothing_turns_the_page_around_or_pushes_it_apart():
+    turned = "pay\u202eroll\u2066\x07"
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0] * 2] * 2, load=[[1.0] * 2], placement=[[0]], dimensions=("y" * 300, "x"),
+        domains={turned: ["a", "b"]}, spread={turned: 1},
+    )  # fmt: skip
+    for shown in (cluster, ek.solve(cluster)):
+        markup = shown._repr_html_()
+        assert not {"\u202e", "\u2066", "\x07"} & {*markup}
+        assert "y" * 60 not in markup
+    assert "pay\ufffdroll\ufffd\ufffd (2)" in read(cluster._repr_html_())
+
+
+def test_amounts_that_nobody_counts_have_prefixes():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2e13, 5e7, np.inf, 1e25]], load=[[17_779_258_168_839.0, 9e6, 1e-3, 1e24]],
+        placement=[[0]],
+    )  # fmt: skip
+    text = read(cluster._repr_html_())
+    for said in ("d0 17.78 T 20 T", "d1 9,000,000 50 M", "d2 0.001 ∞", "d3 1e+24 1e+25"):
+        assert said in text
+
+
+def test_one_is_not_counted_as_many():
+    cluster = ek.Cluster.from_arrays(capacity=[[4.0]], load=[[1.0]], placement=[[-1]])
+    text = read(cluster._repr_html_()) + read(cluster.placement._repr_html_())
+    assert "1 replica wanted, 0 placed" in text
+    assert "1 partition, 1 slot each · 0 replicas placed, 1 slot empty" in text
+    said = read(ek.solve(cluster)._repr_html_())
+    assert "1 move; 1 replica had to move" in said
+
+
+class TestWhatIsNotPlacedProvesNothing:
+    """Bounds are of placements that place every replica and break no hard rule."""
+
+    def solved(self, **given):
+        return ek.solve(
+            ek.Cluster.from_arrays(
+                capacity=[[1.0], [9.0]], load=[[1.0]] * 4, placement=[[-1]] * 4, **given
+            )
+        )
+
+    @pytest.mark.parametrize("alive", [[False, False], [True, False]])
+    def test_nothing_is_called_proven(self, alive):
+        result = self.solved(alive=alive)
+        assert not result.success
+        assert result.proven == ()
+        assert result.metrics["proven"] == {}
+        assert result.gap.level == result.gap.leaders == np.inf
+        assert result.gap.cost is None
+        assert f"level of d0 {result.levelness.ratio[0]:.4f}, was" in str(result)
+        for said in (str(result), read(result._repr_html_())):
+            assert "gap" not in said
+
+    def test_what_is_placed_has_its_gap(self):
+        result = self.solved()
+        assert result.success
+        assert {one.name for one in result.proven} >= {"moves", "level of d0", "leaders"}
+        assert np.isfinite(result.gap.level)
+        assert "gap" in str(result)

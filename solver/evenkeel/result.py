@@ -39,6 +39,9 @@ FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves.
 class Gap:
     """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
 
+    Bounds are proven of placements that place every replica and break no hard rule. Of a result
+    that does not, they prove nothing: all but ``moves`` is ``inf`` then.
+
     Parameters
     ----------
     moves : float
@@ -291,13 +294,16 @@ class Result:
         """How far from the proven bounds the result is."""
         moves = self.comparison.moves
         floor = self.bounds.moves_level
-        pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
-        leaders = int(self.levelness.leaders.max(initial=0))
+        above = (moves - floor) / max(floor, 1)
         cost = None
         if self.cost is not None and self.bounds.cost is not None:
             cost = _share_above(self.cost.total, self.bounds.cost.total)
+        if not self.success:
+            return Gap(above, np.inf, np.inf, None if cost is None else np.inf)
+        pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
+        leaders = int(self.levelness.leaders.max(initial=0))
         return Gap(
-            moves=(moves - floor) / max(floor, 1),
+            moves=above,
             level=max((_share_above(most, least) for most, least in pairs), default=0.0),
             leaders=max(0.0, leaders / max(self.bounds.leaders, 1) - 1.0),
             cost=cost,
@@ -308,14 +314,17 @@ class Result:
         """What was reached beside what is proven, with the gap and the term that binds.
 
         Cost first, if there is one; else moves, if the goals were reached; then each dimension; and
-        leaders, where some replicas lead.
+        leaders, where some replicas lead. Nothing unless every replica is placed and no hard rule
+        broken: what is proven is proven of such placements.
         """
+        if not self.success:
+            return ()
         found = []
         bound = self.bounds
         if self.cost is not None and bound.cost is not None and self.gap.cost is not None:
             least = bound.cost
             found.append(Proven("cost", self.cost.total, least.total, self.gap.cost, least.term))
-        elif self.goals_reached and self.success:
+        elif self.goals_reached:
             moves = self.comparison.moves
             found.append(
                 Proven("moves", moves, bound.moves_level, self.gap.moves, bound.moves_term)
@@ -456,6 +465,9 @@ class Result:
         for one in self.proven:
             was = f", was {before[one.name]:.4f}" if one.name in before else ""
             lines.append(f"  {one}{was}")
+        if not self.success:
+            after = zip(before, self.levelness.ratio, strict=True)
+            lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
             f"unplaced {len(self.unplaced_replicas):,}"

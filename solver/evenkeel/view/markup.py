@@ -7,6 +7,21 @@ CELL = "text-align:{side};padding:1px 10px 1px 0;border:0;background:none;white-
 RULE = "border-bottom:1px solid currentColor;font-weight:600;opacity:.75"
 FIGURES = "font-variant-numeric:tabular-nums"
 
+MOST_LETTERS = 48
+"""Letters of a name in a table, whose lines do not break."""
+
+UNSEEN = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (
+        *range(0x09),
+        *range(0x0E, 0x20),
+        0x7F,
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+}
+"""What is not seen itself, and turns around what stands after it, or is not allowed in markup."""
+
 
 class Raw(str):
     """Markup that is safe as it is."""
@@ -25,14 +40,37 @@ def text(value: str | Raw) -> str:
     Returns
     -------
     str
-        Escaped.
+        Escaped, and in the order in which it is written: no letter in it turns others around.
 
     Examples
     --------
     >>> text("a<b"), text(Raw("<b>"))
     ('a&lt;b', '<b>')
     """
-    return str(value) if isinstance(value, Raw) else escape(value)
+    return str(value) if isinstance(value, Raw) else escape(value.translate(UNSEEN))
+
+
+def shortened(name: str, letters: int = MOST_LETTERS) -> str:
+    """Return a name that does not push a table out of the page.
+
+    Parameters
+    ----------
+    name : str
+        As somebody gave it.
+    letters : int, optional
+        Most that it may have.
+
+    Returns
+    -------
+    str
+        Its beginning, and a sign that there is more.
+
+    Examples
+    --------
+    >>> shortened("transactions", 6)
+    'trans…'
+    """
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
 def heading(first: str, rest: str) -> str:
@@ -66,7 +104,7 @@ def line(said: str | Raw) -> str:
     str
         Markup.
     """
-    return f'<div style="opacity:.85">{text(said)}</div>'
+    return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(said)}</div>'
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:

@@ -14,7 +14,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
 from evenkeel.view.bars import histogram
-from evenkeel.view.markup import Raw, box, heading, line, signs, table
+from evenkeel.view.markup import Raw, box, heading, line, shortened, signs, table
 
 SHOWN_ROWS = 6
 """Rows of a list that are spelled out; the rest is counted."""
@@ -23,6 +23,10 @@ CLASSES = 24
 """Characters of a histogram."""
 
 SHOWN_DIMENSIONS = 12
+
+LARGE = 1e7
+PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
+"""From which amount on prefixes are written, and which."""
 
 LONGEST = 120
 """Characters of a rule."""
@@ -60,11 +64,11 @@ def cluster_html(cluster: Cluster) -> str:
     told = [
         _count(len(nodes), "node") + (f" ({dead:,} dead)" if dead else ""),
         f"{_count(len(partitions), 'partition')} in {_count(len(partitions.group_names), 'group')}",
-        f"{wanted:,} replicas wanted, {placed:,} placed",
+        f"{_count(wanted, 'replica')} wanted, {placed:,} placed",
     ]
     topology = cluster.topology
     levels = [
-        f"{name} ({int(count):,})"
+        f"{shortened(name)} ({int(count):,})"
         for name, count in zip(topology.levels, topology.domain_count[:-1], strict=True)
     ]
     total, top = wanted_load(cluster), _top([level])
@@ -72,7 +76,7 @@ def cluster_html(cluster: Cluster) -> str:
     share = utilisation(total, room)
     rows = [
         (
-            name,
+            shortened(name),
             _amount(float(total[d])),
             _amount(float(room[d])),
             _percent(float(share[d])),
@@ -127,8 +131,9 @@ def placement_html(placement: Placement) -> str:
     held = placement.node[placement.node >= 0]
     empty = len(placement.node) - len(held)
     led = int(np.count_nonzero(placement.leader_node >= 0))
-    slots = f"{placement.slots} slots each" if placement.slots is not None else "rows of any length"
-    told = f"{len(placement):,} partitions, {slots} · {len(held):,} replicas placed"
+    uniform = placement.slots is not None
+    slots = f"{_count(placement.slots or 0, 'slot')} each" if uniform else "rows of any length"
+    told = f"{_count(len(placement), 'partition')}, {slots} · {_count(len(held), 'replica')} placed"
     rows = []
     for p in range(min(len(placement), SHOWN_ROWS)):
         start, end = int(placement.first[p]), int(placement.first[p + 1])
@@ -139,7 +144,7 @@ def placement_html(placement: Placement) -> str:
         rows.append((str(p), Raw(" · ".join(cells))))
     return box(
         [
-            heading("Placement", told + (f", {empty:,} slots empty" if empty else "")),
+            heading("Placement", told + (f", {_count(empty, 'slot')} empty" if empty else "")),
             line(f"{_count(led, 'partition')} with a leader · {_spread(placement)}"),
             table(("partition", "node of each slot, the leader in bold"), rows),
             *_left_out(len(placement) - SHOWN_ROWS, "partitions"),
@@ -170,13 +175,16 @@ def result_html(result: Any) -> str:
     compared, cluster = result.comparison, result.cluster
     before, after = result.levelness_before, result.levelness
     top = _top([before, after])
-    gaps = {one.name: one.gap for one in result.proven}
+    gaps = {
+        one.name: f"; gap {one.gap:.2%}" if np.isfinite(one.gap) else "; gap unknown"
+        for one in result.proven
+    }
     rows = [
         (
-            name,
+            shortened(name),
             f"{_ratio(before.ratio[d])} → {_ratio(after.ratio[d])}",
-            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}; "
-            f"gap {gaps[f'level of {name}']:.2%}",
+            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}"
+            f"{gaps.get(f'level of {name}', '')}",
             f"{_percent(before.most[d])} → {_percent(after.most[d])}",
             _nodes_drawn(before, d, top),
             _nodes_drawn(after, d, top),
@@ -192,12 +200,12 @@ def result_html(result: Any) -> str:
         "nodes after",
     )
     moved = (
-        f"{compared.moves:,} moves, {compared.forced:,} of them forced · "
-        f"{compared.leader_changes:,} leader changes"
+        f"{_count(compared.moves, 'move')}; {_count(compared.forced, 'replica')} had to move · "
+        f"{_count(compared.leader_changes, 'leader change')}"
     )
     if cluster.bytes_dimension >= 0:
-        unit = cluster.dimensions[cluster.bytes_dimension]
-        moved += f" · {_amount(compared.bytes_moved)} of {unit} moved"
+        unit = shortened(cluster.dimensions[cluster.bytes_dimension])
+        moved += f" · {unit} moved: {_amount(compared.bytes_moved)}"
     broken = [
         (
             f"{_sign(kind, result.audit.counts[kind])} {kind}",
@@ -228,7 +236,8 @@ def _short_of_goals(result: Any) -> list[str]:
         return []
     least, term = result.bounds.moves_level, result.bounds.moves_term
     short = "The goals were not reached" if result.success else "Rules are still broken"
-    return [line(f"{short}; the goals take at least {least:,} moves, by {term}")]
+    takes = f"; the goals take at least {_count(least, 'move')}, by {term}" if least else ""
+    return [line(short + takes)]
 
 
 def _unplaced(count: int) -> str:
@@ -258,7 +267,9 @@ def _spread(placement: Placement) -> str:
         return "no node holds any"
     count = np.bincount(held)
     used = count[count > 0]
-    return f"{_count(len(used), 'node')} in use, {used.min():,} to {used.max():,} replicas on each"
+    least, most = int(used.min()), int(used.max())
+    held_by = f"{least:,} to {most:,} replicas" if least < most else _count(most, "replica")
+    return f"{_count(len(used), 'node')} in use, {held_by} on each"
 
 
 def _rule(rule: Rule) -> str:
@@ -289,4 +300,10 @@ def _ratio(value: float) -> str:
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+    """Write an amount, with a prefix where it would have more digits than anybody counts."""
+    if not np.isfinite(value):
+        return "∞"
+    if value < LARGE:
+        return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+    prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
+    return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
