@@ -130,22 +130,22 @@ show(SPREAD, [*(spread_row(name, row) for name, row in even.items()), last, text
 # %%
 figure, axes = plt.subplots(2, 2, figsize=(12, 5.6), layout="constrained", width_ratios=(3, 2))
 spans = {name: (row.least, row.total / row.nodes, row.most) for name, row in even.items()}
-plots.ranges(spans, "replicas on a node, least to most", axes[0, 0])
+plots.ranges(spans, "replicas on a node", axes[0, 0])
 led = {
     name: (row.leaders_least, row.total / 3 / row.nodes, row.leaders_most)
     for name, row in even.items()
 }
-plots.ranges(led, "leaders on a node, least to most", axes[1, 0])
+plots.ranges(led, "leaders on a node", axes[1, 0])
 plots.bars(
     ["replicas"],
     {name: [row.std] for name, row in even.items()},
-    "standard deviation",
+    "replicas: standard deviation",
     ax=axes[0, 1],
 )
 plots.bars(
     ["leaders"],
     {name: [row.leaders_std] for name, row in even.items()},
-    "standard deviation",
+    "leaders: standard deviation",
     ax=axes[1, 1],
 )
 for ax in axes[:, 1]:
@@ -185,8 +185,8 @@ show(
 )
 figure, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
 plots.ranges(
-    {name: (row.mean, row.mean, row.most) for name, row in sizes.items()},
-    "data on a node, mean to most",
+    {name: (np.nan, row.mean, row.most) for name, row in sizes.items()},
+    "data on a node",
     ax,
 )
 plt.show()

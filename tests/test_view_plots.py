@@ -221,7 +221,7 @@ class TestHeatMap:
         assert len(drawn.get_lines()[0].get_xdata()) == int((~level.alive).sum()) > 0
         over = int((level.table[level.alive, 2] > 1.0).sum())
         assert over > 0
-        assert len(drawn.patches) == 2 * over
+        assert len(drawn.patches) == over
         assert f"above capacity: {over}" in drawn.get_xlabel()
         assert drawn.images[0].get_clim() == (0.0, 100.0 * level.most[2])
 
@@ -402,3 +402,51 @@ class TestCourse:
     def test_a_column_that_is_none_is_named(self):
         with pytest.raises(InvalidInput, match="level_cpu"):
             plots.course(a_history(), "evenness")
+
+
+class TestNamesOfAnyKind:
+    NAME = "cost in $\n and ^2 " + "so long a name " * 6
+
+    def test_they_keep_to_a_line_and_leave_room_for_the_picture(self):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[8.0]] * 4, load=[[1.0]] * 6, placement=[[0]] * 6, dimensions=(self.NAME,),
+            domains={"zone": [self.NAME, "b", "c", "d"]}, node_names=[f"{self.NAME}{n}" for n in range(4)],
+        )  # fmt: skip
+        result = ek.solve(cluster)
+        for ax in (
+            plots.utilisation(result),
+            plots.heat_map(cluster, result.levelness),
+            plots.flows(result),
+            plots.evenness([0.0, 60.0], [[1.0], [1.0]], events=[(9.0, self.NAME)]),
+        ):
+            ax.figure.draw_without_rendering()
+            texts = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels(), ax.yaxis.label]
+            assert all("\n" not in text.get_text() for text in texts)
+            inside = ax.get_window_extent().width / ax.figure.bbox.width
+            assert inside > 0.5
+
+
+def test_many_rows_are_not_ruled_away():
+    few, many = (
+        ek.Cluster.from_arrays(capacity=np.ones((n, 1)), load=[[0.5]], placement=[[0]])
+        for n in (5, 900)
+    )
+    ruled = [
+        len(plots.heat_map(c, levelness(c, c.placement)).yaxis.get_minorticklocs())
+        for c in (few, many)
+    ]
+    assert ruled == [6, 0]
+
+
+def test_a_least_that_is_not_known_is_left_out():
+    ax = plots.ranges({"a": (np.nan, 2.0, 5.0), "b": (1.0, 2.0, 3.0)}, "replicas")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["least", "mean", "most"]
+    assert {text.get_text() for text in ax.texts} == {"1", "5", "3"}
+    alone = plots.ranges({"a": (np.nan, 2.0, 5.0)}, "replicas")
+    assert [text.get_text() for text in alone.get_legend().get_texts()] == ["mean", "most"]
+
+
+def test_many_events_are_counted_in_the_legend():
+    at = np.arange(50.0)
+    ax = plots.compared(at, {"a": at}, what="x", events=[(float(t), "e") for t in range(30)])
+    assert "30 events" in [text.get_text() for text in ax.get_legend().get_texts()]

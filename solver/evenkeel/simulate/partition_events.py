@@ -196,9 +196,8 @@ class HotSpot(Event):
         )
         if np.isinf(self.lasts):
             return (hot,)
-        ends = replace(
-            hot, at=self.at + self.lasts, name=f"{self.name or who} cool", factors=1.0 / factor
-        )
+        over = f"{self.name} ends" if self.name else f"{who} cool"
+        ends = replace(hot, at=self.at + self.lasts, name=over, factors=1.0 / factor)
         return (hot, ends)
 
     def _said(self, world: World) -> str:

@@ -10,16 +10,10 @@ FIGURES = "font-variant-numeric:tabular-nums"
 MOST_LETTERS = 48
 """Letters of a name in a table, whose lines do not break."""
 
-UNSEEN = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (
-        *range(0x09),
-        *range(0x0E, 0x20),
-        0x7F,
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    )
-}
+UNSEEN = dict.fromkeys(
+    (*range(0x09), *range(0x0E, 0x20), 0x7F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    "\N{REPLACEMENT CHARACTER}",
+)
 """What is not seen itself, and turns around what stands after it, or is not allowed in markup."""
 
 

@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.view.plots.palette import FAINT, PALE
 
@@ -20,6 +20,9 @@ LAID_OUT = 1.15
 
 LEGEND_ROW = 15.0
 """Points that a row of a legend is high."""
+
+LONGEST_NAME = 24
+"""Letters of a name beside a picture."""
 
 WIDTH, HEIGHT = 6.4, 3.6
 """Inches of a plot that stands by itself."""
@@ -77,6 +80,53 @@ def plain(text: str) -> str:
     True
     """
     return text.replace("$", r"\$")
+
+
+def named(name: str, letters: int = LONGEST_NAME) -> str:
+    """Return a name that stands on one line and leaves room for the picture.
+
+    Parameters
+    ----------
+    name : str
+        As somebody gave it.
+    letters : int, optional
+        Most that it may have; of a longer one the end is kept, which tells siblings apart.
+
+    Returns
+    -------
+    str
+        As matplotlib takes it.
+
+    Examples
+    --------
+    >>> named("eu-west, room 7, rack 12", 8)
+    '…rack 12'
+    """
+    line = " ".join(name.split())
+    return plain(line if len(line) <= letters else f"…{line[1 - letters :]}")
+
+
+def cased(width: float) -> list[Any]:
+    """Return what draws a line on white, so that it stands out from areas and hatches behind it.
+
+    Parameters
+    ----------
+    width : float
+        Of the line, in points.
+
+    Returns
+    -------
+    list
+        Effects, as matplotlib takes them.
+
+    Examples
+    --------
+    >>> len(cased(1.0))
+    2
+    """
+    from matplotlib.patheffects import Normal, Stroke
+
+    return [Stroke(linewidth=width + 1.8, foreground="white"), Normal()]
 
 
 def scale_to_nothing(ax: "Axes", least: float, most: float) -> None:

@@ -9,7 +9,7 @@ from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.topology import NODE_LEVEL
-from evenkeel.view.plots.canvas import canvas, plain, titled
+from evenkeel.view.plots.canvas import canvas, cased, named, titled
 from evenkeel.view.plots.nodes import dimension_at
 from evenkeel.view.plots.palette import INK, RAMP
 
@@ -23,6 +23,12 @@ MOST_COLUMNS = 16
 """Nodes of a domain up to which a figure has room in its cell."""
 
 MOST_NAMES = 30
+
+FEW, MOST_RULED = 60, 250
+"""Rows or columns up to which lines between them are thick, and are drawn at all."""
+
+INSET = 0.1
+"""Of a cell that a frame leaves free on each side."""
 
 
 def heat_map(
@@ -79,7 +85,7 @@ def heat_map(
     ['a', 'b']
     """
     d, row = dimension_at(cluster, dimension), level_at(cluster, domains)
-    names = [plain(name) for name in domain_names(cluster, row)]
+    names = [named(name) for name in domain_names(cluster, row)]
     y, x = _cells(cluster.topology.domain_with_nodes[row])
     values = 100.0 * level.table[:, d]
     shown = np.full((max(1, len(names)), int(x.max(initial=0)) + 1), np.nan)
@@ -102,14 +108,15 @@ def heat_map(
     step = max(1, -(-len(names) // MOST_NAMES))
     ax.set_yticks(np.arange(0, len(names), step), names[::step], fontsize="small")
     ax.set_xticks([])
-    level_name = plain([*cluster.topology.levels, NODE_LEVEL][row])
+    level_name = named([*cluster.topology.levels, NODE_LEVEL][row])
     crosses = f"; \u00d7 dead: {int(dead.sum()):,}" if dead.any() else ""
     frames = f"; framed, above capacity: {int(over.sum()):,}" if over.any() else ""
-    ax.set_xlabel(f"nodes of each {level_name}{crosses}{frames}")
+    each = f"nodes of each {level_name}" if row < len(cluster.topology) else "a cell for each node"
+    ax.set_xlabel(f"{each}{crosses}{frames}")
     ax.set_ylabel(level_name)
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label(f"{plain(cluster.dimensions[d])} (% of capacity)")
+    bar.set_label(f"{named(cluster.dimensions[d])} (% of capacity)")
     titled(ax, title)
     return ax
 
@@ -177,12 +184,13 @@ def _cells(domain: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _rule(ax: "Axes", shape: tuple[int, ...]) -> None:
-    """Keep cells apart that are equally bright, by lines of the page's colour."""
+    """Keep cells apart that are equally bright, by lines of the page's colour that leave room."""
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    ax.set_yticks(np.arange(-0.5, shape[0]), minor=True)
-    ax.set_xticks(np.arange(-0.5, shape[1]), minor=True)
-    ax.grid(which="minor", color="white", linewidth=1.0 if shape[1] <= 60 else 0.4)
+    for count, axis in zip(shape, (ax.yaxis, ax.xaxis), strict=True):
+        if count <= MOST_RULED:
+            axis.set_ticks(np.arange(-0.5, count), minor=True)
+            axis.grid(which="minor", color="white", linewidth=1.0 if count <= FEW else 0.4)
     ax.tick_params(which="both", length=0)
 
 
@@ -190,7 +198,10 @@ def _frame(ax: "Axes", x: int, y: int) -> None:
     """Draw a black frame in a white one, which stands out from any brightness."""
     from matplotlib.patches import Rectangle
 
-    for inset, colour in ((0.08, "white"), (0.12, INK)):
-        box = (x - 0.5 + inset, y - 0.5 + inset)
-        side = 1.0 - 2.0 * inset
-        ax.add_patch(Rectangle(box, side, side, fill=False, edgecolor=colour, linewidth=1.4))
+    side = 1.0 - 2.0 * INSET
+    ax.add_patch(
+        Rectangle(
+            (x - 0.5 + INSET, y - 0.5 + INSET), side, side, fill=False, edgecolor=INK,
+            linewidth=1.4, path_effects=cased(1.4),
+        )
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """Plots of methods side by side: ranges from the least to the most, and bars."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def ranges(
     Parameters
     ----------
     spans : mapping of str to (float, float, float)
-        Least, mean and most by method.
+        Least, mean and most by method; NaN for a least that is not known.
     what : str
         What is counted, with its unit.
     ax : matplotlib.axes.Axes, optional
@@ -36,7 +36,8 @@ def ranges(
     Returns
     -------
     matplotlib.axes.Axes
-        A line per method from the least to the most, with both figures; a bar is the mean.
+        A line per method from the least to the most, with both figures; an upright stroke is the
+        mean, where the line begins if the least is not known.
 
     Examples
     --------
@@ -44,24 +45,35 @@ def ranges(
     >>> [label.get_text() for label in drawn.get_yticklabels()]
     ['crush', 'balance']
     """
-    ax = canvas(ax, height=0.9 + 0.34 * len(spans))
+    ax = canvas(ax, height=1.1 + 0.34 * len(spans))
     ax.grid(False)
     ax.grid(axis="x", color=PALE, linewidth=0.6)
-    for row, (least, mean, most) in enumerate(spans.values()):
-        ax.plot([least, most], [row, row], color=FAINT, linewidth=4.0, solid_capstyle="butt")
-        ax.plot([least], [row], linestyle="", marker="o", markersize=6, color="white", mec=INK)
-        ax.plot([most], [row], linestyle="", marker="o", markersize=6, color=INK)
-        ax.plot([mean], [row], linestyle="", marker="|", markersize=13, color=INK, mew=1.4)
-        for value, side, shift in ((least, "right", -7), (most, "left", 7)):
+    rows = np.arange(len(spans))
+    least, mean, most = np.array([*spans.values()], np.float64).reshape(-1, 3).T
+    begin = np.where(np.isnan(least), mean, least)
+    ax.hlines(rows, begin, most, color=FAINT, linewidth=4.0)
+    open_ring: dict[str, Any] = {"marker": "o", "markersize": 6, "color": "white", "mec": INK}
+    stroke: dict[str, Any] = {"marker": "|", "markersize": 13, "color": INK, "mew": 1.4}
+    disc: dict[str, Any] = {"marker": "o", "markersize": 6, "color": INK}
+    for values, look, label in (
+        (least, open_ring, "least"),
+        (mean, stroke, "mean"),
+        (most, disc, "most"),
+    ):
+        if np.isfinite(values).any():
+            ax.plot(values, rows, linestyle="", label=label, **look)
+    for values, side, shift in ((least, "right", -7), (most, "left", 7)):
+        for row in np.flatnonzero(np.isfinite(values)).tolist():
             ax.annotate(
-                f"{value:,.0f}", (value, row), xytext=(shift, 0), textcoords="offset points",
-                ha=side, va="center", fontsize="small",
+                f"{values[row]:,.0f}", (values[row], row), xytext=(shift, 0),
+                textcoords="offset points", ha=side, va="center", fontsize="small",
             )  # fmt: skip
     ax.set_yticks(range(len(spans)), [plain(name) for name in spans])
     ax.set_ylim(len(spans) - 0.4, -0.6)
     ax.margins(x=0.12)
     ax.set_xlabel(plain(what))
     ax.xaxis.set_major_formatter("{x:,.0f}")
+    legend(ax)
     titled(ax, title)
     return ax
 

@@ -10,7 +10,7 @@ from evenkeel.measure.compare import joined
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.topology import NODE_LEVEL
-from evenkeel.view.plots.canvas import canvas, plain
+from evenkeel.view.plots.canvas import canvas, named, plain
 from evenkeel.view.plots.domains import domain_names, level_at
 from evenkeel.view.plots.palette import AFTER, FAINT, INK
 
@@ -154,7 +154,7 @@ def flows(
     ax = canvas(ax, height=4.2)
     ax.set_axis_off()
     total = int(found.count.sum())
-    name = plain([*cluster.topology.levels, NODE_LEVEL][level_at(cluster, domains)])
+    name = named([*cluster.topology.levels, NODE_LEVEL][level_at(cluster, domains)])
     inside = sum(
         int(every.count[i, j])
         for i, source in enumerate(every.sources)
@@ -228,10 +228,10 @@ def _draw(ax: "Axes", found: Flows, total: int, name: str) -> None:
         for top, size, label in zip(tops, sizes, names, strict=True):
             ax.add_patch(Rectangle((x, top), BLOCK, size, color=INK, linewidth=0))
             beside = -0.015 if side == "right" else 1.015
-            said = f"{plain(label)} · {round(size * total):,}"
+            said = f"{named(label)} · {round(size * total):,}"
             ax.text(beside, top + size / 2.0, said, ha=side, va="center", fontsize="small")
-    ax.text(-0.015, -0.03, f"from {name}", ha="right", va="bottom", color=FAINT, fontsize="small")
-    ax.text(1.015, -0.03, f"to {name}", ha="left", va="bottom", color=FAINT, fontsize="small")
+    ax.text(-0.015, -0.03, f"from {name}", ha="right", va="bottom", color=INK, fontsize="small")
+    ax.text(1.015, -0.03, f"to {name}", ha="left", va="bottom", color=INK, fontsize="small")
     start, end = left.copy(), right.copy()
     for i, source in enumerate(found.sources):
         for j, target in enumerate(found.targets):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, plain, titled
+from evenkeel.view.plots.canvas import canvas, legend, named, titled
 from evenkeel.view.plots.palette import AFTER, BEFORE, BOUND, FAINT, INK
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def utilisation(
         )  # fmt: skip
     if max(np.nanmax(before, initial=0.0), np.nanmax(after, initial=0.0)) > NEAR_CAPACITY:
         ax.axhline(100.0, color=FAINT, linewidth=0.9, label="capacity")
-    ax.set_ylabel(f"{plain(cluster.dimensions[d])} (% of capacity)")
+    ax.set_ylabel(f"{named(cluster.dimensions[d])} (% of capacity)")
     _finish(ax, alive)
     titled(ax, title)
     return ax
@@ -194,7 +194,7 @@ def _before_and_after(
             at + side, values, 0.4, facecolor=look.colour, edgecolor=INK, linewidth=0.6,
             hatch=look.hatch, label=label,
         )  # fmt: skip
-    shown = [plain(n if len(n) <= LONGEST_NAME else f"…{n[1 - LONGEST_NAME :]}") for n in names]
+    shown = [named(name, LONGEST_NAME) for name in names]
     crowded = len(names) * (max(map(len, shown), default=0) + 1) > 70
     ax.set_xticks(
         at, shown, fontsize="small", rotation=45 if crowded else 0, rotation_mode="anchor",

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenkeel.model.errors import FaultList
-from evenkeel.view.plots.canvas import canvas, legend, letters_across, plain, titled
+from evenkeel.view.plots.canvas import canvas, cased, legend, letters_across, named, plain, titled
 from evenkeel.view.plots.palette import AFTER, FAINT, INK, PALE, style
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ TOO_NEAR = 0.025
 
 NUMBER_ROW = 10.0
 """Points that a row of numbers is high."""
+
+MOST_SAID = 60
+"""Letters of what happened."""
 
 HEADROOM = 0.14
 """Share of the height that is kept free for them."""
@@ -105,7 +108,7 @@ def evenness(
         ax.plot(at, high, color=INK, linewidth=1.3, label="fullest")
         ax.plot(
             at, np.nanmean(table, 1), color=AFTER.colour, linewidth=1.8, linestyle="--",
-            label="mean",
+            label="mean", path_effects=cased(1.8),
         )  # fmt: skip
         ax.margins(x=0.01)
     ax.set_ylim(bottom=0.0)
@@ -259,6 +262,7 @@ def _mark(ax: "Axes", events: Sequence[tuple[float, str]], unit: float) -> None:
         ax.plot(
             times, np.ones(len(times)), transform=ax.get_xaxis_transform(), linestyle="",
             marker="|", markersize=9.0, color=INK, markeredgewidth=0.7,
+            label=f"{len(times):,} events",
         )  # fmt: skip
         return
     low, high = ax.get_ylim()
@@ -275,7 +279,7 @@ def _mark(ax: "Axes", events: Sequence[tuple[float, str]], unit: float) -> None:
         )  # fmt: skip
     # no line of the picture passes behind the numbers
     ax.set_ylim(low, high + HEADROOM * (high - low))
-    said = [f"{number} {plain(name)}" for number, (_, name) in enumerate(events, 1)]
+    said = [f"{number} {named(name, MOST_SAID)}" for number, (_, name) in enumerate(events, 1)]
     ax.set_xlabel("\n".join([ax.get_xlabel(), *_lines(said, letters_across(ax))]))
 
 
