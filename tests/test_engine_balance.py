@@ -12,6 +12,7 @@ from evenkeel.control.engine import Cancelled, Scope, Task
 from evenkeel.control.engine_balance import BalanceEngine
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.placement import Flag
+from evenkeel.simulate.scenarios import expansion
 from tests.clusters import clusters
 from tests.unlike_nodes import after_loss
 
@@ -292,3 +293,15 @@ def test_a_small_budget_gets_there_as_well():
         held = found
     load = np.bincount(held.node, cluster.partitions.load.voter[held.owner, 0], minlength=9)
     assert load.max() <= 1.05 * load.mean()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_it_comes_to_rest_where_leaders_carry_more_than_others(seed):
+    cluster = expansion(partitions=600, nodes=30, zones=5, seed=seed)
+    cluster = cluster.with_placement(ek.solve(cluster).placement)
+    now = Assignment.of_placement(cluster.placement)
+    for _ in range(8):
+        before, now = now, ENGINE(Task(Scope.PARTIAL, cluster, now)).assignment
+        if now.same_as(before):
+            break
+    assert now.same_as(before)

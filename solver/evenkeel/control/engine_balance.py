@@ -364,7 +364,11 @@ def _placed(model: _Model, node: NDArray[np.int32], leader: NDArray[np.int16]) -
 
 
 def _well_led(engine: BalanceEngine, task: Task, model: _Model, after: Placement) -> Placement:
-    """Hand leadership on where what leaders weigh is not level; every replica stays where it is."""
+    """Hand leadership on where what leaders weigh is not level; every replica stays where it is.
+
+    Only as far as nothing else is less level for it: where leaders carry more than others, the next
+    run would level that again, and so on for ever.
+    """
     placed = after.node >= 0
     voter = placed & (after.role == Role.VOTER)
     count, voters = (
@@ -381,7 +385,7 @@ def _well_led(engine: BalanceEngine, task: Task, model: _Model, after: Placement
         return after
     most = leading_target(wider, engine.leader_load or 0.0)
     target = frozen(np.column_stack([model.bounds.target, most]))
-    model = _Model(wider, replace(model.bounds, target=target), 0.0)
+    plain, model = model, _Model(wider, replace(model.bounds, target=target), 0.0)
     excess = _excess(model, after)
     while excess > 0.0:
         # one pass hands few leaders on; a walk would hand on many
@@ -389,6 +393,8 @@ def _well_led(engine: BalanceEngine, task: Task, model: _Model, after: Placement
         led = after.replaced(after.node, outcome.leader)
         before, excess = excess, _excess(model, led)
         if not _falls(before, excess) or not np.array_equal(outcome.node, after.node):
+            break
+        if _less_level(plain, after, led):
             break
         after = led
         pinned = replace(led, flags=wider.placement.flags)
@@ -428,6 +434,13 @@ def _total_excess(model: _Model, placement: Placement) -> float:
     most = np.maximum(model.bounds.leader_target, 1e-30)
     above = np.maximum(found.loads / target - 1.0, 0.0).max(axis=1)
     return float(above.sum() + np.maximum(found.leaders / most - 1.0, 0.0).sum())
+
+
+def _less_level(model: _Model, before: Placement, after: Placement) -> bool:
+    """Whether a node is, or all nodes together are, further above their targets than before."""
+    return any(
+        excess(model, after) > excess(model, before) + 1e-9 for excess in (_excess, _total_excess)
+    )
 
 
 def _falls(before: float, now: float) -> bool:
