@@ -410,7 +410,8 @@ class TestNamesOfAnyKind:
     def test_they_keep_to_a_line_and_leave_room_for_the_picture(self):
         cluster = ek.Cluster.from_arrays(
             capacity=[[8.0]] * 4, load=[[1.0]] * 6, placement=[[0]] * 6, dimensions=(self.NAME,),
-            domains={"zone": [self.NAME, "b", "c", "d"]}, node_names=[f"{self.NAME}{n}" for n in range(4)],
+            domains={"zone": [self.NAME, "b", "c", "d"]},
+            node_names=[f"{self.NAME}{n}" for n in range(4)],
         )  # fmt: skip
         result = ek.solve(cluster)
         for ax in (
