@@ -232,3 +232,13 @@ def test_a_placement_at_its_bound_is_found_to_need_nothing():
     found = bounds(cluster, Goals(level=0.0))
     assert found.moves_level == 0
     assert (node_loads(cluster, cluster.placement) <= found.target).all()
+
+
+def test_dimensions_that_no_replica_loads_together_are_bound_one_by_one():
+    cluster = Cluster.from_arrays(
+        capacity=np.full((3, 2), 100.0),
+        load=np.array([[0.0, 41.0], [32.0, 0.0], [5.0, 0.0], [0.0, 35.0], [4.0, 0.0]]),
+        replicas=1,
+        placement=np.ones((5, 1), int),
+    )
+    assert bounds(cluster, Goals()).moves_level == 2

@@ -26,6 +26,9 @@ TURNS = 3
 EAGERNESS = 2.0
 """How far one round changes them."""
 
+LEAST_WEIGHT = 1e-30
+"""No dimension is out for good: a round that takes what lacks it can bring it back."""
+
 WIDENING = (2.0, 0.0)
 """How many times its node's average a replica has to be, to be looked at; then less, if need be."""
 
@@ -263,6 +266,7 @@ def _reweighed(
     cover[~over] = np.inf
     worst = np.maximum(cover.min(1, keepdims=True), ROUNDING)
     weight: NDArray[np.float64] = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
+    weight = np.maximum(weight, LEAST_WEIGHT * over)
     return weight / np.add.reduce(weight, axis=1, keepdims=True)
 
 
