@@ -120,6 +120,7 @@ def grouped(rng: np.random.Generator) -> Given:
     nodes = len(given["capacity"])
     groups = max(1, partitions // 3)
     group = rng.integers(0, groups, partitions)
+    groups = int(group.max()) + 1
     together = int(np.bincount(group).max()) * replicas
     rules = [
         ek.Rule(spread={"node": 1 + together // nodes}),

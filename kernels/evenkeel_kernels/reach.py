@@ -8,7 +8,6 @@ time on that. Replicas that can go anywhere share row 0.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.admission import may_stand
 from evenkeel_kernels.jit import inlined, lean
 from evenkeel_kernels.problem import Problem, State, index
 
@@ -39,17 +38,17 @@ def reaches(reach: NDArray[np.uint64], reach_row: NDArray[np.int32], k: int, n: 
 def fill_reach(
     problem: Problem,
     state: State,
-    need: NDArray[np.float64],
-    space: NDArray[np.float64],
-    narrow: NDArray[np.int64],
     item: NDArray[np.int32],
+    stand: NDArray[np.uint64],
+    roomiest: NDArray[np.uint64],
+    fits: NDArray[np.int32],
     reach: NDArray[np.uint64],
     reach_row: NDArray[np.int32],
 ) -> int:
     """Give a row of ``reach`` to each replica of ``item`` that cannot go anywhere, while they last.
 
     A replica can stay where it is, can go home, and can go where its partition may stand and a
-    guest has room. Complexity: O(I N B) at worst.
+    guest has room. Complexity: O(I W B).
 
     Parameters
     ----------
@@ -57,16 +56,16 @@ def fill_reach(
         What does not change.
     state : State
         Where the replicas are.
-    need : (K, C) float64
-        Load of each replica in the first D channels.
-    space : (N, D) float64
-        Most that a guest can need on each node.
-    narrow : (B,) int64
-        Dimensions in which some replica needs more than some node has for guests.
     item : (I,) int32
         Replicas that may move.
+    stand : (M, W) uint64
+        For each mask, the nodes that accept and that it allows.
+    roomiest : (B, N + 1, W) uint64
+        For each narrow dimension, the so many nodes with the most room for guests.
+    fits : (B, I) int32
+        On how many of them each replica of ``item`` fits.
     reach : (R, W) uint64
-        All 0 at first; row 0 is for who can go anywhere.
+        Filled; row 0, of all nodes, is given.
     reach_row : (K,) int32
         Filled for ``item``; 0 once no row is left.
 
@@ -76,33 +75,30 @@ def fill_reach(
         Rows in use.
     """
     partitions = problem.partitions
-    nodes, words = space.shape[0], reach.shape[1]
-    for n in range(nodes):
-        reach[0, n >> 6] |= np.uint64(1) << np.uint64(n & 63)
     used = 1
     for i in range(item.shape[0]):
         k = item[i]
+        reach_row[k] = 0
         if used == reach.shape[0]:
-            reach_row[k] = 0
             continue
         p = index(partitions.owner[k])
-        anywhere = True
-        for w in range(words):
-            bits = np.uint64(0)
-            for n in range(64 * w, min(64 * w + 64, nodes)):
-                fits = n == partitions.home[k] or n == state.node[k]
-                if not fits:
-                    fits = True
-                    for j in range(narrow.shape[0]):
-                        if need[k, narrow[j]] > space[n, narrow[j]]:
-                            fits = False
-                            break
-                    fits = fits and may_stand(problem, p, n)
-                if fits:
-                    bits |= np.uint64(1) << np.uint64(n & 63)
-                else:
-                    anywhere = False
+        mask = index(partitions.mask[p])
+        for w in range(reach.shape[1]):
+            bits = stand[mask, w]
+            for j in range(fits.shape[0]):
+                bits &= roomiest[j, fits[j, i], w]
             reach[used, w] = bits
-        reach_row[k] = 0 if anywhere else used
-        used += int(not anywhere)
+        for j in range(partitions.forbidden_first[p], partitions.forbidden_first[p + 1]):
+            n = index(partitions.forbidden[j])
+            reach[used, n >> 6] &= ~(np.uint64(1) << np.uint64(n & 63))
+        for turn in range(2):
+            n = index(partitions.home[k] if turn == 0 else state.node[k])
+            if n >= 0:
+                reach[used, n >> 6] |= np.uint64(1) << np.uint64(n & 63)
+        anywhere = True
+        for w in range(reach.shape[1]):
+            anywhere = anywhere and reach[used, w] == reach[0, w]
+        if not anywhere:
+            reach_row[k] = used
+            used += 1
     return used

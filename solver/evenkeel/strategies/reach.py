@@ -7,7 +7,8 @@ from evenkeel_kernels.problem import Problem, State
 from evenkeel_kernels.reach import fill_reach
 
 MOST_BYTES = 1 << 28
-"""Memory for it; replicas for which it does not suffice are taken to reach every node."""
+"""Memory for the rows, and as much while they are made. Dimensions and replicas for which it does
+not suffice are left out: such replicas are taken to fit, or to reach every node."""
 
 
 def reach_of(
@@ -38,12 +39,42 @@ def reach_of(
     space, narrow = guest_room(problem, need)
     nodes = len(space)
     words = nodes // 64 + 1
+    narrow = narrow[: max(0, MOST_BYTES // (8 * words * (nodes + 1)) - 1)]
     rows = max(1, min(len(item) + 1, MOST_BYTES // (8 * words)))
     reach, row = np.zeros((rows, words), np.uint64), np.zeros(len(state.node), np.int32)
-    used = fill_reach(problem, state, need, space, narrow, item, reach, row)
+    reach[0] = packed(np.ones((1, nodes), bool))
+    roomiest = np.zeros((len(narrow), nodes + 1, words), np.uint64)
+    fits = np.zeros((len(narrow), len(item)), np.int32)
+    for j, d in enumerate(narrow):
+        order = np.argsort(-space[:, d], kind="stable")
+        each = packed(np.arange(nodes) == order[:, None])
+        np.bitwise_or.accumulate(each, axis=0, out=roomiest[j, 1:])
+        fits[j] = np.searchsorted(-space[order, d], -need[item, d], side="right")
+    stand = packed(problem.rules.allowed & problem.nodes.accepts)
+    used = fill_reach(problem, state, item, stand, roomiest, fits, reach, row)
     reach = reach[:used].copy()
     options = np.bitwise_count(reach).sum(axis=1, dtype=np.int64)
     return reach, row, options[row[item]]
+
+
+def packed(which: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Pack the nodes of each row into bits.
+
+    Parameters
+    ----------
+    which : ndarray of bool, shape (m, N)
+        Nodes.
+
+    Returns
+    -------
+    ndarray of uint64, shape (m, N // 64 + 1)
+        Bit ``n % 64`` of word ``n // 64`` is node ``n``.
+    """
+    words = which.shape[1] // 64 + 1
+    bytes_of = np.zeros((len(which), 8 * words), np.uint8)
+    bits = np.packbits(which, axis=1, bitorder="little")
+    bytes_of[:, : bits.shape[1]] = bits
+    return bytes_of.view("<u8").astype(np.uint64)
 
 
 def guest_room(
