@@ -16,7 +16,7 @@ from evenkeel.control.engine import Answer, Cancelled, Scope, Task
 from evenkeel.control.leading_load import leading_target, with_leading
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, bounds, level_target
-from evenkeel.measure.bounds_level import usable, whole_units
+from evenkeel.measure.bounds_level import usable
 from evenkeel.measure.bounds_rehoming import rehoming_level
 from evenkeel.measure.compare import has_leaders, joined
 from evenkeel.measure.levelness import levelness
@@ -320,7 +320,7 @@ def _targets(
     bounded = np.isfinite(floor) & (floor > 0.0)
     tightest = float(proven.fair[bounded].max(initial=0.0))
     # targets in whole units are rounded up to the next one anyway
-    above = np.where(whole_units(cluster) > 0.0, 0.0, ABOVE_FLOOR * tightest)
+    above = np.where(cluster.partitions.load.unit > 0.0, 0.0, ABOVE_FLOOR * tightest)
     ceiling = np.maximum((1.0 + engine.level) * tightest, np.maximum(floor, least) + above)
     tolerance = {
         name: float(ceiling[d] / floor[d] - 1.0) if bounded[d] and ceiling[d] < np.inf else None

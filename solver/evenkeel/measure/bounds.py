@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit_limits import partition_scope
 from evenkeel.measure.bounds_certificate import Certificate
 from evenkeel.measure.bounds_cost import CostBound, cost_bound
-from evenkeel.measure.bounds_level import level_terms, usable, whole_level, whole_units
+from evenkeel.measure.bounds_level import level_terms, usable, whole_level
 from evenkeel.measure.bounds_moves import Shedding, keepable, shedding
 from evenkeel.measure.compare import forced_moves, has_leaders, wanted_load
 from evenkeel.measure.levelness import Levelness
@@ -207,7 +207,7 @@ def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> 
     capacity = cluster.nodes.capacity
     level_on = (cluster.nodes.alive & ~cluster.nodes.gone)[:, None]
     target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)
-    for d, unit in enumerate(whole_units(cluster)):
+    for d, unit in enumerate(cluster.partitions.load.unit):
         tolerance = goals.tolerance(cluster.dimensions[d])
         if tolerance is None or not 0.0 < level[d] < np.inf:
             continue

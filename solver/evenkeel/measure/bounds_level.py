@@ -150,26 +150,10 @@ def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
     if _absent_keepers(cluster).any():
         return level
     count = int(cluster.partitions.replicas.sum())
-    for d, unit in enumerate(whole_units(cluster)):
+    for d, unit in enumerate(cluster.partitions.load.unit):
         if unit > 0.0 and np.isfinite(capacity[:, d]).all():
             level[d] = whole_level(capacity[:, d] / unit, count)
     return level
-
-
-def whole_units(cluster: Cluster) -> NDArray[np.float64]:
-    """Return what every replica weighs, in dimensions that only count them.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The loads.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        The common load of all replicas in all roles; 0 where they differ.
-    """
-    return cluster.partitions.load.unit
 
 
 def whole_level(room: NDArray[np.float64], count: int) -> float:

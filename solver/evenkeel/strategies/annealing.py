@@ -228,8 +228,8 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     walk = search_walk.Walk(
         item=item,
         group=problem.partitions.group[problem.partitions.owner],
-        reach=np.zeros((1, nodes // 64 + 1), np.uint64),
-        reach_row=np.zeros(replicas, np.int32),
+        reach=np.zeros((0, 0), np.uint64),  # known once needs are
+        reach_row=np.zeros(0, np.int32),
         need=np.zeros((replicas, channels)),
         weight=np.zeros(channels),
         excess=np.zeros((nodes, channels)),

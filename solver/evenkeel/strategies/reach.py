@@ -38,11 +38,12 @@ def reach_of(
     """
     space, narrow = guest_room(problem, need)
     nodes = len(space)
-    words = nodes // 64 + 1
+    every = packed(np.ones((1, nodes), bool))
+    words = every.shape[1]
     narrow = narrow[: max(0, MOST_BYTES // (8 * words * (nodes + 1)) - 1)]
     rows = max(1, min(len(item) + 1, MOST_BYTES // (8 * words)))
     reach, row = np.zeros((rows, words), np.uint64), np.zeros(len(state.node), np.int32)
-    reach[0] = packed(np.ones((1, nodes), bool))
+    reach[0] = every
     roomiest = np.zeros((len(narrow), nodes + 1, words), np.uint64)
     fits = np.zeros((len(narrow), len(item)), np.int32)
     for j, d in enumerate(narrow):
