@@ -242,3 +242,9 @@ def test_dimensions_that_no_replica_loads_together_are_bound_one_by_one():
         placement=np.ones((5, 1), int),
     )
     assert bounds(cluster, Goals()).moves_level == 2
+
+
+def test_a_target_beyond_all_numbers_is_the_capacity():
+    given = {"capacity": [[1e-300], [0.0]], "load": [[1.7e8]], "replicas": 1}
+    found = bounds(Cluster.from_arrays(**given), Goals(level=0.2))
+    assert found.target.tolist() == given["capacity"]

@@ -209,9 +209,10 @@ def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> 
     target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)
     for d, unit in enumerate(cluster.partitions.load.unit):
         tolerance = goals.tolerance(cluster.dimensions[d])
-        if tolerance is None or not 0.0 < level[d] < np.inf:
+        most = 0.0 if tolerance is None else (1.0 + tolerance) * float(level[d])
+        if not 0.0 < most < np.inf:
             continue
-        share = (1.0 + tolerance) * level[d] * capacity[:, d]
+        share = most * capacity[:, d]
         if unit > 0.0:
             share = np.ceil(share / unit - WHOLE) * unit
         np.minimum(target[:, d], share, out=target[:, d], where=level_on[:, 0])
