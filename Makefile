@@ -52,7 +52,7 @@ lint: $(READY)
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(PY) -m mypy
-	$(PY) -m pytest tests/test_floors.py
+	$(PY) -m pytest tests/house/test_floors.py
 
 bench: $(READY)
 	$(BENCH) -m "not quality and not gate" --benchmark-autosave
@@ -92,7 +92,7 @@ replay: $(READY)
 
 notebooks: $(READY)
 	$(PY) -m jupytext --quiet --sync notebooks/*.py
-	$(PY) -m pytest tests/test_notebooks.py
+	$(PY) -m pytest tests/house/test_notebooks.py
 
 check:
 	.ci/run

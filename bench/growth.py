@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 
 import evenkeel as ek
-from bench.ceph_maps import regular
+from bench.support.ceph_maps import regular
 from bench.table import STORED, duration
 from evenkeel.model.assignment import Assignment
 from evenkeel.strategies.helix.crushed import crushed
 from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.tree import Tree
-from tests.instances import as_cluster, generate
+from tests.support.instances import as_cluster, generate
 
 FILE = STORED / "growth.json"
 MARGIN = 0.3

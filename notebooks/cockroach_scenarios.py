@@ -28,14 +28,19 @@ from matplotlib import pyplot as plt
 
 import evenkeel as ek
 from evenkeel import simulate
-from evenkeel.simulate.checks import Balance as Even
-from evenkeel.simulate.checks import Conforms
-from evenkeel.simulate.events import LoadBecomes, NodesBack, NodesDown
-from evenkeel.simulate.layouts import RATES, Ranges, Stores, cluster_of
-from evenkeel.simulate.verdicts import verdicts_of
-from evenkeel.strategies.cockroach.decisions import Allocator, Replicas, stores_like
-from evenkeel.strategies.cockroach.store_classes import Site, configs_of, diversity, localities_of
-from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
+from evenkeel.simulate.engine.checks import Balance as Even
+from evenkeel.simulate.engine.checks import Conforms
+from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBack, NodesDown
+from evenkeel.simulate.scenarios.layouts import RATES, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.verdicts import verdicts_of
+from evenkeel.strategies.cockroach.equivalence_classes import (
+    Site,
+    configs_of,
+    diversity,
+    localities_of,
+)
+from evenkeel.strategies.cockroach.one_range.replicas import Allocator, Replicas, stores_like
+from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.markup import Raw, table
 

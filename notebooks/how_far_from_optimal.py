@@ -25,7 +25,7 @@ from matplotlib import pyplot as plt
 import evenkeel as ek
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.simulate.scenarios import expansion
+from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.view import plots
 from evenkeel.view.markup import table
 

@@ -33,8 +33,8 @@ from matplotlib import pyplot as plt
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.control import Delay, InlineWorkers, ManualClock, ManualWorkers, Pipeline
-from evenkeel.control.engine import Answer, Scope
-from evenkeel.control.engines import engine_of
+from evenkeel.control.engines.engine import Answer, Scope
+from evenkeel.control.engines.registry import engine_of
 from evenkeel.view import plots
 from evenkeel.view.markup import Raw, table
 from evenkeel.view.plots.canvas import canvas, legend

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.ceph_maps import as_text, regular
 from bench.peers.table import Row
+from bench.support.ceph_maps import as_text, regular
 from evenkeel.strategies.ceph.crush_map import CrushMap
 from evenkeel.strategies.ceph.failure_domains import broken, failure_domains
 from evenkeel.strategies.ceph.placement import Pool, raw, upmapped

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 import evenkeel as ek
-from bench.jobs import headline, medium
 from bench.peers.table import Row
+from bench.support.jobs import headline, medium
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
-from tests.instances import Instance, as_cluster
+from tests.support.instances import Instance, as_cluster
 
 SIDE = Path(__file__).parent / "rebalancer_side.py"
 PYTHON = "EVENKEEL_REBALANCER_PYTHON"

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.formats.registry import read, write
-from evenkeel.installation import versions, warmup
+from evenkeel.install.diagnostics import versions, warmup
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import Fault, InvalidInput
@@ -28,13 +28,13 @@ from evenkeel.solve import solve
 from evenkeel.strategies import options
 
 if TYPE_CHECKING:
-    from evenkeel.frontiers import Frontier, frontier
     from evenkeel.strategies.cockroach.hottest import hottest
     from evenkeel.strategies.cockroach.intake import cockroach_cluster
     from evenkeel.strategies.exact.conflicts import conflicts
-    from evenkeel.strategies.relaxation import relaxation
-    from evenkeel.sweeping import Sweep, sweep
-    from evenkeel.what_if import WhatIf
+    from evenkeel.strategies.relaxation.method import relaxation
+    from evenkeel.studies.frontier import Frontier, frontier
+    from evenkeel.studies.sweep import Sweep, sweep
+    from evenkeel.studies.what_if import WhatIf
 
 __version__ = "0.1.0"
 
@@ -74,15 +74,15 @@ __all__ = [
 ]
 
 _LATER = {
-    "Frontier": "evenkeel.frontiers",
-    "Sweep": "evenkeel.sweeping",
-    "WhatIf": "evenkeel.what_if",
+    "Frontier": "evenkeel.studies.frontier",
+    "Sweep": "evenkeel.studies.sweep",
+    "WhatIf": "evenkeel.studies.what_if",
     "cockroach_cluster": "evenkeel.strategies.cockroach.intake",
     "conflicts": "evenkeel.strategies.exact.conflicts",
-    "frontier": "evenkeel.frontiers",
+    "frontier": "evenkeel.studies.frontier",
     "hottest": "evenkeel.strategies.cockroach.hottest",
-    "relaxation": "evenkeel.strategies.relaxation",
-    "sweep": "evenkeel.sweeping",
+    "relaxation": "evenkeel.strategies.relaxation.method",
+    "sweep": "evenkeel.studies.sweep",
 }
 """Names that are imported when they are first used: most programs need none of them."""
 

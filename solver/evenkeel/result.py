@@ -19,7 +19,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.stopping import StopReason
+from evenkeel.strategies.shared.stopping import StopReason
 
 Status = Literal["optimal", "feasible", "partial", "infeasible"]
 
@@ -41,18 +41,6 @@ class Gap:
 
     Bounds are proven of placements that place every replica and break no hard rule. Of a result
     that does not, they prove nothing: all but ``moves`` is ``inf`` then.
-
-    Parameters
-    ----------
-    moves : float
-        Moves above the fewest that could reach the goals; it says nothing of a result that did not
-        reach them, and may then be negative.
-    level : float
-        Highest over the dimensions: maximum utilisation above the proven floor.
-    leaders : float
-        Most leaders on a node above the proven floor.
-    cost : float or None
-        Cost above the proven least one; ``inf`` where nothing is proven; None without a ``Cost``.
     """
 
     moves: float
@@ -63,21 +51,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Proven:
-    """A figure of a result beside what is proven of it.
-
-    Parameters
-    ----------
-    name : str
-        ``"moves"``, ``"cost"``, ``"leaders"``, or ``"level of"`` a dimension.
-    value : float
-        What was reached: moves, cost, most leaders on a node, or maximum over mean.
-    least : float
-        What no placement beats.
-    gap : float
-        How much further the value is than that, as a share of it.
-    term : str
-        What binds: the term of the bound that is the largest.
-    """
+    """A figure of a result beside what is proven of it."""
 
     name: str
     value: float
@@ -94,17 +68,7 @@ class Proven:
 
 @dataclass(frozen=True)
 class Move:
-    """A node that joins a partition.
-
-    Parameters
-    ----------
-    partition : str
-        Its name.
-    slot : int
-        Slot of the replica.
-    source, target : str or None
-        Names of the nodes; no source for a replica that had none.
-    """
+    """A node that joins a partition."""
 
     partition: str
     slot: int
@@ -114,15 +78,7 @@ class Move:
 
 @dataclass(frozen=True)
 class LeaderChange:
-    """A partition that another of its replicas leads now.
-
-    Parameters
-    ----------
-    partition : str
-        Its name.
-    source, target : str or None
-        Names of the nodes that led before and lead now.
-    """
+    """A partition that another of its replicas leads now."""
 
     partition: str
     source: str | None
@@ -131,17 +87,7 @@ class LeaderChange:
 
 @dataclass(frozen=True)
 class Unplaced:
-    """A replica that found no node, and what keeps it off each class of nodes.
-
-    Parameters
-    ----------
-    partition : str
-        Its name.
-    slot : int
-        Slot of the replica.
-    blocked : mapping of str to int
-        Number of nodes that each rule keeps it off; "" for nodes that are open to it by themselves.
-    """
+    """A replica that found no node, and what keeps it off each class of nodes."""
 
     partition: str
     slot: int
@@ -397,7 +343,7 @@ class Result:
         >>> result.bounds.moves_level, result.proved().bounds.moves_level
         (2, 4)
         """
-        from evenkeel.strategies.relaxation import relaxation
+        from evenkeel.strategies.relaxation.method import relaxation
 
         lifted = relaxation(self.cluster, self.goals, proven=self.bounds, time_limit=time_limit)
         fewest = self.comparison.moves <= lifted.moves_level

@@ -7,14 +7,14 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.shown import show_as
 
 if TYPE_CHECKING:
-    from evenkeel.simulate.history import History
+    from evenkeel.simulate.engine.history import History
 
 
 def show_snapshots() -> None:
     """Let clusters, placements and histories be shown as the view writes them."""
     show_as(Cluster, _cluster)
     show_as(Placement, _placement)
-    show_as("evenkeel.simulate.history.History", _history)
+    show_as("evenkeel.simulate.engine.history.History", _history)
 
 
 def _cluster(cluster: Cluster) -> str:

@@ -21,7 +21,7 @@ from evenkeel.model.logs import tell
 from evenkeel.model.placement import Placement
 from evenkeel.result import FEWEST_MOVES, Result, Status
 from evenkeel.strategies.registry import Method, Outcome, Request, find
-from evenkeel.strategies.stopping import Callback, Watch
+from evenkeel.strategies.shared.stopping import Callback, Watch
 
 logger = logging.getLogger("evenkeel.solve")
 

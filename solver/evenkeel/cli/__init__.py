@@ -28,16 +28,6 @@ exit codes: 0 done; 1 something is left broken or unplaced; 2 bad input; 130 int
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code: 0 done, 1 something is left broken or unplaced, 2 bad input, 130 interrupted.
-
     Examples
     --------
     >>> main(["check"]) == BAD_INPUT

@@ -24,24 +24,7 @@ LIMITS = {
 def add_command(
     commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command with its help and what it runs.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    name : str
-        What it is called by.
-    summary : str
-        One line for people.
-    run : callable
-        Takes the arguments, returns the exit code.
-
-    Returns
-    -------
-    ArgumentParser
-        To add its arguments to.
-    """
+    """Add a command with its help and what it runs."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
@@ -50,13 +33,7 @@ def add_command(
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """Add the files to read, and their format.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command that reads a cluster.
-    """
+    """Add the files to read, and their format."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="a cluster, in one file or several"
     )
@@ -64,13 +41,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add how much is told, and in what form.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of any command.
-    """
+    """Add how much is told, and in what form."""
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
     )
@@ -78,13 +49,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_solving(parser: argparse.ArgumentParser) -> None:
-    """Add what a solve takes.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command that solves.
-    """
+    """Add what a solve takes."""
     solving = parser.add_argument_group("solving")
     solving.add_argument("--method", default="balance", help="%(default)s by default")
     solving.add_argument(
@@ -112,21 +77,6 @@ def add_solving(parser: argparse.ArgumentParser) -> None:
 def tolerance_of(text: str) -> float | None:
     """Read a tolerance.
 
-    Parameters
-    ----------
-    text : str
-        A number that is 0 or more, or ``none``.
-
-    Returns
-    -------
-    float or None
-        None for ``none``.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is neither.
-
     Examples
     --------
     >>> tolerance_of("0.04"), tolerance_of("none")
@@ -145,21 +95,6 @@ def tolerance_of(text: str) -> float | None:
 
 def level_of(text: str) -> float | Mapping[str, float | None] | None:
     """Read a tolerance for all dimensions, or one for each that is named.
-
-    Parameters
-    ----------
-    text : str
-        ``0.04``, ``none``, or ``cpu=0.1,disk=none``.
-
-    Returns
-    -------
-    float, mapping of str to (float or None), or None
-        As ``Goals.level`` takes it.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If a part does not parse, or a dimension is named twice.
 
     Examples
     --------
@@ -182,21 +117,6 @@ def level_of(text: str) -> float | Mapping[str, float | None] | None:
 def option_of(text: str) -> tuple[str, Any]:
     """Read one option of a method.
 
-    Parameters
-    ----------
-    text : str
-        ``NAME=VALUE``, the value as JSON has it or else as a text.
-
-    Returns
-    -------
-    tuple of (str, object)
-        Name and value.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no name or no value.
-
     Examples
     --------
     >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("mended=true")
@@ -213,23 +133,7 @@ def option_of(text: str) -> tuple[str, Any]:
 
 
 def options_of(arguments: argparse.Namespace) -> Any:
-    """Return the options of the method that the arguments name.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``method`` and ``option``.
-
-    Returns
-    -------
-    object or None
-        Validated, of the method's own class; None if no option was given.
-
-    Raises
-    ------
-    InvalidInput
-        If the method has no such option, naming those it has, or a value is wrong.
-    """
+    """Return the options of the method that the arguments name."""
     from evenkeel.model.errors import FaultList
     from evenkeel.strategies import options
     from evenkeel.strategies.registry import find
@@ -252,41 +156,14 @@ def options_of(arguments: argparse.Namespace) -> Any:
 
 
 def goals_of(arguments: argparse.Namespace) -> "Goals":
-    """Return the goals that the arguments ask for.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``level`` and ``leaders``.
-
-    Returns
-    -------
-    Goals
-        Validated.
-    """
+    """Return the goals that the arguments ask for."""
     from evenkeel.model.goals import Goals
 
     return Goals(level=arguments.level, leaders=arguments.leaders)
 
 
 def limits_of(arguments: argparse.Namespace) -> "Limits":
-    """Return the limits that the arguments set.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With an entry for each of ``LIMITS``.
-
-    Returns
-    -------
-    Limits
-        Validated.
-
-    Raises
-    ------
-    InvalidInput
-        If one is negative.
-    """
+    """Return the limits that the arguments set."""
     from evenkeel.model.limits import Limits
 
     return Limits(**{name: getattr(arguments, name) for name in LIMITS})

@@ -10,13 +10,7 @@ from evenkeel.cli.waiting import Waiting
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "count the rules that a placement breaks as it stands, and show the worst"
     parser = add_command(commands, "check", summary, run)
     add_files(parser)
@@ -24,18 +18,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code: 1 if a hard rule is broken.
-    """
+    """Run the command."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.levelness import levelness
     from evenkeel.view.report import report_state

@@ -25,13 +25,7 @@ to within {level:.0%}, with as few moves as it can.
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "generate a large cluster, solve it, report what came of it, and write the plan"
     parser = add_command(commands, "demo", summary, run)
     parser.add_argument("--folder", default="demo", help="for the files (%(default)s)")
@@ -46,21 +40,10 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from evenkeel.formats.registry import write
-    from evenkeel.installation import warmup
-    from evenkeel.simulate.scenarios import expansion
+    from evenkeel.install.diagnostics import warmup
+    from evenkeel.simulate.scenarios.generators import expansion
     from evenkeel.view.report import report
 
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:

@@ -19,13 +19,7 @@ STORIES = "longhorn"
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "run the experiments of the CRUSH-ed text with a method, or Longhorn's stories"
     parser = add_command(commands, "experiment", summary, run)
     parser.add_argument(
@@ -44,16 +38,6 @@ def add(commands: Commands) -> None:
 def zones_of(text: str) -> tuple[int, ...]:
     """Read the sizes of zones.
 
-    Parameters
-    ----------
-    text : str
-        Numbers with commas between them.
-
-    Returns
-    -------
-    tuple of int
-        The numbers.
-
     Examples
     --------
     >>> zones_of("3,4,4")
@@ -63,18 +47,7 @@ def zones_of(text: str) -> tuple[int, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from evenkeel.model.cluster import Cluster
     from evenkeel.model.errors import FaultList
     from evenkeel.model.goals import Goals

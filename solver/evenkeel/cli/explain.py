@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "say why the replicas of one partition are, or would be, where they are"
     parser = add_command(commands, "explain", summary, run)
     add_files(parser)
@@ -36,18 +30,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from evenkeel.measure.explain import explain
     from evenkeel.measure.loads import node_loads
 
@@ -68,23 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def index_of(cluster: "Cluster", text: str) -> int:
     """Return the index of a partition that is named, or numbered where no name is that number.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose partitions are meant.
-    text : str
-        As a person wrote it.
-
-    Returns
-    -------
-    int
-        0 to P - 1.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such partition.
 
     Examples
     --------

@@ -25,13 +25,7 @@ SHARES = {
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "write a cluster that was just expanded and lost some nodes, made from a seed"
     parser = add_command(commands, "generate", summary, run)
     parser.add_argument("output", metavar="OUT", help="file for the cluster")
@@ -46,20 +40,9 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from evenkeel.formats.registry import write
-    from evenkeel.simulate.scenarios import expansion
+    from evenkeel.simulate.scenarios.generators import expansion
 
     with Waiting(arguments.quiet) as waiting:
         waiting.doing("generating")

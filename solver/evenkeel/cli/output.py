@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def page() -> dict[str, Any]:
-    """Return how wide a report should be, and whether with the styles of a terminal.
-
-    Returns
-    -------
-    dict
-        Arguments of the reports.
-    """
+    """Return how wide a report should be, and whether with the styles of a terminal."""
     styled = (
         sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     )
@@ -32,29 +26,12 @@ def page() -> dict[str, Any]:
 
 
 def print_json(figures: Mapping[str, Any]) -> None:
-    """Print figures as one JSON object.
-
-    Parameters
-    ----------
-    figures : mapping of str to object
-        Numbers, strings and containers of them; what JSON cannot hold (infinite) becomes null.
-    """
+    """Print figures as one JSON object."""
     print(json.dumps(_plain(figures), indent=2))
 
 
 def figures_of(result: "Result") -> dict[str, Any]:
-    """Return what ``--json`` says of a result.
-
-    Parameters
-    ----------
-    result : Result
-        Of a solve.
-
-    Returns
-    -------
-    dict
-        Status, figures, gap, broken rules before and after, seconds per stage.
-    """
+    """Return what ``--json`` says of a result."""
     gap = result.gap
     return {
         "method": result.method,
@@ -73,22 +50,7 @@ def figures_of(result: "Result") -> dict[str, Any]:
 
 
 def write_plan(result: "Result", path: str, format: str | None) -> tuple[Path, ...]:
-    """Write where replicas should be, in the format that the cluster came in.
-
-    Parameters
-    ----------
-    result : Result
-        Of a solve.
-    path : str
-        Where it goes.
-    format : str or None
-        Name of the format; if None, that of the system the cluster came from, else by the suffix.
-
-    Returns
-    -------
-    tuple of Path
-        The files written.
-    """
+    """Write where replicas should be, in the format that the cluster came in."""
     from evenkeel.formats.registry import known, write
 
     own = result.cluster.native_format
@@ -97,25 +59,7 @@ def write_plan(result: "Result", path: str, format: str | None) -> tuple[Path, .
 
 
 def write_table(result: "Result", path: str) -> Path:
-    """Write the moves as a table, CSV or JSON by the suffix.
-
-    Parameters
-    ----------
-    result : Result
-        Of a solve.
-    path : str
-        A name that ends in ``.csv`` or ``.json``.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    InvalidInput
-        If it ends in neither.
-    """
+    """Write the moves as a table, CSV or JSON by the suffix."""
     from evenkeel.model.atomic import write_atomically
     from evenkeel.view.tables import TABLES
 
@@ -125,18 +69,7 @@ def write_table(result: "Result", path: str) -> Path:
 
 
 def check_table(path: str | None) -> None:
-    """Raise what is wrong with the name of a table, before any work is done for it.
-
-    Parameters
-    ----------
-    path : str or None
-        The name; None for no table.
-
-    Raises
-    ------
-    InvalidInput
-        If it ends in nothing that a table is written as.
-    """
+    """Raise what is wrong with the name of a table, before any work is done for it."""
     from evenkeel.view.tables import TABLES
 
     if path is not None and Path(path).suffix not in TABLES:

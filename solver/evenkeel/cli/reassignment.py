@@ -15,13 +15,7 @@ COUNTS = (
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "write a machine-reassignment instance in a shape of the ROADEF challenge"
     parser = add_command(commands, "reassignment", summary, run)
     parser.add_argument(
@@ -36,18 +30,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from dataclasses import replace
 
     from evenkeel.formats import roadef

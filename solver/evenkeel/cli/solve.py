@@ -25,7 +25,7 @@ from evenkeel.cli.output import (
     write_table,
 )
 from evenkeel.cli.waiting import Waiting
-from evenkeel.strategies.stopping import Progress
+from evenkeel.strategies.shared.stopping import Progress
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     parser = add_command(commands, "solve", "decide where replicas live, and write the plan", run)
     add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file for the new placement")
@@ -54,18 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command."""
     from evenkeel.view.report import report
 
     check_table(arguments.table)
@@ -96,20 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With ``files`` and ``format``.
-    waiting : Waiting
-        Told that reading is what is done.
-
-    Returns
-    -------
-    Cluster
-        Validated.
-    """
+    """Read the files that the arguments name."""
     from evenkeel.formats.registry import read
 
     waiting.doing(f"reading {', '.join(arguments.files)}")
@@ -120,26 +90,9 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 def solved(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
 ) -> "Result":
-    """Solve as the arguments ask.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        What to solve.
-    arguments : Namespace
-        As ``add_solving`` defines them.
-    waiting : Waiting
-        Told how it goes.
-    stopping : Interrupting
-        Asked whether to stop with the best so far.
-
-    Returns
-    -------
-    Result
-        Audited, with bounds.
-    """
+    """Solve as the arguments ask."""
     from evenkeel.solve import solve
-    from evenkeel_kernels.inventory import on_compile
+    from evenkeel_kernels.build.inventory import on_compile
 
     def between_slices(told: Progress) -> None:
         waiting.progress(told)

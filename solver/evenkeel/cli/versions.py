@@ -8,31 +8,14 @@ from evenkeel.cli.output import print_json
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "print versions, processor and compiled kernels, for a report of a fault"
     add_output(add_command(commands, "versions", summary, run))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
-    from evenkeel.installation import versions
+    """Run the command."""
+    from evenkeel.install.diagnostics import versions
 
     found = versions()
     if arguments.json:

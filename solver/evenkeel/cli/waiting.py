@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from evenkeel.strategies.stopping import Progress
+from evenkeel.strategies.shared.stopping import Progress
 
 PATIENCE = 1.0
 """Seconds for which nobody needs to be told anything."""
@@ -25,13 +25,6 @@ class Waiting:
 
     A terminal is shown one line that changes, anything else a line now and then; that kernels are
     being compiled is said at once.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing at all.
-    time_limit : float or None
-        Seconds that a solve may take, for a terminal to show how much of them is over.
 
     Examples
     --------
@@ -71,33 +64,15 @@ class Waiting:
         return time.perf_counter() - self._started
 
     def doing(self, text: str) -> None:
-        """Say what is being done now.
-
-        Parameters
-        ----------
-        text : str
-            A few words.
-        """
+        """Say what is being done now."""
         self._text = text
 
     def progress(self, told: Progress) -> None:
-        """Take a solve's progress; meant as its callback.
-
-        Parameters
-        ----------
-        told : Progress
-            Where it is.
-        """
+        """Take a solve's progress; meant as its callback."""
         self._text = f"{told.stage}: {told.moves:,} moves, {told.work:,} candidates"
 
     def compiling(self, kernel: str) -> None:
-        """Take word of a kernel that is about to be compiled; the first one is announced at once.
-
-        Parameters
-        ----------
-        kernel : str
-            Its name.
-        """
+        """Take word of a kernel about to be compiled; the first one is announced at once."""
         self._compiled += 1
         if self._compiled == 1 and not self._quiet:
             self._say("compiling kernels (first run only) ...")

@@ -12,13 +12,7 @@ SLOWEST = 5
 
 
 def add(commands: Commands) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : object
-        Where it is added.
-    """
+    """Add the command."""
     summary = "compile what methods need and keep it, so that no solve waits for it"
     command = add_command(commands, "warmup", summary, run)
     command.add_argument("methods", nargs="*", metavar="METHOD", help="balance by default")
@@ -27,20 +21,9 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As ``add`` defines them.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
-    from evenkeel.installation import warmup
-    from evenkeel_kernels.inventory import inventory
+    """Run the command."""
+    from evenkeel.install.diagnostics import warmup
+    from evenkeel_kernels.build.inventory import inventory
 
     with Waiting(arguments.quiet) as waiting:
         waiting.doing("loading kernels")

@@ -6,10 +6,16 @@
 True
 """
 
+from evenkeel.control.background.executors import (
+    InlineWorkers,
+    ManualWorkers,
+    ThreadWorkers,
+    Workers,
+)
 from evenkeel.control.clock import Clock, ManualClock, SystemClock
 from evenkeel.control.delay import Delay
-from evenkeel.control.disk_store import DiskStore
-from evenkeel.control.engine import (
+from evenkeel.control.engines.balance import BalanceEngine
+from evenkeel.control.engines.engine import (
     Answer,
     CalculationFailed,
     Cancelled,
@@ -19,14 +25,13 @@ from evenkeel.control.engine import (
     Scope,
     Task,
 )
-from evenkeel.control.engine_balance import BalanceEngine
-from evenkeel.control.engine_waged import WagedEngine
+from evenkeel.control.engines.waged import WagedEngine
 from evenkeel.control.metrics import health
 from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
-from evenkeel.control.store import MemoryStore, Store
-from evenkeel.control.workers import InlineWorkers, ManualWorkers, ThreadWorkers, Workers
+from evenkeel.control.stores.disk import DiskStore
+from evenkeel.control.stores.store import MemoryStore, Store
 
 __all__ = [
     "Answer",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.engine import Change
+from evenkeel.control.engines.engine import Change
 from evenkeel.control.naming import numbers, same_names
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
@@ -25,15 +25,7 @@ from evenkeel.model.names import Names
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed.
-
-    Parameters
-    ----------
-    kinds : frozenset of Change
-        In which parts; empty if nothing did.
-    groups : tuple of int
-        Groups that are new or have partitions that changed.
-    """
+    """What changed."""
 
     kinds: frozenset[Change] = frozenset()
     groups: tuple[int, ...] = ()
@@ -44,16 +36,6 @@ class Changes:
 
 def assignable(cluster: Cluster) -> NDArray[np.bool_]:
     """Tell which nodes a baseline is for: those that serve and keep, and those that are down.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        False for nodes that are gone, and for those that serve and are to be emptied.
 
     Examples
     --------
@@ -68,16 +50,6 @@ def assignable(cluster: Cluster) -> NDArray[np.bool_]:
 
 def changes(before: Cluster, now: Cluster) -> Changes:
     """Compare two snapshots.
-
-    Parameters
-    ----------
-    before, now : Cluster
-        As they came, without delay windows.
-
-    Returns
-    -------
-    Changes
-        What a baseline calculated for the first one does not know of.
 
     Examples
     --------
@@ -102,18 +74,7 @@ def changes(before: Cluster, now: Cluster) -> Changes:
 
 
 def same_standing(before: Cluster, now: Cluster) -> bool:
-    """Tell whether the nodes' states are the same.
-
-    Parameters
-    ----------
-    before, now : Cluster
-        Of the same nodes.
-
-    Returns
-    -------
-    bool
-        Whether every node is as alive, accepting, keeping, leading and gone as before.
-    """
+    """Tell whether the nodes' states are the same."""
     was, nodes = before.nodes, now.nodes
     return all(
         _same(getattr(was, name), getattr(nodes, name))
@@ -122,18 +83,7 @@ def same_standing(before: Cluster, now: Cluster) -> bool:
 
 
 def digests(cluster: Cluster) -> dict[str, str]:
-    """Sum up a snapshot, so that a later process can tell whether it still is the same.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        As it came.
-
-    Returns
-    -------
-    dict of str to str
-        One digest by the value of each ``Change``.
-    """
+    """Sum up a snapshot, so that a later process can tell whether it still is the same."""
     parts = {
         Change.CLUSTER: _of_cluster(cluster),
         Change.NODES: _of_nodes(cluster),
@@ -144,18 +94,6 @@ def digests(cluster: Cluster) -> dict[str, str]:
 
 def changes_since(recorded: dict[str, str], now: Cluster) -> Changes:
     """Compare a snapshot with the digests of an earlier one.
-
-    Parameters
-    ----------
-    recorded : dict of str to str
-        What ``digests`` returned then.
-    now : Cluster
-        As it came.
-
-    Returns
-    -------
-    Changes
-        With every group, where any of them changed.
 
     Examples
     --------

@@ -6,7 +6,7 @@ What is added here is never kept: it goes with the next best possible.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.binding import Bound
+from evenkeel.control.stores.binding import Bound
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
@@ -19,39 +19,13 @@ BROKEN_BY_ADDING = (
 
 
 def needed(cluster: Cluster) -> NDArray[np.int32]:
-    """Tell how many replicas of each partition must serve.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        P partitions.
-
-    Returns
-    -------
-    ndarray of int32, shape (P,)
-        What each asks for, and no more than its replicas.
-    """
+    """Tell how many replicas of each partition must serve."""
     partitions = cluster.partitions
     return np.minimum(partitions.min_active, partitions.replicas)
 
 
 def is_short(bound: Bound, cluster: Cluster, serving: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which partitions have fewer replicas that serve than they must have.
-
-    Parameters
-    ----------
-    bound : Bound
-        What is held.
-    cluster : Cluster
-        P partitions.
-    serving : ndarray of bool, shape (N,)
-        Nodes that serve and keep.
-
-    Returns
-    -------
-    ndarray of bool, shape (P,)
-        New partitions, which wait for a baseline, are not short.
-    """
+    """Tell which partitions have fewer replicas that serve than they must have."""
     served = bound.lengths
     if bound.sits_outside(serving):
         here = bound.present
@@ -63,23 +37,6 @@ def covered(
     best: Assignment, other: Assignment, short: NDArray[np.bool_], view: Cluster
 ) -> Assignment:
     """Add replicas of another assignment where one is short of replicas that serve.
-
-    Parameters
-    ----------
-    best : Assignment
-        What is added to.
-    other : Assignment
-        What is taken from: nodes that serve, those with the higher state first.
-    short : ndarray of bool, shape (P,)
-        Partitions that need more.
-    view : Cluster
-        P partitions.
-
-    Returns
-    -------
-    Assignment
-        With exactly as many replicas added as are missing, or as there are. If nobody that serves
-        leads a partition, the first one that is added does.
 
     Examples
     --------
@@ -129,20 +86,7 @@ def covered(
 
 
 def breaks_nothing(before: Assignment, after: Assignment, view: Cluster) -> bool:
-    """Tell whether what was added breaks no hard rule that was kept before.
-
-    Parameters
-    ----------
-    before, after : Assignment
-        Without and with what was added.
-    view : Cluster
-        Whose rules they are.
-
-    Returns
-    -------
-    bool
-        Whether no rule is broken more often.
-    """
+    """Tell whether what was added breaks no hard rule that was kept before."""
     now = audit(view, after.as_placement).counts
     broken = [kind for kind in BROKEN_BY_ADDING if now[kind] > 0]
     if not broken:
@@ -153,18 +97,6 @@ def breaks_nothing(before: Assignment, after: Assignment, view: Cluster) -> bool
 
 def only(assignment: Assignment, rows: NDArray[np.bool_]) -> Assignment:
     """Leave out the replicas of some partitions.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        Of P partitions.
-    rows : ndarray of bool, shape (P,)
-        Partitions whose replicas stay.
-
-    Returns
-    -------
-    Assignment
-        The same, if all stay.
 
     Examples
     --------

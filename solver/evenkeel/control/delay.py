@@ -61,11 +61,6 @@ class Delay:
 class Absences:
     """Since when nodes have not been serving, for those that do not say it themselves.
 
-    Parameters
-    ----------
-    seen : mapping of str to float
-        When each node that is down was first seen so.
-
     Examples
     --------
     >>> Absences().seen
@@ -75,20 +70,7 @@ class Absences:
     seen: dict[str, float] = field(default_factory=dict)
 
     def since(self, nodes: Nodes, now: float) -> NDArray[np.float64]:
-        """Tell since when each node has been down.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            N nodes; ``since`` is taken where it is known.
-        now : float
-            The time.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-            ``inf`` for nodes that serve.
-        """
+        """Tell since when each node has been down."""
         down = np.flatnonzero(~nodes.alive)
         since = np.full(len(nodes), np.inf)
         since[down] = nodes.since[down]
@@ -101,20 +83,6 @@ class Absences:
 
 def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArray[np.float64]:
     """Tell when each node that is down loses its places.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        N nodes.
-    since : ndarray of float64, shape (N,)
-        Since when each has been down; ``inf`` for nodes that serve.
-    delay : Delay
-        The windows.
-
-    Returns
-    -------
-    ndarray of float64, shape (N,)
-        ``inf`` for nodes that serve, ``-inf`` for those that are down and have no window.
 
     Examples
     --------
@@ -137,20 +105,6 @@ def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArr
 
 def active_nodes(nodes: Nodes, ends: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
     """Tell which nodes keep their places.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        N nodes.
-    ends : ndarray of float64, shape (N,)
-        When each node that is down loses its places.
-    now : float
-        The time.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        Nodes that serve and keep, and nodes that are down and keep or are in their window.
 
     Examples
     --------

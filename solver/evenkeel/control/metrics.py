@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from evenkeel.control.comparison import alike
 from evenkeel.control.coverage import needed
-from evenkeel.control.engine import Scope
+from evenkeel.control.engines.comparison import alike
+from evenkeel.control.engines.engine import Scope
 from evenkeel.model import logs
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
@@ -41,35 +41,7 @@ GAUGE = {
 
 @dataclass
 class Numbers:
-    """Counters since the pipeline began, and the last value of each gauge, in seconds.
-
-    Parameters
-    ----------
-    global_baseline_calc_counter, partial_rebalance_counter : int
-        Calculations of the baseline, and partial ones, that were not cancelled.
-    emergency_rebalance_counter, rebalance_overwrite_counter : int
-        Emergencies, and overwrites.
-    rebalance_failure_counter : int
-        Calculations and writes that failed.
-    cancelled_counter : int
-        Calculations that were told to stop, or whose result nobody waited for any more.
-    stale_counter : int
-        Results that came too late to be kept.
-    unchanged_counter : int
-        Results that were what was known already.
-    pipeline_counter : int
-        Synchronous steps.
-    global_baseline_calc_latency_gauge, partial_rebalance_latency_gauge : float
-        How long the last one took.
-    emergency_rebalance_latency_gauge, rebalance_overwrite_latency_gauge : float
-        How long the last one took.
-    state_read_latency_gauge, state_write_latency_gauge : float
-        How long the store took.
-    pipeline_latency_gauge : float
-        How long the last synchronous step took.
-    baseline_divergence_gauge : float
-        Share of the best possible that is not where the baseline wants it.
-    """
+    """Counters since the pipeline began, and the last value of each gauge, in seconds."""
 
     global_baseline_calc_counter: int = 0
     partial_rebalance_counter: int = 0
@@ -94,11 +66,6 @@ class Numbers:
 class Metrics:
     """Counts and times from any thread.
 
-    Parameters
-    ----------
-    numbers : Numbers
-        What was counted so far.
-
     Examples
     --------
     >>> metrics = Metrics()
@@ -111,41 +78,17 @@ class Metrics:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def count(self, name: str) -> None:
-        """Add one to a counter.
-
-        Parameters
-        ----------
-        name : str
-            A field of ``Numbers``.
-        """
+        """Add one to a counter."""
         with self._lock:
             setattr(self.numbers, name, getattr(self.numbers, name) + 1)
 
     def gauge(self, name: str, value: float) -> None:
-        """Set a gauge.
-
-        Parameters
-        ----------
-        name : str
-            A field of ``Numbers``.
-        value : float
-            Its value.
-        """
+        """Set a gauge."""
         with self._lock:
             setattr(self.numbers, name, value)
 
     def calculated(self, scope: Scope, seconds: float, placed: int, unplaced: int) -> None:
-        """Note a calculation that has a result.
-
-        Parameters
-        ----------
-        scope : Scope
-            What was calculated.
-        seconds : float
-            How long it took.
-        placed, unplaced : int
-            Replicas that were placed anew, and that found no node.
-        """
+        """Note a calculation that has a result."""
         self.count(COUNTER[scope])
         self.gauge(GAUGE[scope], seconds)
         tell(
@@ -153,13 +96,7 @@ class Metrics:
         )  # fmt: skip
 
     def snapshot(self) -> dict[str, float]:
-        """Return all numbers as they are now.
-
-        Returns
-        -------
-        dict of str to float
-            By name.
-        """
+        """Return all numbers as they are now."""
         with self._lock:
             return asdict(self.numbers)
 
@@ -171,17 +108,6 @@ class Metrics:
 
 def baseline_divergence(best: Assignment, baseline: Assignment) -> float:
     """Tell how much of the best possible is not where the baseline wants it.
-
-    Parameters
-    ----------
-    best, baseline : Assignment
-        Of the same partitions and nodes.
-
-    Returns
-    -------
-    float
-        1 less the share of replicas on the same node in the same state, over the partitions that
-        both know; 1 if they know none in common.
 
     Examples
     --------

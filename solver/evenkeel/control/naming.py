@@ -9,16 +9,6 @@ from evenkeel.model.names import Names
 def same_names(one: Names, other: Names) -> bool:
     """Tell whether names are the same, at once where they usually are.
 
-    Parameters
-    ----------
-    one, other : Names
-        Of nodes, partitions or groups.
-
-    Returns
-    -------
-    bool
-        Whether all of them are equal, in the same order.
-
     Examples
     --------
     >>> same_names(Names(["a"], 1, ""), Names(["b"], 1, ""))
@@ -35,16 +25,6 @@ def same_names(one: Names, other: Names) -> bool:
 
 def numbers(before: Names, now: Names) -> NDArray[np.int32]:
     """Tell what the number of each name was before.
-
-    Parameters
-    ----------
-    before, now : Names
-        Of nodes, partitions or groups.
-
-    Returns
-    -------
-    ndarray of int32, shape (len(now),)
-        -1 for a name that is new.
 
     Examples
     --------

@@ -111,17 +111,6 @@ def with_operations(
 def successors(nodes: Nodes) -> NDArray[np.int32] | None:
     """Tell who holds what each node held, now that swaps are complete.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        N nodes.
-
-    Returns
-    -------
-    ndarray of int32, shape (N,), or None
-        The node itself, or one that stands for it, keeps replicas, and has outlived it. None if no
-        swap is complete.
-
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
@@ -144,21 +133,6 @@ def successors(nodes: Nodes) -> NDArray[np.int32] | None:
 
 def with_shadows(assignment: Assignment, nodes: Nodes, one_leads: NDArray[np.bool_]) -> Assignment:
     """Let nodes that are being swapped in hold what those hold whose place they will take.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        What was decided.
-    nodes : Nodes
-        N nodes; one that serves, keeps nothing and stands for another is being swapped in.
-    one_leads : ndarray of bool, shape (P,)
-        Where at most one replica of a partition may be in the top state; a second one is then in
-        the next state.
-
-    Returns
-    -------
-    Assignment
-        The same, or with replicas added.
 
     Examples
     --------

@@ -7,30 +7,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background import Standing
-from evenkeel.control.calculator import Calculator
+from evenkeel.control.background.calculator import Calculator
+from evenkeel.control.background.runs import Standing
 from evenkeel.control.coverage import breaks_nothing, covered, is_short, only
-from evenkeel.control.engine import CalculationFailed, Scope, Task
+from evenkeel.control.engines.engine import CalculationFailed, Scope, Task
 from evenkeel.control.view import View
 from evenkeel.model.assignment import Assignment
 
 
 @dataclass
 class Overwrites:
-    """Makes overwrites, and knows the last one.
-
-    Parameters
-    ----------
-    calculator : Calculator
-        Who calculates.
-    source : "baseline" or "best_possible"
-        Where replicas are added: where the baseline has them, unless that breaks a rule, or as the
-        best possible leaves room.
-    seed : int
-        Of all tasks.
-    stop : callable
-        Whether the pipeline is closing.
-    """
+    """Makes overwrites, and knows the last one."""
 
     calculator: Calculator
     source: Literal["baseline", "best_possible"]
@@ -41,22 +28,7 @@ class Overwrites:
     def cover(
         self, view: View, standing: Standing, failures: list[CalculationFailed]
     ) -> Assignment | None:
-        """Add replicas to the best possible where too few of them serve.
-
-        Parameters
-        ----------
-        view : View
-            Which nodes serve.
-        standing : Standing
-            What is known.
-        failures : list of CalculationFailed
-            Where failures are noted.
-
-        Returns
-        -------
-        Assignment or None
-            None if nothing is short, or nothing can be done about it.
-        """
+        """Add replicas to the best possible where too few of them serve."""
         best = standing.best
         short = is_short(best, view.cluster, view.serving)
         if not short.any():

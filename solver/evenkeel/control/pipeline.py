@@ -23,21 +23,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background import Background
-from evenkeel.control.binding import with_vanished
-from evenkeel.control.calculator import Calculator
+from evenkeel.control.background.calculator import Calculator
+from evenkeel.control.background.executors import ThreadWorkers, Workers
+from evenkeel.control.background.runs import Background
 from evenkeel.control.clock import Clock, SystemClock
 from evenkeel.control.delay import Delay
-from evenkeel.control.engine import CalculationFailed, Cancelled, Engine, Scope, Task
-from evenkeel.control.engines import engine_of
-from evenkeel.control.ledger import Ledger
+from evenkeel.control.engines.engine import CalculationFailed, Cancelled, Engine, Scope, Task
+from evenkeel.control.engines.registry import engine_of
 from evenkeel.control.metrics import Metrics
 from evenkeel.control.operations import with_shadows
 from evenkeel.control.overwrite import Overwrites
 from evenkeel.control.step import PipelineResult
-from evenkeel.control.store import MemoryStore, Store
+from evenkeel.control.stores.binding import with_vanished
+from evenkeel.control.stores.ledger import Ledger
+from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
-from evenkeel.control.workers import ThreadWorkers, Workers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
@@ -86,7 +86,7 @@ class Pipeline:
 
     Examples
     --------
-    >>> from evenkeel.control.workers import InlineWorkers
+    >>> from evenkeel.control.background.executors import InlineWorkers
     >>> nodes = {"capacity": [[10.0]] * 3, "load": [[1.0]] * 6, "min_active": 1}
     >>> cluster = Cluster.from_arrays(placement=[[0, 1]] * 6, **nodes)
     >>> lost = Cluster.from_arrays(placement=[[0, 1]] * 6, alive=[True, False, True], **nodes)

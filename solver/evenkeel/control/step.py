@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evenkeel.control.engine import CalculationFailed
+from evenkeel.control.engines.engine import CalculationFailed
 from evenkeel.measure.compare import joined
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.placement import Placement

@@ -47,11 +47,6 @@ class View:
 class Views:
     """Makes views, and knows the last one.
 
-    Parameters
-    ----------
-    delay : Delay
-        The delay windows.
-
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], alive=[True, False],
@@ -77,20 +72,7 @@ class Views:
         self._delay = delay
 
     def observe(self, cluster: Cluster, now: float) -> View:
-        """Look at a snapshot.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            As it came.
-        now : float
-            The time.
-
-        Returns
-        -------
-        View
-            The last one itself, if neither the snapshot nor anything else has changed.
-        """
+        """Look at a snapshot."""
         last = self._last
         if last is not None and self._came is cluster and self._still_holds(last, now):
             return last

@@ -6,10 +6,13 @@
 [True]
 """
 
-from evenkeel.simulate.changes import Change, Rates
-from evenkeel.simulate.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
-from evenkeel.simulate.cockroach_scenarios import SCENARIOS
-from evenkeel.simulate.events import (
+from evenkeel.simulate.controllers.pipeline import pipeline
+from evenkeel.simulate.engine.changes import Change, Rates
+from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
+from evenkeel.simulate.engine.health import Health
+from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.stage import Controller, Stage
+from evenkeel.simulate.events.catalogue import (
     DomainLost,
     Event,
     Growth,
@@ -28,15 +31,12 @@ from evenkeel.simulate.events import (
     Split,
     SplitBusy,
 )
-from evenkeel.simulate.health import Health
-from evenkeel.simulate.history import History
-from evenkeel.simulate.layouts import Ranges, Stores, cluster_of
-from evenkeel.simulate.playing import play
-from evenkeel.simulate.publishing import pipeline
-from evenkeel.simulate.running import run
-from evenkeel.simulate.scenario import Scenario
-from evenkeel.simulate.stage import Controller, Stage
-from evenkeel.simulate.verdicts import Verdict, play_all, verdicts_of
+from evenkeel.simulate.play import play
+from evenkeel.simulate.run import run
+from evenkeel.simulate.scenarios.cockroach import SCENARIOS
+from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.scenario import Scenario
+from evenkeel.simulate.scenarios.verdicts import Verdict, play_all, verdicts_of
 
 __all__ = [
     "SCENARIOS",

@@ -36,20 +36,6 @@ Place = Callable[[Cluster], Placement]
 class Layout:
     """A cluster of equal nodes in zones, and groups of equal partitions.
 
-    Parameters
-    ----------
-    zones : tuple of int
-        Nodes in each zone; those of the text by default.
-    groups, partitions, replicas : int
-        Groups, partitions of each, and replicas of each partition.
-    zoned : bool
-        Whether zones are fault zones; without them every node stands by itself.
-    zone_name, node_name, group_name, partition_name : str
-        How they are called, from ``zone``, from ``zone`` and ``node``, from ``group``, and from
-        ``name`` (of the group) and ``partition``. How even CRUSH-ed is depends on the names, by a
-        few replicas: of 160 sets of names most left 517 to 526 replicas and 169 to 178 leaders on
-        a node, and these are among the most even. A node keeps its name when others join its zone.
-
     Examples
     --------
     >>> Layout(zones=(2, 1), groups=1, partitions=2, replicas=1).cluster()
@@ -76,18 +62,7 @@ class Layout:
         faults.raise_if_any()
 
     def cluster(self, sizes: NDArray[np.float64] | None = None) -> Cluster:
-        """Build the cluster, with every node up and nothing placed.
-
-        Parameters
-        ----------
-        sizes : ndarray of float64, shape (groups * partitions,), optional
-            Size of a replica of each partition; 1 by default.
-
-        Returns
-        -------
-        Cluster
-            With room for everything on any node.
-        """
+        """Build the cluster, with every node up and nothing placed."""
         names = [self.group_name.format(group=g) for g in range(self.groups)]
         count = self.groups * self.partitions
         load = np.ones(count) if sizes is None else sizes
@@ -114,32 +89,12 @@ class Layout:
         )
 
     def zone_of(self) -> NDArray[np.int64]:
-        """Return the zone of each node.
-
-        Returns
-        -------
-        ndarray of int64, shape (N,)
-            Numbers from 0.
-        """
+        """Return the zone of each node."""
         return np.repeat(np.arange(len(self.zones)), self.zones)
 
 
 def distribution(place: Place, layout: Layout, what: str = "all nodes up") -> Table:
     """Measure how even a placement is.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    what : str
-        Name of the row.
-
-    Returns
-    -------
-    Table
-        One ``Spread``.
 
     Examples
     --------
@@ -156,24 +111,7 @@ def distribution(place: Place, layout: Layout, what: str = "all nodes up") -> Ta
 def nodes_down(
     place: Place, layout: Layout, count: int = 7, draws: int = 5, seed: int = 0
 ) -> Table:
-    """Take random nodes down.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    count, draws : int
-        Nodes that go down at once, and how often this is tried.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    Table
-        A ``Change`` for each draw.
-    """
+    """Take random nodes down."""
     cluster = layout.cluster()
     before = place(cluster)
     rng = np.random.default_rng(seed)
@@ -186,24 +124,7 @@ def nodes_down(
 
 
 def recovery(place: Place, layout: Layout, count: int = 7, seed: int = 0) -> Table:
-    """Disable nodes and enable them again: the placement should be what it was.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    count : int
-        Nodes that are disabled.
-    seed : int
-        Of the draw.
-
-    Returns
-    -------
-    Table
-        A ``Change`` for each step, and one from before to after both.
-    """
+    """Disable nodes and enable them again: the placement should be what it was."""
     cluster = layout.cluster()
     before = place(cluster)
     down = np.random.default_rng(seed).choice(len(cluster.nodes), count, replace=False)
@@ -220,24 +141,7 @@ def recovery(place: Place, layout: Layout, count: int = 7, seed: int = 0) -> Tab
 def bouncing(
     place: Place, layout: Layout, count: int = 5, rounds: int = 10, seed: int = 0
 ) -> tuple[Table, Table]:
-    """Keep bouncing the cluster: each round other nodes are down.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    count, rounds : int
-        Nodes that are down at once, and how often they change.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    tuple of Table
-        A ``Change`` and a ``Spread`` for each round; the last one has all nodes up.
-    """
+    """Keep bouncing the cluster: each round other nodes are down."""
     cluster = layout.cluster()
     now = place(cluster)
     rng = np.random.default_rng(seed)
@@ -258,22 +162,7 @@ def bouncing(
 
 
 def zone_down(place: Place, layout: Layout, zones: Sequence[int] | None = None) -> Table:
-    """Take a whole zone down, then bring half of it back.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    zones : sequence of int, optional
-        Which zones, each by itself; all by default.
-
-    Returns
-    -------
-    Table
-        Two rows of ``Change`` for each zone.
-    """
+    """Take a whole zone down, then bring half of it back."""
     cluster, zone = layout.cluster(), layout.zone_of()
     before = place(cluster)
     rows = []
@@ -288,23 +177,7 @@ def zone_down(place: Place, layout: Layout, zones: Sequence[int] | None = None) 
 
 
 def rolling_upgrade(place: Place, layout: Layout, nodes: int | None = None) -> Table:
-    """Restart nodes one after another: as one goes down, the one before it comes back.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    nodes : int, optional
-        How many nodes are restarted; all by default.
-
-    Returns
-    -------
-    Table
-        The step with most moves, the one with most extra moves, and the one with most extra
-        leader changes, each a ``Change``.
-    """
+    """Restart nodes one after another: as one goes down, the one before it comes back."""
     cluster = layout.cluster()
     now = place(cluster)
     steps: list[Change] = []
@@ -325,22 +198,7 @@ def rolling_upgrade(place: Place, layout: Layout, nodes: int | None = None) -> T
 
 
 def nodes_added(place: Place, layout: Layout, each: Iterable[int] = (1, 2, 3)) -> Table:
-    """Add nodes to every zone.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster before.
-    each : iterable of int
-        How many nodes each zone gets, one expansion after another from the same start.
-
-    Returns
-    -------
-    Table
-        A ``Change`` for each expansion.
-    """
+    """Add nodes to every zone."""
     cluster = layout.cluster()
     before = place(cluster)
     rows = []
@@ -358,26 +216,7 @@ def nodes_added(place: Place, layout: Layout, each: Iterable[int] = (1, 2, 3)) -
 def unequal_sizes(
     place: Place, layout: Layout, what: str, sigma: float = 1.0, seed: int = 0
 ) -> Table:
-    """Measure how evenly data lies where partitions differ in size, and counts are levelled.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    layout : Layout
-        The cluster.
-    what : str
-        Name of the row.
-    sigma : float
-        Standard deviation of the logarithm of a partition's size; groups differ as much.
-    seed : int
-        Of the sizes.
-
-    Returns
-    -------
-    Table
-        One ``Size``.
-    """
+    """Measure how evenly data lies where partitions differ in size, and counts are levelled."""
     rng = np.random.default_rng(seed)
     group = np.repeat(rng.normal(0.0, sigma, layout.groups), layout.partitions)
     sizes = np.exp(group + rng.normal(0.0, 0.1 * sigma, len(group)))
@@ -401,20 +240,7 @@ CORNERS = {
 
 
 def corner_cases(place: Place, corners: Iterable[str] = tuple(CORNERS)) -> Table:
-    """Measure how even a placement is in extreme cases.
-
-    Parameters
-    ----------
-    place : callable
-        The method.
-    corners : iterable of str
-        Which of ``CORNERS``.
-
-    Returns
-    -------
-    Table
-        A ``Spread`` for each.
-    """
+    """Measure how even a placement is in extreme cases."""
     rows = []
     for name in corners:
         cluster = CORNERS[name].cluster()

@@ -11,25 +11,7 @@ from evenkeel.model.placement import Placement
 
 @dataclass(frozen=True)
 class Spread:
-    """How replicas and leaders are distributed over the nodes that are up.
-
-    Parameters
-    ----------
-    what : str
-        What was placed.
-    total : int
-        Replicas.
-    least, most : int
-        Replicas on the emptiest and on the fullest node.
-    std : float
-        Standard deviation of the replicas on a node.
-    leaders_least, leaders_most : int
-        Leaders on the node with fewest and with most.
-    leaders_std : float
-        Standard deviation of the leaders on a node.
-    nodes : int
-        Nodes that are up.
-    """
+    """How replicas and leaders are distributed over the nodes that are up."""
 
     what: str
     total: int
@@ -44,21 +26,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Change:
-    """What an event moved.
-
-    Parameters
-    ----------
-    event : str
-        What happened.
-    nodes : int
-        Nodes that came, or below 0 went.
-    total, leaders : int
-        Replicas and leaders in all.
-    moved, forced : int
-        Replicas that moved; those that stood on a node that went, or stand on one that came.
-    leader_changes, forced_changes : int
-        Leaders that changed; those on a node that went, or on one that came.
-    """
+    """What an event moved."""
 
     event: str
     nodes: int
@@ -82,15 +50,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Size:
-    """How evenly data lies on the nodes where partitions differ in size.
-
-    Parameters
-    ----------
-    what : str
-        What was placed.
-    most, mean, std : float
-        Data on the fullest node, on average, and its standard deviation.
-    """
+    """How evenly data lies on the nodes where partitions differ in size."""
 
     what: str
     most: float
@@ -100,15 +60,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Table:
-    """The outcome of an experiment.
-
-    Parameters
-    ----------
-    title : str
-        What was tried.
-    rows : tuple of Spread, Change or Size
-        One kind throughout.
-    """
+    """The outcome of an experiment."""
 
     title: str
     rows: tuple[Spread, ...] | tuple[Change, ...] | tuple[Size, ...]
@@ -118,18 +70,6 @@ def most_surplus(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     """Find by how much the fullest node exceeds the emptiest, group by group.
 
     CRUSH-ed promises at most one wherever fault zones allow it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    placement : Placement
-        Where its replicas are.
-
-    Returns
-    -------
-    ndarray of int64, shape (G,)
-        Difference in replicas between two nodes that are up.
     """
     groups, nodes = len(cluster.partitions.group_names), len(cluster.nodes)
     held = placement.node >= 0
@@ -141,22 +81,7 @@ def most_surplus(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
 
 
 def spread_of(cluster: Cluster, placement: Placement, what: str) -> Spread:
-    """Count replicas and leaders by node.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    placement : Placement
-        Where its replicas are.
-    what : str
-        Name of the row.
-
-    Returns
-    -------
-    Spread
-        Over the nodes that are up.
-    """
+    """Count replicas and leaders by node."""
     up = cluster.nodes.alive
     held, led = placement.node, placement.leader_node
     count = np.bincount(held[held >= 0], minlength=len(up))[up]
@@ -185,22 +110,7 @@ def change_of(
     went: NDArray[np.int64] = NOBODY,
     came: NDArray[np.int64] = NOBODY,
 ) -> Change:
-    """Count what moved between two placements of equal rows.
-
-    Parameters
-    ----------
-    event : str
-        Name of the row.
-    before, after : Placement
-        The two.
-    went, came : ndarray of int64, shape (n,)
-        Nodes that went down, and that came up or were added.
-
-    Returns
-    -------
-    Change
-        A move that both leaves a node that went and joins one that came is forced once.
-    """
+    """Count what moved between two placements of equal rows."""
     old, new = before.by_slot, after.by_slot
     joined = (new >= 0) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
     left = (old >= 0) & ~(old[:, :, None] == new[:, None, :]).any(axis=2)

@@ -52,25 +52,7 @@ PROCESS_WEIGHT, SERVICE_WEIGHT, MACHINE_WEIGHT = 1, 10, 100
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How large an instance is, and how full.
-
-    Parameters
-    ----------
-    processes, machines : int
-        P and M.
-    resources, transient : int
-        R, and how many of them a moved process uses on both machines.
-    services, shared, spread : int
-        S; those of two processes or more; those of the latter that need two locations or more.
-    neighbourhoods, locations : int
-        Locations nest in neighbourhoods, machines in locations, all about equally large.
-    dependencies : int
-        Pairs of services, the first of which needs the second in every neighbourhood it touches.
-    balances : int
-        Balance costs: of two resources that follow each other.
-    utilisation : float
-        Total requirement over total capacity, in the fullest resource.
-    """
+    """How large an instance is, and how full."""
 
     processes: int
     machines: int
@@ -106,24 +88,6 @@ SHAPES = {
 
 def reassignment(shape: Shape = SHAPES["b_1"], seed: int = 1) -> RoadefModel:
     """Make a machine-reassignment instance; its initial assignment keeps all five constraints.
-
-    Parameters
-    ----------
-    shape : Shape, optional
-        How large, and how full.
-    seed : int, optional
-        All randomness comes from it.
-
-    Returns
-    -------
-    RoadefModel
-        For `evenkeel.formats.roadef.cluster_of`. O(P R + M R + S M + S^2 N), S the shared
-        services and N the neighbourhoods.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every figure with which there can be no such instance.
 
     Examples
     --------

@@ -39,25 +39,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Decision:
-    """One change of one partition that somebody decided on.
-
-    Parameters
-    ----------
-    partition : int
-        The partition.
-    add : tuple of (int, int)
-        Nodes that join, and their roles.
-    drop : tuple of int
-        Nodes that leave.
-    role : tuple of (int, int)
-        Nodes that stay in another role.
-    lead : int
-        Node that leads afterwards; -1 if that is left open.
-    reason : str
-        Why.
-    urgency : float
-        Of a lease that moves: the higher, the sooner its turn comes in a queue.
-    """
+    """One change of one partition that somebody decided on."""
 
     partition: int
     add: tuple[tuple[int, int], ...] = ()
@@ -78,119 +60,39 @@ class Decider(ABC):
     def place(
         self, partition: int, node: NDArray[np.int32], role: NDArray[np.uint8], leader: int
     ) -> None:
-        """Hear where the replicas of a partition are now.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-        node : ndarray of int32, shape (W,)
-            Node in each slot; -1 for none.
-        role : ndarray of uint8, shape (W,)
-            Role of each.
-        leader : int
-            Slot that leads.
-        """
+        """Hear where the replicas of a partition are now."""
 
     @abstractmethod
     def look(self, sight: Sight) -> None:
-        """Take in what whoever decides next knows.
-
-        Parameters
-        ----------
-        sight : Sight
-            Of all nodes.
-        """
+        """Take in what whoever decides next knows."""
 
     @abstractmethod
     def action(self, partition: int) -> tuple[str, float]:
-        """Return what a partition needs first, and how urgently.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        tuple of (str, float)
-            ``"consider rebalance"`` where nothing is wrong, ``"unavailable"`` where nothing can be
-            done, else any name; and a priority, 0 for both of these.
-        """
+        """Return what a partition needs first, and how urgently."""
 
     @abstractmethod
     def replicas(self, partition: int) -> Decision | None:
-        """Decide the next change of a partition's replicas.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        Decision or None
-            None if nothing is to be done, or nothing can be.
-        """
+        """Decide the next change of a partition's replicas."""
 
     @abstractmethod
     def lease(self, partition: int) -> Decision | None:
-        """Decide whether a partition should be led from elsewhere.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        Decision or None
-            None if its leader stays.
-        """
+        """Decide whether a partition should be led from elsewhere."""
 
     @abstractmethod
     def load(self, node: int) -> list[Decision]:
-        """Decide what a node gives away because it carries too much load.
-
-        Parameters
-        ----------
-        node : int
-            The node.
-
-        Returns
-        -------
-        list of Decision
-            Most loaded first.
-        """
+        """Decide what a node gives away because it carries too much load."""
 
 
 @dataclass(frozen=True)
 class DeciderEntry:
-    """One entry of the table of deciders.
-
-    Parameters
-    ----------
-    name : str
-        As given to a simulation.
-    where : str
-        ``module:function``, imported when it is first used; takes a cluster, the dimension whose
-        load is levelled, and a seed, and returns a ``Decider``.
-    summary : str
-        One line for people.
-    """
+    """One entry of the table of deciders."""
 
     name: str
     where: str
     summary: str
 
     def load(self) -> Callable[[Cluster, str, int], Decider]:
-        """Import what makes the decider.
-
-        Returns
-        -------
-        callable
-            Takes a cluster, a dimension and a seed.
-        """
+        """Import what makes the decider."""
         module, _, function = self.where.partition(":")
         make: Callable[[Cluster, str, int], Decider] = getattr(import_module(module), function)
         return make
@@ -200,22 +102,12 @@ DECIDERS: dict[str, DeciderEntry] = {}
 
 
 def register_decider(name: str, where: str, summary: str) -> None:
-    """Add a decider to the table, or replace one.
-
-    Parameters
-    ----------
-    name : str
-        As given to a simulation.
-    where : str
-        ``module:function`` of what makes it.
-    summary : str
-        One line for people.
-    """
+    """Add a decider to the table, or replace one."""
     DECIDERS[name] = DeciderEntry(name, where, summary)
 
 
 register_decider(
     "cockroach",
-    "evenkeel.strategies.cockroach.deciding:decider",
+    "evenkeel.strategies.cockroach.range_decider:decider",
     "CockroachDB's replicate queue, lease queue and store rebalancer, one range at a time",
 )

@@ -356,23 +356,6 @@ class Upmap:
 def given_or(given: object, default: Some) -> Some:
     """Return the options given, or the default ones.
 
-    Parameters
-    ----------
-    given : object
-        What the caller of ``solve`` gave; None for nothing.
-    default : object
-        Options of the class that the method takes.
-
-    Returns
-    -------
-    object
-        Of the class of ``default``.
-
-    Raises
-    ------
-    InvalidInput
-        If they are options of something else.
-
     Examples
     --------
     >>> given_or(Crush(zone="rack"), Crush()).zone

@@ -14,34 +14,14 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.stopping import Progress as Progress
-from evenkeel.strategies.stopping import StopReason
-from evenkeel.strategies.stopping import Watch as Watch
+from evenkeel.strategies.shared.stopping import Progress as Progress
+from evenkeel.strategies.shared.stopping import StopReason
+from evenkeel.strategies.shared.stopping import Watch as Watch
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a strategy is asked to do.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The snapshot.
-    goals : Goals or Cost
-        What to reach, or what to minimise.
-    limits : Limits
-        Budgets.
-    options : object
-        The method's own frozen options, or None.
-    start : Placement
-        Where to start; the cluster's own placement unless the caller gave another.
-    bounds : Bounds
-        What the goals ask of every node, and what no placement can beat.
-    watch : Watch
-        Asked between slices of work.
-    seed : int
-        All randomness comes from it.
-    """
+    """What a strategy is asked to do."""
 
     cluster: Cluster
     goals: Goals | Cost
@@ -122,24 +102,7 @@ Follow = Callable[[Elapsed], Cluster]
 
 @dataclass(frozen=True)
 class Method:
-    """One entry of the table of methods.
-
-    Parameters
-    ----------
-    name : str
-        As given to ``solve``.
-    where : str
-        ``module:function`` of the strategy, imported when it is first used.
-    summary : str
-        One line for people.
-    options : str
-        Name of its class in ``strategies.options``; "" if it takes none.
-    follows : str
-        ``module:function`` that brings what it reads of a cluster beyond the model up to date; ""
-        if that is nothing.
-    closed : bool
-        Whether that payload knows no nodes and no partitions but those it was read with.
-    """
+    """One entry of the table of methods."""
 
     name: str
     where: str
@@ -149,24 +112,12 @@ class Method:
     closed: bool = False
 
     def load(self) -> Strategy:
-        """Import the strategy.
-
-        Returns
-        -------
-        callable
-            Takes a Request, returns an Outcome.
-        """
+        """Import the strategy."""
         strategy: Strategy = _imported(self.where)
         return strategy
 
     def follower(self) -> Follow | None:
-        """Import what brings the payload up to date.
-
-        Returns
-        -------
-        callable or None
-            Takes what has happened, returns the cluster; None for a method that reads no payload.
-        """
+        """Import what brings the payload up to date."""
         return _imported(self.follows) if self.follows else None
 
 
@@ -187,44 +138,12 @@ def register(
     follows: str = "",
     closed: bool = False,
 ) -> None:
-    """Add a method to the table, or replace one.
-
-    Parameters
-    ----------
-    name : str
-        As given to ``solve``.
-    where : str
-        ``module:function`` of the strategy.
-    summary : str
-        One line for people.
-    options : str, optional
-        Name of its class in ``strategies.options``.
-    follows : str, optional
-        ``module:function`` of what brings the payload that it reads up to date.
-    closed : bool, optional
-        Whether that payload knows no nodes and no partitions but those it was read with.
-    """
+    """Add a method to the table, or replace one."""
     METHODS[name] = Method(name, where, summary, options, follows, closed)
 
 
 def find(name: str) -> Method:
-    """Return a method by name.
-
-    Parameters
-    ----------
-    name : str
-        As given to ``solve``.
-
-    Returns
-    -------
-    Method
-        Its entry.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such method, naming those there are.
-    """
+    """Return a method by name."""
     if name not in METHODS:
         known = ", ".join(sorted(METHODS))
         raise InvalidInput([Fault("method", name, f"is no method; there are: {known}")])
@@ -244,31 +163,31 @@ register(
 )
 register(
     "leaders",
-    "evenkeel.strategies.leaders:leaders",
+    "evenkeel.strategies.leaders.method:leaders",
     "who leads, replicas staying where they are: the proven least on the fullest node",
     "Leaders",
 )
 register(
     "helix_crush",
-    "evenkeel.strategies.helix.methods:helix_crush",
+    "evenkeel.strategies.helix.method:helix_crush",
     "Apache Helix's CRUSH, bit for bit",
     "Crush",
 )
 register(
     "helix_multiround",
-    "evenkeel.strategies.helix.methods:helix_multiround",
+    "evenkeel.strategies.helix.method:helix_multiround",
     "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
     "MultiRound",
 )
 register(
     "helix_crushed",
-    "evenkeel.strategies.helix.methods:helix_crushed",
+    "evenkeel.strategies.helix.method:helix_crushed",
     "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
     "Crushed",
 )
 register(
     "helix_auto",
-    "evenkeel.strategies.helix.methods:helix_auto",
+    "evenkeel.strategies.helix.method:helix_auto",
     "Apache Helix's card dealing on a given placement, blind to fault zones",
     "Auto",
 )
@@ -277,36 +196,36 @@ register(
     "evenkeel.strategies.helix.waged.method:helix_waged",
     "Apache Helix's WAGED in all its scopes, bit for bit",
     "Waged",
-    follows="evenkeel.strategies.helix.waged.following:follow",
+    follows="evenkeel.strategies.helix.waged.refresh:follow",
 )
 register(
     "ceph_crush",
-    "evenkeel.strategies.ceph.methods:ceph_crush",
+    "evenkeel.strategies.ceph.method:ceph_crush",
     "Ceph's CRUSH on a Ceph map, bit for bit",
     "CephCrush",
-    follows="evenkeel.strategies.ceph.following:follow",
+    follows="evenkeel.strategies.ceph.refresh:follow",
     closed=True,
 )
 register(
     "ceph_upmap",
-    "evenkeel.strategies.ceph.methods:ceph_upmap",
+    "evenkeel.strategies.ceph.method:ceph_upmap",
     "pg-upmap-items that level the devices of a Ceph map with few moves",
     "Upmap",
-    follows="evenkeel.strategies.ceph.following:follow",
+    follows="evenkeel.strategies.ceph.refresh:follow",
     closed=True,
 )
 register(
     "cockroach",
-    "evenkeel.strategies.cockroach.methods:cockroach",
+    "evenkeel.strategies.cockroach.method:cockroach",
     "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
     "Cockroach",
-    follows="evenkeel.strategies.cockroach.following:follow",
+    follows="evenkeel.strategies.cockroach.refresh:follow",
 )
 register(
     "longhorn",
-    "evenkeel.strategies.longhorn.methods:longhorn",
+    "evenkeel.strategies.longhorn.method:longhorn",
     "Longhorn's replica auto-balance, volume by volume or as one plan for all of them",
     "Longhorn",
-    follows="evenkeel.strategies.longhorn.following:follow",
+    follows="evenkeel.strategies.longhorn.refresh:follow",
     closed=True,
 )

@@ -11,20 +11,6 @@ MARK = "│"
 def bar(value: float, full: float, width: int) -> str:
     """Draw a horizontal bar, an eighth of a character fine.
 
-    Parameters
-    ----------
-    value : float
-        Its length; anything above nothing shows.
-    full : float
-        The value that fills the width.
-    width : int
-        Characters.
-
-    Returns
-    -------
-    str
-        At most ``width`` characters.
-
     Examples
     --------
     >>> bar(3.0, 4.0, 8)
@@ -41,22 +27,6 @@ def bar(value: float, full: float, width: int) -> str:
 
 def histogram(values: ArrayLike, top: float, width: int, mark: float | None = None) -> str:
     """Draw how values are distributed from 0 to ``top``, one character per class.
-
-    Parameters
-    ----------
-    values : array_like of float
-        The values; those above ``top`` count in the last class. Any class that is not empty shows.
-    top : float
-        Where the scale ends.
-    width : int
-        Characters, one per class.
-    mark : float, optional
-        Value at which an upright line stands, unless something is drawn there.
-
-    Returns
-    -------
-    str
-        ``width`` characters; the fullest class is as high as a character.
 
     Examples
     --------
@@ -78,20 +48,6 @@ def histogram(values: ArrayLike, top: float, width: int, mark: float | None = No
 
 def axis(top: float, width: int, step: float = 0.5) -> str:
     """Write a percent scale over a histogram.
-
-    Parameters
-    ----------
-    top : float
-        Where the scale ends.
-    width : int
-        Characters.
-    step : float, optional
-        Distance between two figures; a figure that would not fit is left out.
-
-    Returns
-    -------
-    str
-        At most ``width`` characters.
 
     Examples
     --------

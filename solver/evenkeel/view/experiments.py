@@ -20,16 +20,6 @@ HEADS: dict[type, tuple[str, ...]] = {
 def written(table: Table) -> str:
     """Write a table as text in columns.
 
-    Parameters
-    ----------
-    table : Table
-        Of an experiment.
-
-    Returns
-    -------
-    str
-        The title, a heading and a line per row. Percentages are of all replicas and of all leaders.
-
     Examples
     --------
     >>> print(written(Table("Sizes", (Size("crush", 12.0, 10.0, 1.5),))))

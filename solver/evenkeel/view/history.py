@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenkeel.simulate.history import History
+from evenkeel.simulate.engine.history import History
 from evenkeel.view.markup import box, heading, line, table
 
 SHOWN_EVENTS = 8
@@ -18,16 +18,6 @@ SAID = {
 
 def history_html(history: History) -> str:
     """Write what came of a simulated run.
-
-    Parameters
-    ----------
-    history : History
-        What was measured.
-
-    Returns
-    -------
-    str
-        HTML that asks for nothing from elsewhere, in the colours of the page around it.
 
     Examples
     --------

@@ -26,16 +26,6 @@ class Raw(str):
 def text(value: str | Raw) -> str:
     """Return what stands for a value in markup.
 
-    Parameters
-    ----------
-    value : str or Raw
-        Anything; markup only if it says so.
-
-    Returns
-    -------
-    str
-        Escaped, and in the order in which it is written: no letter in it turns others around.
-
     Examples
     --------
     >>> text("a<b"), text(Raw("<b>"))
@@ -47,18 +37,6 @@ def text(value: str | Raw) -> str:
 def shortened(name: str, letters: int = MOST_LETTERS) -> str:
     """Return a name that does not push a table out of the page.
 
-    Parameters
-    ----------
-    name : str
-        As somebody gave it.
-    letters : int, optional
-        Most that it may have.
-
-    Returns
-    -------
-    str
-        Its beginning, and a sign that there is more.
-
     Examples
     --------
     >>> shortened("transactions", 6)
@@ -68,54 +46,17 @@ def shortened(name: str, letters: int = MOST_LETTERS) -> str:
 
 
 def heading(first: str, rest: str) -> str:
-    """Write the line above everything.
-
-    Parameters
-    ----------
-    first : str
-        What it is, in bold.
-    rest : str
-        What there is to say of it.
-
-    Returns
-    -------
-    str
-        Markup.
-    """
+    """Write the line above everything."""
     return f"<div><strong>{text(first)}</strong> {text(rest)}</div>"
 
 
 def line(said: str | Raw) -> str:
-    """Write a line.
-
-    Parameters
-    ----------
-    said : str or Raw
-        Its text.
-
-    Returns
-    -------
-    str
-        Markup.
-    """
+    """Write a line."""
     return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(said)}</div>'
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
-    """Write a table, the first column on the left and figures on the right.
-
-    Parameters
-    ----------
-    heads : sequence of str
-        One for each column.
-    rows : sequence of sequence of str or Raw
-        Cells; markup, such as a histogram, stands on the left.
-
-    Returns
-    -------
-    str
-        Markup; empty without rows.
-    """
+    """Write a table, the first column on the left and figures on the right."""
     if not rows:
         return ""
     left = [k == 0 or isinstance(cell, Raw) for k, cell in enumerate(rows[0])]
@@ -139,32 +80,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
 
 
 def signs(drawn: str) -> Raw:
-    """Write block characters, such as those of a histogram, so that they stand in line.
-
-    Parameters
-    ----------
-    drawn : str
-        Of characters that are equally wide.
-
-    Returns
-    -------
-    Raw
-        Markup.
-    """
+    """Write block characters, such as those of a histogram, so that they stand in line."""
     return Raw(f'<span style="font-family:monospace;white-space:pre">{escape(drawn)}</span>')
 
 
 def box(parts: Sequence[str]) -> str:
-    """Put pieces one below the other.
-
-    Parameters
-    ----------
-    parts : sequence of str
-        Markup.
-
-    Returns
-    -------
-    str
-        Markup that asks for nothing from elsewhere.
-    """
+    """Put pieces one below the other."""
     return f'<div style="line-height:1.45">{"".join(parts)}</div>'

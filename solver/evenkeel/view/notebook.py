@@ -35,16 +35,6 @@ LONGEST = 120
 def cluster_html(cluster: Cluster) -> str:
     """Write what a cluster is, and how it stands.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Any.
-
-    Returns
-    -------
-    str
-        HTML that asks for nothing from elsewhere, in the colours of the page around it.
-
     Examples
     --------
     >>> import evenkeel as ek
@@ -111,16 +101,6 @@ def cluster_html(cluster: Cluster) -> str:
 def placement_html(placement: Placement) -> str:
     """Write what a placement is.
 
-    Parameters
-    ----------
-    placement : Placement
-        Any.
-
-    Returns
-    -------
-    str
-        HTML with the first rows, nodes by number and the leader in bold.
-
     Examples
     --------
     >>> import evenkeel as ek
@@ -154,16 +134,6 @@ def placement_html(placement: Placement) -> str:
 
 def result_html(result: Any) -> str:
     """Write what a solve came to.
-
-    Parameters
-    ----------
-    result : Result
-        What ``solve`` returned.
-
-    Returns
-    -------
-    str
-        HTML: the verdict, how level it is and was, what moved, and what is still broken.
 
     Examples
     --------

@@ -39,20 +39,6 @@ STATUS_STYLE = {"optimal": "green", "feasible": "green", "partial": "yellow", "i
 def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
     """Report what a solve came to.
 
-    Parameters
-    ----------
-    result : Result
-        What ``solve`` returned.
-    width : int, optional
-        Characters per line, 78 or more.
-    styled : bool, optional
-        Whether to write the escape sequences of a terminal; nothing is said by colour alone.
-
-    Returns
-    -------
-    str
-        Some thirty lines, each ending in a newline.
-
     Examples
     --------
     >>> import evenkeel as ek
@@ -75,24 +61,6 @@ def report_state(
     styled: bool = False,
 ) -> str:
     """Report how a placement is as it stands: what it breaks, and how level it is.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    audited : Audit
-        Of the placement.
-    level : Levelness
-        Of the placement.
-    width : int, optional
-        Characters per line, 78 or more.
-    styled : bool, optional
-        Whether to write the escape sequences of a terminal.
-
-    Returns
-    -------
-    str
-        Lines, each ending in a newline.
 
     Examples
     --------

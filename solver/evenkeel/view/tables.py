@@ -12,16 +12,6 @@ COLUMNS = ("partition", "slot", "from", "to")
 def moves_csv(result: Any) -> str:
     """Write every move as a line of CSV; a replica that had no node comes from nowhere, "".
 
-    Parameters
-    ----------
-    result : Result
-        Of a solve.
-
-    Returns
-    -------
-    str
-        A heading and a line per move.
-
     Examples
     --------
     >>> import evenkeel as ek
@@ -38,18 +28,7 @@ def moves_csv(result: Any) -> str:
 
 
 def moves_json(result: Any) -> str:
-    """Write every move as a JSON object; a replica that had no node comes from null.
-
-    Parameters
-    ----------
-    result : Result
-        Of a solve.
-
-    Returns
-    -------
-    str
-        A list with an object per line.
-    """
+    """Write every move as a JSON object; a replica that had no node comes from null."""
     rows = ((m.partition, m.slot, m.source, m.target) for m in result.moves)
     lines = (json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in rows)
     return "[\n" + ",\n".join(lines) + "\n]\n"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from tests.conformance.cockroach_cases.protocol import Json, Refused
 
 if TYPE_CHECKING:
-    from evenkeel.strategies.cockroach.store_classes import Site
-    from evenkeel.strategies.cockroach.zone_configs import Conjunction
-    from evenkeel_kernels.allocator import Stores
+    from evenkeel.strategies.cockroach.equivalence_classes import Site
+    from evenkeel.strategies.cockroach.zone_configs.documents import Conjunction
+    from evenkeel_kernels.cockroach.tables import Stores
 
 STORE_KEYS = {
     "store", "node", "locality", "store_attrs", "node_attrs", "capacity", "available", "status",
@@ -49,7 +49,7 @@ class Fleet:
 
     def sites(self) -> "list[Site]":
         """What never changes of the stores."""
-        from evenkeel.strategies.cockroach.store_classes import Site
+        from evenkeel.strategies.cockroach.equivalence_classes import Site
 
         return [
             Site(
@@ -62,7 +62,7 @@ class Fleet:
 
     def view(self, not_ready: Sequence[int] = (), status: Sequence[str] | None = None) -> "Stores":
         """The stores as they are known."""
-        from evenkeel.strategies.cockroach.decisions import stores_like
+        from evenkeel.strategies.cockroach.one_range.replicas import stores_like
 
         states = [one.get("status", "live") for one in self.stores] if status is None else status
         if unknown := sorted(set(states) - STATES.keys()):
@@ -90,7 +90,7 @@ class Fleet:
 def conjunctions(listed: Sequence[Json]) -> "list[Conjunction]":
     """Read ``{"num": 1, "all": ["+ssd"]}`` and the like."""
     from evenkeel.model.errors import FaultList
-    from evenkeel.strategies.cockroach.zone_configs import parse_conjunction
+    from evenkeel.strategies.cockroach.zone_configs.documents import parse_conjunction
 
     faults = FaultList()
     read = [

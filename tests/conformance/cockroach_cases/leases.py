@@ -7,8 +7,8 @@ from tests.conformance.cockroach_cases.fixtures import STATES, Fleet, conjunctio
 from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, within
 
 if TYPE_CHECKING:
-    from evenkeel.strategies.cockroach.leases import Lease, LeaseAllocator
-    from evenkeel_kernels.allocator import Stores
+    from evenkeel.strategies.cockroach.one_range.leases import Lease, LeaseAllocator
+    from evenkeel_kernels.cockroach.tables import Stores
 
 DRAWS = 256
 """Seeds that are tried to find all outcomes of the draws."""
@@ -35,7 +35,7 @@ def preferences(listed: list[list[str]]) -> list:
 
 
 def _score(document: Json, case: Json) -> Json:
-    from evenkeel.strategies.cockroach.follow_workload import transfer_score
+    from evenkeel.strategies.cockroach.one_range.follow_workload import transfer_score
 
     return {
         "score": transfer_score(
@@ -88,7 +88,7 @@ def _states(case: Json, fleet: Fleet) -> list[str]:
 
 
 def _lease(case: Json, fleet: Fleet) -> "Lease":
-    from evenkeel.strategies.cockroach.leases import Lease
+    from evenkeel.strategies.cockroach.one_range.leases import Lease
 
     return Lease(
         fleet.places(case["existing"]),
@@ -98,10 +98,10 @@ def _lease(case: Json, fleet: Fleet) -> "Lease":
 
 
 def _allocator(case: Json, fleet: Fleet) -> "LeaseAllocator":
-    from evenkeel.strategies.cockroach.follow_workload import Requests, workload_of
-    from evenkeel.strategies.cockroach.leases import SETTINGS, LeaseAllocator
-    from evenkeel.strategies.cockroach.store_classes import configs_of, localities_of
-    from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
+    from evenkeel.strategies.cockroach.equivalence_classes import configs_of, localities_of
+    from evenkeel.strategies.cockroach.one_range.follow_workload import Requests, workload_of
+    from evenkeel.strategies.cockroach.one_range.leases import SETTINGS, LeaseAllocator
+    from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
 
     wanted = ZoneConfig(
         num_replicas=len(case["existing"]),

@@ -90,8 +90,8 @@ def reweights(devices, given):
 def _hashes(document) -> Replay:
     import numpy as np
 
-    from evenkeel_kernels import hashing
-    from evenkeel_kernels.crush_ceph_ln import logarithms
+    from evenkeel_kernels.ceph.crush_ln import logarithms
+    from evenkeel_kernels.core import jenkins_hash as hashing
 
     cases = []
     for n, rows in document["hash"].items():
@@ -119,8 +119,8 @@ def _draws(document) -> list[int]:
     """What each draw chooses: one bucket and one lane for each of them."""
     import numpy as np
 
-    from evenkeel_kernels import crush_ceph_straw2 as kernels
-    from evenkeel_kernels.crush_ceph_ln import straws
+    from evenkeel_kernels.ceph import straw2 as kernels
+    from evenkeel_kernels.ceph.crush_ln import straws
 
     draws = document["straw2"]
     n = len(draws)

@@ -39,7 +39,7 @@ def _hashes(document: dict[str, Any]) -> Iterator[Case]:
     import numpy as np
 
     from evenkeel.strategies.helix.hashed import HashedNames
-    from evenkeel_kernels import hashing
+    from evenkeel_kernels.core import jenkins_hash as hashing
 
     for name, count in HASHES.items():
         function = getattr(hashing, name)

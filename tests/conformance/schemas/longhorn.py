@@ -92,12 +92,12 @@ def _replicas(hosts: list[str]) -> list[Any]:
 
 
 def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.strategies.longhorn.carried_out import cluster_after
     from evenkeel.strategies.longhorn.intake import cluster_of
     from evenkeel.strategies.longhorn.records import Volume
     from evenkeel.strategies.longhorn.settings import Settings
     from evenkeel.strategies.longhorn.stepping import AutoBalance
-    from evenkeel_kernels.auto_balance import ADD
+    from evenkeel.strategies.longhorn.write_back import cluster_after
+    from evenkeel_kernels.longhorn.auto_balance import ADD
 
     soft = case["soft_anti_affinity"]
     if unknown := sorted(soft.keys() - SOFT.keys()):
@@ -257,7 +257,7 @@ def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
 
     from evenkeel.strategies.longhorn.naming import ranks
     from evenkeel.strategies.longhorn.stepping import host_scores
-    from evenkeel_kernels.auto_balance_space import levellest
+    from evenkeel_kernels.longhorn.disk_space import levellest
 
     hosts = list(case["usable"])
     disks = [(h, disk) for h, host in enumerate(hosts) for disk in case["usable"][host]]
@@ -296,7 +296,7 @@ def _finite(score: Any) -> Any:
 
 
 def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel_kernels.auto_balance_space import leaves_free, share_of
+    from evenkeel_kernels.longhorn.disk_space import leaves_free, share_of
 
     disk, replica = case["disk"], case["replica"]
     if disk.keys() != {"maximum", "available", "scheduled", "reserved"}:
@@ -311,7 +311,7 @@ def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
 
 
 def _disk_pressure(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel_kernels.auto_balance_space import stays_below, under_pressure
+    from evenkeel_kernels.longhorn.disk_space import stays_below, under_pressure
 
     disk, percent = case["disk"], case["pressure_pct"]
     if case["group"] == "pressure" and disk.keys() == {"maximum", "available", "reserved"}:

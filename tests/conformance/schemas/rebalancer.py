@@ -36,7 +36,7 @@ def replay(path: Path, document: Any) -> Replay:
     from evenkeel.measure.bounds import bounds
     from evenkeel.measure.compare import compare
     from evenkeel.measure.levelness import levelness
-    from tests.instances import as_cluster
+    from tests.support.instances import as_cluster
 
     cluster, goals = as_cluster(document), ek.Goals(level=LEVEL)
     placement = ek.solve(cluster, method="balance", goals=goals).placement

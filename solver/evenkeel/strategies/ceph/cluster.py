@@ -95,18 +95,6 @@ class CephMap:
 def slots_of(rows: Rows, primary: NDArray[np.int32]) -> NDArray[np.int16]:
     """Find the slots in which primaries stand.
 
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        Devices by slot.
-    primary : ndarray of int32, shape (pg_num,)
-        A device of each row, or -1.
-
-    Returns
-    -------
-    ndarray of int16, shape (pg_num,)
-        Slot of each; -1 for none.
-
     Examples
     --------
     >>> slots_of(np.array([[4, 7], [5, 6]], np.int32), np.array([7, -1], np.int32)).tolist()

@@ -35,15 +35,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """What a rule does between a take and an emit.
-
-    Parameters
-    ----------
-    root : int
-        What it takes.
-    choices : tuple of Choice
-        Its choosing steps.
-    """
+    """What a rule does between a take and an emit."""
 
     root: int
     choices: tuple[Choice, ...]
@@ -73,22 +65,7 @@ class FailureDomains:
 
 
 def blocks(crush: CrushMap, rule: int, size: int) -> list[Block]:
-    """Split a rule into what it does between each take and emit.
-
-    Parameters
-    ----------
-    crush : CrushMap
-        The map.
-    rule : int
-        Number of the rule.
-    size : int
-        Replicas wanted.
-
-    Returns
-    -------
-    list of Block
-        In the order they are run.
-    """
+    """Split a rule into what it does between each take and emit."""
     found: list[Block] = []
     root = 0
     choices: list[Choice] = []
@@ -106,20 +83,6 @@ def blocks(crush: CrushMap, rule: int, size: int) -> list[Block]:
 
 def failure_domains(crush: CrushMap, rule: int, size: int) -> FailureDomains:
     """Work out enclosures, failure domains and weights under a rule.
-
-    Parameters
-    ----------
-    crush : CrushMap
-        The map.
-    rule : int
-        Number of the rule.
-    size : int
-        Replicas wanted.
-
-    Returns
-    -------
-    FailureDomains
-        What it keeps apart and together.
 
     Examples
     --------
@@ -189,22 +152,7 @@ def _renumbered(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def broken(domains: FailureDomains, rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Find the placement groups that break their rule.
-
-    Parameters
-    ----------
-    domains : FailureDomains
-        The rule.
-    rows : ndarray of int32, shape (pg_num, size)
-        Devices by slot.
-
-    Returns
-    -------
-    ndarray of int64, shape (broken,)
-        Groups with a device twice, with one that the rule does not reach, with two replicas in one
-        failure domain, or with more domains below one domain of the step before than the rule
-        chooses.
-    """
+    """Find the placement groups that break their rule."""
     held = rows != NO_OSD
     osd = np.where(held, rows, 0)
     bad = (held & (domains.domain[osd] == OUTSIDE)).any(axis=1)

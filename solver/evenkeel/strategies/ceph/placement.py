@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
-from evenkeel_kernels.crush_ceph import hash_pairs
+from evenkeel_kernels.ceph.crush import hash_pairs
 
 Rows = NDArray[np.int32]
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
@@ -74,18 +74,6 @@ class Pool:
 def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
     """Reduce hashes to ``count`` classes so that few change class as the count grows.
 
-    Parameters
-    ----------
-    value : array_like of int
-        Hashes, taken modulo 2**32.
-    count : int
-        Classes, at least 1.
-
-    Returns
-    -------
-    ndarray of uint32
-        Each in 0 to ``count - 1``.
-
     References
     ----------
     Ceph, ``ceph_stable_mod``.
@@ -103,16 +91,6 @@ def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
 
 def seeds(pool: Pool) -> NDArray[np.uint32]:
     """Compute what CRUSH gets as its input for each placement group.
-
-    Parameters
-    ----------
-    pool : Pool
-        The pool.
-
-    Returns
-    -------
-    ndarray of uint32, shape (pg_num,)
-        The seeds.
 
     References
     ----------
@@ -136,23 +114,6 @@ def raw(
     exists: ArrayLike | None = None,
 ) -> Rows:
     """Place all groups of a pool by CRUSH alone.
-
-    Parameters
-    ----------
-    crush : CrushMap
-        The map.
-    pool : Pool
-        The pool. The set of substitutes that is called by its number is in force, else the one
-        called -1, if the map has such sets.
-    reweight : array_like of int, shape (devices,), optional
-        16.16 fixed point; without them every device is in.
-    exists : array_like of bool, shape (devices,), optional
-        Which devices exist; the others vanish from the rows.
-
-    Returns
-    -------
-    ndarray of int32, shape (pg_num, size)
-        Devices by slot.
 
     References
     ----------
@@ -185,25 +146,6 @@ def upmapped(
     primary: Mapping[int, int] | None = None,
 ) -> Rows:
     """Apply the exceptions that the monitors hold for single placement groups.
-
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        What CRUSH says.
-    reweight : array_like of int, shape (devices,)
-        16.16 fixed point; an exception towards a device that is out has no effect.
-    whole : mapping of int to sequence of int, optional
-        ``pg-upmap``: all devices of a group. One that is out voids the entry and the group's pairs.
-    items : mapping of int to sequence of (int, int), optional
-        ``pg-upmap-items``: pairs (from, to), applied one after another. A pair is skipped where the
-        group has ``to`` already, or does not have ``from``.
-    primary : mapping of int to int, optional
-        ``pg-upmap-primary``: the device to stand first.
-
-    Returns
-    -------
-    ndarray of int32, shape (pg_num, size)
-        The rows with the exceptions applied.
 
     References
     ----------
@@ -247,20 +189,6 @@ def _swap_in(row: Rows, pairs: Iterable[tuple[int, int]], usable: set[int]) -> N
 def up(rows: Rows, pool: Pool, is_up: ArrayLike) -> Rows:
     """Take devices that are down out of the rows.
 
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        Devices by slot.
-    pool : Pool
-        The pool, which says whether replicas move up.
-    is_up : array_like of bool, shape (devices,)
-        Which devices are up.
-
-    Returns
-    -------
-    ndarray of int32, shape (pg_num, size)
-        The up sets.
-
     References
     ----------
     Ceph, ``OSDMap::_raw_to_up_osds``.
@@ -272,22 +200,6 @@ def with_primaries(
     rows: Rows, pool: Pool, affinity: ArrayLike | None = None
 ) -> tuple[Rows, NDArray[np.int32]]:
     """Choose who is primary, and in replicated pools move it to the front.
-
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        The up sets.
-    pool : Pool
-        The pool.
-    affinity : array_like of int, shape (devices,), optional
-        16.16 fixed point: the share of its groups for which a device accepts to be primary.
-
-    Returns
-    -------
-    rows : ndarray of int32, shape (pg_num, size)
-        The up sets in their final order.
-    primary : ndarray of int32, shape (pg_num,)
-        The primaries; -1 where a row is empty.
 
     References
     ----------

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD
 from evenkeel.strategies.ceph.placement import Pool, Rows
-from evenkeel_kernels import upmap as kernels
+from evenkeel_kernels.ceph import upmap as kernels
 
 ROUNDING = 1e-9
 """What a desired number may be off a whole one by rounding."""
@@ -54,32 +54,7 @@ def balance(
     devices: int,
     affinity: ArrayLike | None = None,
 ) -> ReadBalanced:
-    """Choose primaries so that devices lead as many groups as they should, with few changes.
-
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        The up sets.
-    primary : ndarray of int32, shape (pg_num,)
-        The primaries now; -1 where a row is empty.
-    pool : Pool
-        The pool.
-    devices : int
-        Device ids lie below it.
-    affinity : array_like of int, shape (devices,), optional
-        16.16 fixed point; a device deserves to lead in proportion, and with 0 leads only what
-        nobody else can.
-
-    Returns
-    -------
-    ReadBalanced
-        The primaries, and what changes.
-
-    Raises
-    ------
-    InvalidInput
-        If the pool is erasure-coded, or a primary is not in its row.
-    """
+    """Choose primaries so that devices lead as many groups as they should, with few changes."""
     faults = FaultList()
     if pool.kind != "replicated":
         faults.add("pool.kind", pool.kind, "only replicated pools can change their primaries")

@@ -22,7 +22,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.failure_domains import FailureDomains, broken, failure_domains
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, upmapped
-from evenkeel_kernels import upmap as kernels
+from evenkeel_kernels.ceph import upmap as kernels
 
 HALVINGS = 60
 """Enough to find a level to the last bit of a double."""
@@ -97,36 +97,7 @@ def balance(
     deviation: float = 1.0,
     spare: float = 0.08,
 ) -> Upmapped:
-    """Find pairs that level the devices of one pool.
-
-    Parameters
-    ----------
-    crush : CrushMap
-        The map.
-    pool : Pool
-        The pool.
-    reweight : array_like of int, shape (devices,), optional
-        16.16 fixed point; without them every device is in. A device deserves its CRUSH weight times
-        its reweight.
-    items : mapping of int to sequence of (int, int), optional
-        The pairs in force now.
-    deviation : float
-        How many replicas a device may be off its share, at least 0.5.
-    spare : float
-        Where the failure domains are so tight that shares cannot be had, the fullest device is made
-        as empty as can be with the fewest moves, which leaves devices in roomy domains uneven. This
-        many further moves, as a part of those needed, go into lifting the emptiest of them.
-
-    Returns
-    -------
-    Upmapped
-        The pairs, and what they do.
-
-    Raises
-    ------
-    InvalidInput
-        If ``deviation`` is below 0.5, which whole replicas cannot reach, or ``spare`` below 0.
-    """
+    """Find pairs that level the devices of one pool."""
     faults = FaultList()
     if not deviation >= 0.5:
         faults.add("deviation", deviation, "must be at least 0.5")
@@ -161,20 +132,7 @@ def balance(
 
 
 def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:
-    """Measure how level devices are.
-
-    Parameters
-    ----------
-    rows : ndarray of int32, shape (pg_num, size)
-        Devices by slot.
-    shares : ndarray of float64, shape (devices,)
-        Replicas that each deserves.
-
-    Returns
-    -------
-    Standing
-        The figures; devices that deserve nothing and hold nothing do not count.
-    """
+    """Measure how level devices are."""
     count = np.bincount(rows[rows != NO_OSD], minlength=shares.size).astype(np.int64)
     counted = (shares > 0) | (count > 0)
     off = count[counted] - shares[counted]
@@ -190,18 +148,7 @@ def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:
 
 
 def moves_between(before: Rows, after: Rows) -> int:
-    """Count the replicas that change their device.
-
-    Parameters
-    ----------
-    before, after : ndarray of int32, shape (pg_num, size)
-        Devices by slot; slots do not matter.
-
-    Returns
-    -------
-    int
-        Devices that join a group.
-    """
+    """Count the replicas that change their device."""
     stays = (after[:, :, None] == before[:, None, :]).any(axis=2)
     return int(np.count_nonzero(~stays & (after != NO_OSD)))
 
@@ -211,18 +158,6 @@ def pairs_between(mapped: Rows, placed: Rows) -> dict[int, list[tuple[int, int]]
 
     A device that only changes its slot needs no pair; the pair then goes from the device that
     leaves to the one that joins.
-
-    Parameters
-    ----------
-    mapped : ndarray of int32, shape (pg_num, size)
-        What CRUSH says.
-    placed : ndarray of int32, shape (pg_num, size)
-        What is wanted; no slot may gain or lose its device.
-
-    Returns
-    -------
-    dict of int to list of (int, int)
-        Pairs by group.
 
     Examples
     --------

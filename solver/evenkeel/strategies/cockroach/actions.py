@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel_kernels import allocator_actions as kernel
-from evenkeel_kernels.allocator import Configs
+from evenkeel_kernels.cockroach.replicas import actions as kernel
+from evenkeel_kernels.cockroach.tables import Configs
 
 ACTIONS = (
     "Noop",
@@ -63,34 +63,10 @@ def actions(
 ) -> Actions:
     """Find what every range needs first, in one pass.
 
-    Parameters
-    ----------
-    first : array_like of int64, shape (P + 1,)
-        Where the replicas of each range start.
-    store : array_like of int32, shape (K,)
-        Store of each replica; -1 for an empty slot.
-    status : array_like of int8, shape (S,)
-        State of each store, ``AVAILABLE`` and so on.
-    configs : Configs
-        What is wanted.
-    hosts : int
-        Hosts that count: dead ones do, decommissioned ones do not.
-    role : array_like of uint8, shape (K,), optional
-        ``VOTER`` and so on; all voters by default.
-    config : array_like of int32, shape (P,), optional
-        Configuration of each range; the first of all by default.
-    joint : array_like of bool, shape (P,), optional
-        Whether a change of replicas was left unfinished.
-
-    Returns
-    -------
-    Actions
-        One for each range.
-
     Examples
     --------
-    >>> from evenkeel.strategies.cockroach.store_classes import configs_of
-    >>> from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
+    >>> from evenkeel.strategies.cockroach.equivalence_classes import configs_of
+    >>> from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
     >>> configs, _ = configs_of([ZoneConfig(num_replicas=3)])
     >>> found = actions(
     ...     first=[0, 3, 5], store=[0, 1, 2, 0, 1], status=[0, 0, 6, 0], configs=configs, hosts=4
@@ -119,18 +95,6 @@ def actions(
 
 def retained_priority(enqueued: float, found: float) -> bool:
     """Whether a range is still as urgent as when it was put into the queue.
-
-    Parameters
-    ----------
-    enqueued : float
-        Its priority then; -1 if that does not matter.
-    found : float
-        Its priority now.
-
-    Returns
-    -------
-    bool
-        False if it has fallen to a lower hundred: it should not be processed now.
 
     Examples
     --------

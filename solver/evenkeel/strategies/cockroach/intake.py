@@ -11,13 +11,13 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.strategies.cockroach.fleet import FORMAT, CockroachMap
-from evenkeel.strategies.cockroach.follow_workload import Requests
-from evenkeel.strategies.cockroach.store_classes import Tiers
-from evenkeel.strategies.cockroach.wishes import HOST
-from evenkeel.strategies.cockroach.zone_configs import ZoneConfig, read_configs
-from evenkeel.strategies.cockroach.zone_rules import attributes_of, rule_of
-from evenkeel_kernels import allocator as kernel
+from evenkeel.strategies.cockroach.compile import FORMAT, CockroachMap
+from evenkeel.strategies.cockroach.equivalence_classes import Tiers
+from evenkeel.strategies.cockroach.one_range.follow_workload import Requests
+from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig, read_configs
+from evenkeel.strategies.cockroach.zone_configs.from_rules import HOST
+from evenkeel.strategies.cockroach.zone_configs.to_rules import attributes_of, rule_of
+from evenkeel_kernels.cockroach import tables as kernel
 
 STATES = {
     "available": kernel.AVAILABLE,

@@ -19,24 +19,6 @@ Objective = Literal["qps", "cpu"]
 class Cockroach:
     """Options of ``cockroach``.
 
-    Parameters
-    ----------
-    mode : {"leases and replicas", "leases", "off"}
-        What the store rebalancer moves.
-    objective : {"qps", "cpu"}, optional
-        The dimension that it levels. By default the CPU, else the queries per second, else nothing,
-        by which dimensions the cluster has.
-    load_threshold : float
-        Share of the mean that a store may be above it before it gives load away.
-    range_threshold : float
-        Share of the mean that numbers of ranges may be off it.
-    lease_threshold : float
-        Share of the mean that numbers of leases may be off it.
-    aggressiveness : float
-        How eagerly leases follow the workload; 0 for not at all.
-    max_passes : int
-        Passes over all ranges, after which the run gives up and says that it has not converged.
-
     Examples
     --------
     >>> Cockroach(objective="qps").mode

@@ -1,138 +1,51 @@
-"""One decision about one hot range, for the sake of load: where it should be, and led from."""
+"""Leases and loads of a whole cluster, range after range, until neither has a better place."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenkeel.strategies.cockroach import leases
-from evenkeel.strategies.cockroach.decisions import SETTINGS, dice_of
-from evenkeel.strategies.cockroach.follow_workload import no_workload
-from evenkeel_kernels import allocator as kernel
-from evenkeel_kernels.allocator_constraints import room_to_analyse
-from evenkeel_kernels.allocator_rebalance import make_rooms
-from evenkeel_kernels.allocator_tally import room_to_tally, tally_all
-from evenkeel_kernels.lease_book import LeaseBook, count_leases, open_book
-from evenkeel_kernels.lease_choice import LeaseSettings, room_for_contenders
-from evenkeel_kernels.lease_workload import Workload
-from evenkeel_kernels.store_load import REPLICAS, LoadSettings, lease_by_load, mean_load
-from evenkeel_kernels.store_load_replicas import replicas_by_load, room_for_change, scorer_of
-
-QPS = LoadSettings(
-    row=kernel.QPS,
-    threshold=0.10,
-    least=100.0,
-    difference=200.0,
-    lease_share=0.005,
-    replica_share=0.02,
-    mode=REPLICAS,
+from evenkeel.strategies.cockroach.one_range import leases
+from evenkeel.strategies.cockroach.one_range.follow_workload import no_workload
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, dice_of
+from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.constraints import room_to_analyse
+from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left, nothing_left
+from evenkeel_kernels.cockroach.leases.follow_workload import Workload
+from evenkeel_kernels.cockroach.leases.queue import MOVED, LeaseDesk, transfer_leases
+from evenkeel_kernels.cockroach.leases.stats import open_book
+from evenkeel_kernels.cockroach.leases.target import LeaseSettings, room_for_contenders
+from evenkeel_kernels.cockroach.load.replica_targets import room_for_change
+from evenkeel_kernels.cockroach.load.store_rebalancer import (
+    LEASE_BY_LOAD,
+    LEASE_WITH_REPLICAS,
+    NON_VOTER_BY_LOAD,
+    VOTER_BY_LOAD,
+    LoadDesk,
+    rebalance_stores,
 )
-"""CockroachDB's defaults for queries per second."""
+from evenkeel_kernels.cockroach.load.tables import LoadSettings, room_for_hottest
+from evenkeel_kernels.cockroach.replicas.rebalance import make_rooms
+from evenkeel_kernels.cockroach.store_stats import room_to_tally
 
-CPU = QPS._replace(row=kernel.CPU, least=50e6, difference=100e6)
-"""CockroachDB's defaults for CPU, in nanoseconds per second."""
+HOT = 128
+"""Replicas that a store looks at."""
 
+KINDS = {
+    **{MOVED + reason: text for reason, text in leases.REASONS.items()},
+    LEASE_BY_LOAD: "the store carries too much load; the lease alone takes some away",
+    VOTER_BY_LOAD: "the store carries too much load, and no lease alone could take it away",
+    NON_VOTER_BY_LOAD: "the leaseholder's store carries too much load",
+    LEASE_WITH_REPLICAS: "of the stores that hold the range now, this one carries least",
+}
+"""What the log's numbers from 40 up say: why a lease, or a replica, moved."""
 
-@dataclass(frozen=True)
-class HotRange:
-    """A range that carries load.
-
-    Parameters
-    ----------
-    voters : sequence of int
-        Their stores.
-    holder : int
-        Store of the leaseholder.
-    load : float
-        What the leaseholder carries on top of what each replica does.
-    non_voters : sequence of int
-        Their stores.
-    replica_load : float
-        What each replica carries.
-    behind : sequence of int
-        Stores of replicas that may not take the lease: they lag, or nothing is known of them.
-    config : int
-        What is wanted: a row of ``Configs``.
-    number : int
-        Which range it is, in the workload.
-
-    Examples
-    --------
-    >>> HotRange([0, 1, 2], holder=0, load=150.0).non_voters
-    ()
-    """
-
-    voters: Sequence[int]
-    holder: int
-    load: float
-    non_voters: Sequence[int] = ()
-    replica_load: float = 0.0
-    behind: Sequence[int] = ()
-    config: int = 0
-    number: int = 0
-
-    def as_ranges(self, row: int) -> kernel.Ranges:
-        """Lay it out for kernels, as the only range of which anything is known.
-
-        Parameters
-        ----------
-        row : int
-            What the load is: a row of ``Stores.amount``.
-
-        Returns
-        -------
-        Ranges
-            As many as it takes to give the range its number.
-        """
-        stores = [*self.voters, *self.non_voters]
-        width, ranges = len(stores), self.number + 1
-        each, lease = (np.zeros((kernel.AMOUNTS, ranges)) for _ in range(2))
-        each[kernel.RANGES], each[row, -1] = 1.0, self.replica_load
-        lease[kernel.LEASES], lease[row, -1] = 1.0, self.load
-        roles = [kernel.VOTER] * len(self.voters) + [kernel.NON_VOTER] * len(self.non_voters)
-        held = np.full(ranges, kernel.NOWHERE, np.int16)
-        if self.holder in stores:
-            held[-1] = stores.index(self.holder)
-        return kernel.Ranges(
-            np.append(np.zeros(ranges, np.int64), width),
-            np.array(stores, np.int32),
-            np.array(roles, np.uint8),
-            held,
-            np.full(ranges, self.config, np.int32),
-            each,
-            lease,
-            np.full(ranges, kernel.NOT_MODELLED, np.int8),
-            np.zeros(width, np.bool_),
-            np.array([s in self.behind for s in stores], np.bool_),
-            np.zeros(ranges, np.bool_),
-        )
+STATES = ("next", "in a row", "made", "withheld")
 
 
-@dataclass(frozen=True)
-class Relocation:
-    """Where the replicas of a range should be, all changed at once.
-
-    Parameters
-    ----------
-    voters, non_voters : tuple of int
-        Their stores, ascending.
-    holder : int
-        Store that should lead; it is one of the voters.
-
-    Examples
-    --------
-    >>> Relocation((0, 2), (), 2).holder
-    2
-    """
-
-    voters: tuple[int, ...]
-    non_voters: tuple[int, ...]
-    holder: int
-
-
-@dataclass(frozen=True, eq=False)
-class StoreRebalancer:
-    """Decides for one hot range at a time.
+@dataclass(eq=False)
+class LoadRun:
+    """Moves leases and replicas of ranges, in place, as CockroachDB's stores would in time.
 
     Parameters
     ----------
@@ -140,99 +53,109 @@ class StoreRebalancer:
         Where stores are and what they satisfy.
     configs : Configs
         What is wanted.
-    load : LoadSettings, optional
-        What is levelled, and how far; by default queries per second.
+    stores : Stores
+        As they are; changes are booked there.
+    ranges : Ranges
+        As they are; changes are made there.
+    load : LoadSettings
+        What is levelled, and how far.
+    log : DecisionLog
+        Where decisions are noted. When it is full, work stops until it has been emptied.
+    left : Left
+        Stores that replicas have left in this run, and do not return to.
     settings : Settings, optional
         Thresholds of the allocator; CockroachDB's by default.
     lease_settings : LeaseSettings, optional
         Thresholds for leases; CockroachDB's by default.
     workload : Workload, optional
         Where requests come from.
+    dice : ndarray of uint64, shape (1,), optional
+        State of the generator that draws among what ties.
+
+    Raises
+    ------
+    ValueError
+        If the log could not hold what one store may decide: `HOT` times five more than twice a
+        range's slots.
 
     Examples
     --------
-    >>> from evenkeel.strategies.cockroach.decisions import stores_like
-    >>> from evenkeel.strategies.cockroach.store_classes import Site, configs_of, localities_of
-    >>> from evenkeel.strategies.cockroach.zone_configs import ZoneConfig
-    >>> configs, conjunctions = configs_of([ZoneConfig()])
-    >>> places = localities_of([Site(i) for i in range(5)], conjunctions)
-    >>> stores = stores_like(5, qps=[12000, 10000, 8000, 200, 100])
-    >>> hot = HotRange([0, 1, 2], holder=0, load=1000.0)
-    >>> rebalancer = StoreRebalancer(places, configs)
-    >>> rebalancer.lease_target(stores, hot)
-    2
-    >>> rebalancer.relocation(stores, hot)
-    Relocation(voters=(2, 3, 4), non_voters=(), holder=4)
+    One store of three carries too much, and half of that is one range's.
+
+    >>> from evenkeel.strategies.cockroach.one_range.replicas import stores_like >>> from
+    evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of, localities_of >>>
+    from evenkeel.strategies.cockroach.one_range.load import QPS, HotRange >>> from
+    evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig >>> from
+    evenkeel_kernels.cockroach.decision_log import room_to_log >>> configs, conjunctions =
+    configs_of([ZoneConfig()]) >>> one = HotRange([0, 1, 2], 0, 500.0).as_ranges(kernel.QPS) >>> run
+    = LoadRun(localities_of([Site(i) for i in range(3)], conjunctions), configs, ...
+    stores_like(3, ranges=1, leases=[1, 0, 0], qps=[1000, 0, 50]), one, QPS, ...
+    room_to_log(2000), nothing_left(1)) >>> run.relieve(100), run.decisions, KINDS[run.log.kind[0]],
+    run.log.target[:1].tolist() (True, 1, 'the store carries too much load; the lease alone takes
+    some away', [1])
     """
 
     localities: kernel.Localities
     configs: kernel.Configs
-    load: LoadSettings = QPS
+    stores: kernel.Stores
+    ranges: kernel.Ranges
+    load: LoadSettings
+    log: DecisionLog
+    left: Left
     settings: kernel.Settings = field(default=SETTINGS)
     lease_settings: LeaseSettings = field(default=leases.SETTINGS)
     workload: Workload | None = None
+    dice: NDArray[np.uint64] = field(default_factory=lambda: dice_of(0))
 
-    def lease_target(self, stores: kernel.Stores, hot: HotRange) -> int:
-        """Return the store to which the lease should go.
-
-        Parameters
-        ----------
-        stores : Stores
-            As they are known.
-        hot : HotRange
-            The range.
-
-        Returns
-        -------
-        int
-            -1 if it stays.
-        """
-        workload = no_workload(self.localities) if self.workload is None else self.workload
-        target, _ = lease_by_load(
-            self.localities, stores, self.configs, self.lease_settings, self._book(stores),
-            workload, self.load, hot.as_ranges(self.load.row),
-            mean_load(stores, self.load.row), hot.number, room_for_contenders(len(hot.voters)),
+    def __post_init__(self) -> None:
+        many = len(self.stores.io)
+        width = int(np.diff(self.ranges.first).max(initial=0)) + 2
+        replicas = len(self.ranges.store)
+        if len(self.log.kind) < HOT * (2 * width + 1):
+            raise ValueError(f"the log must hold {HOT * (2 * width + 1)} decisions at least")
+        self._left_leases = nothing_left(len(self.ranges.lease))
+        self._asked = LeaseDesk(
+            self.localities, self.stores, self.configs,
+            no_workload(self.localities) if self.workload is None else self.workload,
+            self.lease_settings, self.load, open_book(self.localities, self.configs),
+            room_for_contenders(width),
         )  # fmt: skip
-        return int(target)
-
-    def relocation(
-        self, stores: kernel.Stores, hot: HotRange, *, seed: int = 0
-    ) -> Relocation | None:
-        """Return where its replicas and its lease should be.
-
-        Parameters
-        ----------
-        stores : Stores
-            As they are known.
-        hot : HotRange
-            The range.
-        seed : int, optional
-            Draws among what ties.
-
-        Returns
-        -------
-        Relocation or None
-            None if all stays.
-        """
-        width = len(hot.voters) + len(hot.non_voters) + 2
-        change = room_for_change(width)
-        analysis = room_to_analyse(self.configs)
-        tally = room_to_tally(len(stores.io), len(self.localities.pair))
-        tally_all(self.localities, stores, self.settings, scorer_of(self.load, 0.0), tally)
-        holder, _ = replicas_by_load(
-            self.localities, stores, tally, self.configs, self.settings, self.lease_settings,
-            self._book(stores), self.load, hot.as_ranges(self.load.row), hot.number, change,
-            room_for_contenders(width), make_rooms(self.localities, analysis, width),
-            dice_of(seed),
+        self._desk = LoadDesk(
+            self._asked, self.settings, room_to_tally(many, len(self.localities.pair)),
+            make_rooms(self.localities, room_to_analyse(self.configs), width),
+            room_for_change(width), room_for_hottest(HOT), np.zeros(many + 1, np.int64),
+            np.zeros(replicas, np.int64), np.zeros(replicas, np.int64),
         )  # fmt: skip
-        if holder < 0:
-            return None
-        after = change.after
-        voters = tuple(int(s) for s in after.voter[: after.size[0]])
-        others = tuple(int(s) for s in after.non_voter[: after.size[1]])
-        return Relocation(voters, others, int(holder))
+        self._leases, self._loads = (np.zeros(len(STATES), np.int64) for _ in range(2))
+        self._made = 0
 
-    def _book(self, stores: kernel.Stores) -> LeaseBook:
-        book = open_book(self.localities, self.configs)
-        count_leases(self.localities, stores, book)
-        return book
+    def begin(self) -> None:
+        """Look at everything again, as when others have changed it."""
+        self._made = self.decisions
+        self._leases = np.zeros(len(STATES), np.int64)
+        self._loads = np.zeros(len(STATES), np.int64)
+
+    def transfer(self, budget: int) -> bool:
+        """Let leases move for the sake of counts, preferences, requests and overload."""
+        transfer_leases(
+            self.ranges, self._asked, self._leases, budget, self._left_leases, self.log, self.dice
+        )
+        return bool(self._leases[1] >= len(self.ranges.lease))
+
+    def relieve(self, budget: int) -> bool:
+        """Let stores that carry too much give away leases and replicas."""
+        rebalance_stores(
+            self.ranges, self._desk, self._loads, budget, self.left, self._left_leases, self.log,
+            self.dice,
+        )  # fmt: skip
+        return bool(self._loads[1] >= len(self.stores.io))
+
+    @property
+    def decisions(self) -> int:
+        """Decisions made in all."""
+        return int(self._made + self._leases[2] + self._loads[2])
+
+    @property
+    def withheld(self) -> int:
+        """Decisions that the last rounds did not make, since something would have gone back."""
+        return int(self._leases[3] + self._loads[3])

@@ -8,16 +8,6 @@ from evenkeel.model.cluster import Cluster
 def same_partitions(cluster: Cluster) -> list[list[int]]:
     """Put the partitions together that nothing tells apart.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-
-    Returns
-    -------
-    list of list of int
-        Every partition is in one of them; ascending.
-
     Examples
     --------
     >>> load = [[1.0], [2.0], [1.0]]

@@ -24,65 +24,22 @@ SNUG = 1e-9
 
 @dataclass(frozen=True)
 class Gauge:
-    """A node's load in one dimension, or its leaders, against its target.
-
-    Parameters
-    ----------
-    reading : linear expression
-        What the node carries, in whole numbers.
-    target : float
-        What it may carry, on the same scale.
-    """
+    """A node's load in one dimension, or its leaders, against its target."""
 
     reading: Any
     target: float
 
     def most(self, excess: float) -> int:
-        """Return what the node may carry.
-
-        Parameters
-        ----------
-        excess : float
-            How far above its target, as a share of it.
-
-        Returns
-        -------
-        int
-            Rounded down.
-        """
+        """Return what the node may carry."""
         return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + SNUG), UNBOUND)))
 
     def less(self, excess: float) -> int:
-        """Return what the node may carry to be better than something.
-
-        Parameters
-        ----------
-        excess : float
-            What is to be beaten, as a share of the target.
-
-        Returns
-        -------
-        int
-            The greatest whole number clearly below.
-        """
+        """Return what the node may carry to be better than something."""
         return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
 
 
 def weigh(seats: Seats, bounds: Bounds | None) -> list[Gauge]:
-    """Add what nodes and domains can hold, and say what is to be held against the targets.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-    bounds : Bounds, optional
-        With the targets; None where only what fits is asked.
-
-    Returns
-    -------
-    list of Gauge
-        One for every target; none without targets.
-    """
+    """Add what nodes and domains can hold, and say what is to be held against the targets."""
     cluster = seats.cluster
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
@@ -169,18 +126,7 @@ def _share(seats: Seats, on: list[Any], d: int, scale: Scale) -> None:
 
 
 def moved(seats: Seats) -> list[tuple[Any, int, int]]:
-    """Count the nodes that join a partition's set of nodes.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-
-    Returns
-    -------
-    list of (linear expression, int, int)
-        Replicas that moved, the partition and the node, for every pair that was not there before.
-    """
+    """Count the nodes that join a partition's set of nodes."""
     homes = _homes(seats.cluster)
     found = []
     for p, n in seats.all():
@@ -190,18 +136,7 @@ def moved(seats: Seats) -> list[tuple[Any, int, int]]:
 
 
 def changed_leaders(seats: Seats) -> list[Any]:
-    """Count the partitions whose live leader hands on.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-
-    Returns
-    -------
-    list of linear expression
-        1 where another node leads.
-    """
+    """Count the partitions whose live leader hands on."""
     was: NDArray[np.int32] = seats.cluster.placement.leader_node
     alive = seats.cluster.nodes.alive
     found = []

@@ -6,37 +6,20 @@ from dataclasses import replace
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost
 from evenkeel.model.logs import tell
-from evenkeel.strategies.balance import searched
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.exact.stages import Search, in_stages, led
+from evenkeel.strategies.levelling.run import searched
 from evenkeel.strategies.options import Exact, given_or
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.stopping import StopReason
-from evenkeel.strategies.wanted import kept
+from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.stopping import StopReason
 
 logger = logging.getLogger("evenkeel.exact")
 
 
 def exact(request: Request) -> Outcome:
-    """Place all, level, and move little, each proven before the next is looked at.
-
-    Parameters
-    ----------
-    request : Request
-        With ``options.Exact`` or none, and ``Goals``.
-
-    Returns
-    -------
-    Outcome
-        With a ``Proof`` in ``native``. Where nothing better was found in the time given, what
-        ``balance`` found.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster is larger than the options allow, or a ``Cost`` is asked for.
-    """
+    """Place all, level, and move little, each proven before the next is looked at."""
     options = given_or(request.options, Exact())
     cluster = request.cluster
     faults = FaultList()

@@ -10,18 +10,7 @@ no placement exists; *unknown*: nothing was found in the time given."""
 
 @dataclass(frozen=True)
 class Stage:
-    """One thing that was made as small as it can be, after those before it.
-
-    Parameters
-    ----------
-    name : str
-        ``"missing"`` (replicas without a node, then wishes missed), ``"level"`` (greatest excess
-        over a node's target, as a share of it), or ``"moves"`` (then leadership changes).
-    value : float
-        What was reached.
-    bound : float
-        What nothing can beat.
-    """
+    """One thing that was made as small as it can be, after those before it."""
 
     name: str
     value: float
@@ -35,17 +24,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of the answer of an exact solve.
-
-    Parameters
-    ----------
-    status : str
-        A ``Certainty``.
-    stages : tuple of Stage
-        In the order of their importance.
-    effort : float
-        Deterministic seconds that it took.
-    """
+    """What is known of the answer of an exact solve."""
 
     status: Certainty
     stages: tuple[Stage, ...] = ()

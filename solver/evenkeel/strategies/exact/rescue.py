@@ -8,32 +8,18 @@ import numpy as np
 from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import has_leaders
 from evenkeel.measure.violations import KINDS
-from evenkeel.strategies.exact.size import size_of
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.wanted import kept
+from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.size import size_of
 
 EFFORT = 1.0
 """Deterministic seconds, which are the same on every machine."""
 
 
 def rescued(request: Request, outcome: Outcome) -> Outcome:
-    """Place and mend by CP-SAT what a search left over, if the cluster is small.
-
-    Parameters
-    ----------
-    request : Request
-        What was asked for.
-    outcome : Outcome
-        What the search found.
-
-    Returns
-    -------
-    Outcome
-        With more replicas placed, or fewer rules broken, and a message that says so, or the one
-        given; where it is proven that no more can be placed, its message says that.
-    """
+    """Place and mend by CP-SAT what a search left over, if the cluster is small."""
     cluster = request.cluster
     if size_of(cluster) > Exact().largest:
         return outcome

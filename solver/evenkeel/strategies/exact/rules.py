@@ -18,18 +18,7 @@ Count = Callable[[int], Any]
 
 
 def bind(seats: Seats) -> list[Any]:
-    """Add every rule but those of single nodes.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-
-    Returns
-    -------
-    list of linear expression
-        By how much each wished-for limit is missed.
-    """
+    """Add every rule but those of single nodes."""
     cluster = seats.cluster
     wishes: list[Any] = []
     scope = partition_scope(cluster)

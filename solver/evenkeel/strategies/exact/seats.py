@@ -22,29 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reasons:
-    """Names of constraints, so that a set of them that cannot hold together can be told.
-
-    Parameters
-    ----------
-    model : CpModel
-        That the constraints belong to.
-    switches : dict of str to variable, or None
-        The switch of each name, made when it is first used; None where nobody asks for reasons.
-    """
+    """Names of constraints, so that a set of them that cannot hold together can be told."""
 
     model: CpModel
     switches: dict[str, Any] | None = None
 
     def hold(self, constraint: Any, name: str) -> None:
-        """Add a constraint under a name.
-
-        Parameters
-        ----------
-        constraint : linear expression
-            What must hold.
-        name : str
-            The rule, and the nodes it is about.
-        """
+        """Add a constraint under a name."""
         if isinstance(constraint, bool | np.bool_):
             constraint = self.model.new_constant(int(constraint)) >= 1
         added = self.model.add(constraint)
@@ -56,27 +40,7 @@ class Reasons:
 
 @dataclass
 class Seats:
-    """The unknowns of a cluster. P partitions, N nodes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    model : CpModel
-        That the unknowns belong to.
-    reasons : Reasons
-        Where constraints are added.
-    voters, others : list of dict of int to variable
-        Per partition, by node: replicas of each kind.
-    leads : list of dict of int to variable
-        Per partition, by node: whether it leads there. Empty where the cluster knows no leaders.
-    missing : list of variable
-        Replicas that find no node, by partition, and partitions that nobody leads.
-    swapped : list of variable
-        Voters that stand in for other replicas, or the other way round, by partition.
-    alike : list of list of int
-        All partitions, those together that nothing tells apart.
-    """
+    """The unknowns of a cluster. P partitions, N nodes."""
 
     cluster: Cluster
     model: CpModel
@@ -93,20 +57,6 @@ class Seats:
         """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
 
         What nothing tells apart is then counted before it is dealt out.
-
-        Parameters
-        ----------
-        alike : list of int
-            Partitions with the same unknowns.
-        n, kind : int
-            Node, and number of the kind.
-        of : list of dict of int to variable
-            The unknowns of that kind.
-
-        Returns
-        -------
-        linear expression
-            The unknown itself where there is one partition.
         """
         if len(alike) == 1:
             return of[alike[0]][n]
@@ -120,67 +70,22 @@ class Seats:
         return self._sums[key]
 
     def count(self, p: int, n: int) -> Any:
-        """Return how many replicas of a partition a node holds.
-
-        Parameters
-        ----------
-        p, n : int
-            Partition and node.
-
-        Returns
-        -------
-        linear expression
-            0 where it can hold none.
-        """
+        """Return how many replicas of a partition a node holds."""
         return self.voters[p].get(n, 0) + self.others[p].get(n, 0)
 
     def nodes(self, p: int) -> list[int]:
-        """Return the nodes that can hold a partition at all.
-
-        Parameters
-        ----------
-        p : int
-            Partition.
-
-        Returns
-        -------
-        list of int
-            Ascending.
-        """
+        """Return the nodes that can hold a partition at all."""
         return sorted({*self.voters[p], *self.others[p]})
 
     def all(self) -> Iterator[tuple[int, int]]:
-        """Go through the pairs of a partition and a node that can hold it.
-
-        Yields
-        ------
-        tuple of int
-            Partition and node.
-        """
+        """Go through the pairs of a partition and a node that can hold it."""
         for p in range(len(self.voters)):
             for n in self.nodes(p):
                 yield p, n
 
 
 def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) -> Seats:
-    """Make the unknowns of a cluster, with what binds each partition by itself to single nodes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    model : CpModel
-        An empty model.
-    reasons : Reasons
-        Where constraints are added.
-    may_miss : bool
-        Whether replicas may find no node.
-
-    Returns
-    -------
-    Seats
-        With everything but limits, loads and groups.
-    """
+    """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
     seats = Seats(cluster, model, reasons, alike=same_partitions(cluster))
     standing = _Standing.of(cluster)
     rules, rule_of = bound_rules(cluster)
@@ -303,36 +208,12 @@ class _Standing:
 
 
 def stuck(cluster: Cluster, k: int) -> bool:
-    """Whether a replica is pinned to a node that may hold nothing: it stays, and does not count.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    k : int
-        Replica.
-
-    Returns
-    -------
-    bool
-        True if its slot can be used by nobody.
-    """
+    """Whether a replica is pinned to a node that may hold nothing: it stays, and does not count."""
     n = cluster.placement.node[k]
     pinned = bool(cluster.placement.flags[k] & Flag.PINNED)
     return n >= 0 and pinned and not cluster.nodes.may_hold[n]
 
 
 def class_names(cluster: Cluster) -> NDArray[np.object_]:
-    """Name the class of every node: its domain on the widest level, or itself.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-
-    Returns
-    -------
-    ndarray of object, shape (N,)
-        Such as ``"zone=z1"``.
-    """
+    """Name the class of every node: its domain on the widest level, or itself."""
     return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)

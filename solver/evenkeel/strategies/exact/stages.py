@@ -18,7 +18,7 @@ from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
 from evenkeel.strategies.exact.twins import in_order, order_twins
-from evenkeel.strategies.stopping import Watch
+from evenkeel.strategies.shared.stopping import Watch
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -30,21 +30,7 @@ NEARLY = 1e-4
 
 @dataclass
 class Search:
-    """How CP-SAT is run.
-
-    Parameters
-    ----------
-    workers : int
-        Threads; with more than one the answer may differ from run to run.
-    effort : float
-        Deterministic seconds for all stages together.
-    seed : int
-        All randomness comes from it.
-    watch : Watch
-        Says how much time is left.
-    spent : float
-        Deterministic seconds spent so far.
-    """
+    """How CP-SAT is run."""
 
     workers: int
     effort: float
@@ -53,20 +39,7 @@ class Search:
     spent: float = field(default=0.0)
 
     def minimise(self, model: CpModel, objective: Any) -> tuple[Any, Certainty]:
-        """Run CP-SAT on one objective.
-
-        Parameters
-        ----------
-        model : CpModel
-            With hints for where to start.
-        objective : linear expression
-            What to make small.
-
-        Returns
-        -------
-        tuple of (CpSolver, str)
-            The solver, which holds the answer, and how certain it is.
-        """
+        """Run CP-SAT on one objective."""
         from ortools.sat.python import cp_model
 
         model.minimize(objective)
@@ -111,26 +84,7 @@ class Found:
 def in_stages(
     cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
 ) -> Found:
-    """Place as many replicas as can be, then level, then move as little as possible.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        A small one.
-    bounds : Bounds
-        With the targets of the goals.
-    limits : Limits
-        Budgets, which hold in every stage.
-    hint : Placement
-        A placement to start from, in the cluster's slots.
-    search : Search
-        How much may be spent.
-
-    Returns
-    -------
-    Found
-        The placement and its proof.
-    """
+    """Place as many replicas as can be, then level, then move as little as possible."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -247,22 +201,7 @@ class _Run:
 
 
 def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Let a partition that nobody can lead keep the leader it had, if that is where it was.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        With the placement that came in.
-    node : ndarray of int32, shape (K,)
-        Node of each replica.
-    leader : ndarray of int16, shape (P,)
-        Slot that leads; -1 where nobody can.
-
-    Returns
-    -------
-    ndarray of int16, shape (P,)
-        As it came in where the cluster knows no leaders.
-    """
+    """Let a partition that nobody can lead keep the leader it had, if that is where it was."""
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader

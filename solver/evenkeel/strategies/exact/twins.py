@@ -15,29 +15,12 @@ from evenkeel.strategies.exact.seats import Seats
 
 
 def twins(seats: Seats) -> list[list[int]]:
-    """Find the sets of two partitions or more that nothing tells apart.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-
-    Returns
-    -------
-    list of list of int
-        Ascending.
-    """
+    """Find the sets of two partitions or more that nothing tells apart."""
     return [alike for alike in seats.alike if len(alike) > 1]
 
 
 def order_twins(seats: Seats) -> None:
-    """Look at one order of each set of twins only.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns, to which constraints are added.
-    """
+    """Look at one order of each set of twins only."""
     for alike in twins(seats):
         sums = [sum((n + 1) * seats.count(p, n) for n in seats.nodes(p)) for p in alike]
         for one, other in pairwise(sums):
@@ -46,20 +29,7 @@ def order_twins(seats: Seats) -> None:
 
 
 def in_order(seats: Seats, hint: Placement) -> Placement:
-    """Give twins each other's places, so that a hint keeps the order that was chosen.
-
-    Parameters
-    ----------
-    seats : Seats
-        The unknowns.
-    hint : Placement
-        In the cluster's slots.
-
-    Returns
-    -------
-    Placement
-        The same but for which twin is which.
-    """
+    """Give twins each other's places, so that a hint keeps the order that was chosen."""
     node, leader, first = hint.node.copy(), hint.leader.copy(), hint.first
     for alike in twins(seats):
         size = int(first[alike[0] + 1] - first[alike[0]])

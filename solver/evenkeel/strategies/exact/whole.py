@@ -20,32 +20,13 @@ NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Scale:
-    """How one dimension becomes whole numbers.
-
-    Parameters
-    ----------
-    factor : float
-        Units per unit of load.
-    """
+    """How one dimension becomes whole numbers."""
 
     factor: float
 
     @classmethod
     def of(cls, loads: NDArray[np.float64], total: float) -> "Scale":
         """Choose the finest scale that keeps loads exact, or just the finest.
-
-        Parameters
-        ----------
-        loads : ndarray of float64
-            Every load of the dimension.
-        total : float
-            Most that can come together.
-
-        Returns
-        -------
-        Scale
-            A power of ten where loads have few decimals, and in any case a power of two on top,
-            so that targets between two loads lose nothing.
 
         Examples
         --------
@@ -70,33 +51,11 @@ class Scale:
         return cls(float(2.0 ** np.floor(np.log2(FINEST / most))))
 
     def up(self, load: float) -> int:
-        """Scale a load.
-
-        Parameters
-        ----------
-        load : float
-            In the dimension's unit.
-
-        Returns
-        -------
-        int
-            Rounded up.
-        """
+        """Scale a load."""
         scaled = min(load * self.factor, 4.0 * WIDEST)
         return int(np.ceil(scaled - NEAR * max(scaled, 1.0)))
 
     def down(self, capacity: float) -> int:
-        """Scale a capacity.
-
-        Parameters
-        ----------
-        capacity : float
-            In the dimension's unit; finite.
-
-        Returns
-        -------
-        int
-            Rounded down.
-        """
+        """Scale a capacity."""
         scaled = min(capacity * self.factor, 4.0 * WIDEST)
         return int(np.floor(scaled + NEAR * max(scaled, 1.0)))

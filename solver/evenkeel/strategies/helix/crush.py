@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.strategies.helix.errors import NoNodes
 from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel_kernels.crush_helix import place_in_zones, place_on_nodes
+from evenkeel_kernels.helix.crush import place_in_zones, place_on_nodes
 
 Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]]
 """A strategy that places the partitions of one group, with so many replicas in each state."""
@@ -17,26 +17,6 @@ Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]
 
 def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
     """Place the partitions of a group by CRUSH.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones.
-    states : sequence of int
-        Replicas in each state, the top state first; R in all.
-
-    Returns
-    -------
-    (P, R) int32
-        Nodes of each partition, the first in the top state; -1 at the end of a list that is
-        short because no more zones, or nodes, could be found.
-
-    Raises
-    ------
-    NoNodes
-        If the tree is empty.
 
     References
     ----------

@@ -25,10 +25,11 @@ from evenkeel.strategies.helix.java_order import (
     shuffled_lists,
 )
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel_kernels import cards, leading
-from evenkeel_kernels import ring as rings
-from evenkeel_kernels.cards import Hands, Lists
-from evenkeel_kernels.ring import Ring
+from evenkeel_kernels.helix import even_deal as cards
+from evenkeel_kernels.helix import hash_ring as rings
+from evenkeel_kernels.helix import preference_lists as leading
+from evenkeel_kernels.helix.even_deal import Hands, Lists
+from evenkeel_kernels.helix.hash_ring import Ring
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +58,6 @@ def crushed(
 ) -> Adjusted:
     """Place the partitions of a group by CRUSH-ed.
 
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones; nodes of weight 0 take no part.
-    states : sequence of int
-        Replicas in each state, the top state first; R in all.
-    group : str
-        Name of the group, which seeds every step.
-    base : callable
-        The strategy that is made even: from partitions, tree and states to (P, R) nodes.
-
-    Returns
-    -------
-    Adjusted
-        The placement, and why it is the base strategy's own if it is.
-
     Examples
     --------
     >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
@@ -94,18 +77,6 @@ def crushed(
 def renumbered(placed: NDArray[np.int32], nodes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Turn places in a selection of nodes into nodes.
 
-    Parameters
-    ----------
-    placed : (P, R) int32
-        Places in ``nodes``, -1 for none.
-    nodes : (n,) int64
-        The selection.
-
-    Returns
-    -------
-    (P, R) int32
-        Nodes, -1 for none.
-
     Examples
     --------
     >>> renumbered(np.array([[1, -1]], np.int32), np.array([4, 6])).tolist()
@@ -117,29 +88,7 @@ def renumbered(placed: NDArray[np.int32], nodes: NDArray[np.int64]) -> NDArray[n
 def adjust(
     partitions: HashedNames, tree: Tree, placed: NDArray[np.int32], group: HashedNames
 ) -> NDArray[np.int32]:
-    """Make a placement even: deal, shuffle and, where some nodes are not live, re-home.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones; every node weighs something.
-    placed : (P, R) int32
-        Nodes of each partition as if all were live, -1 for none.
-    group : HashedNames
-        The one name that seeds every step.
-
-    Returns
-    -------
-    (P, R) int32
-        The even placement on the live nodes.
-
-    Raises
-    ------
-    NotConverged
-        If a step does not converge.
-    """
+    """Make a placement even: deal, shuffle and, where some nodes are not live, re-home."""
     seed = int(group.hash[0])
     hands = cards.hands_of(placed, map_order(partitions.hash), len(tree))
     hands = dealt(partitions, tree, hands, placed.shape[1], seed)
@@ -150,31 +99,7 @@ def adjust(
 
 
 def dealt(partitions: HashedNames, tree: Tree, hands: Hands, replicas: int, seed: int) -> Hands:
-    """Deal cards until every node holds the whole part of its share, or one more.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones; every node weighs something.
-    hands : Hands
-        What each node holds.
-    replicas : int
-        Replicas of each partition.
-    seed : int
-        Java hash of the group's name.
-
-    Returns
-    -------
-    Hands
-        What each node holds after the deal.
-
-    Raises
-    ------
-    NotConverged
-        If there are no replicas, fewer zones than replicas, or cards are left that nobody takes.
-    """
+    """Deal cards until every node holds the whole part of its share, or one more."""
     total = hands.partition.size
     if total == 0:
         raise NotConverged("there are no replicas to deal")
@@ -202,22 +127,7 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, replicas: int, seed
 def shuffled_overfull(
     first: NDArray[np.int64], limit: NDArray[np.int64], seeds: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Shuffle the hands of overfull nodes, and leave the others as they are.
-
-    Parameters
-    ----------
-    first : (N + 1,) int64
-        Where each hand begins.
-    limit : (N,) int64
-        -1 for a node that is not overfull.
-    seeds : (N,) int32
-        Seed of each node's shuffle.
-
-    Returns
-    -------
-    (first[-1],) int64
-        For each place, the place that its card had before.
-    """
+    """Shuffle the hands of overfull nodes, and leave the others as they are."""
     order = np.arange(first[-1])
     overfull = np.flatnonzero(limit >= 0)
     sizes = np.diff(first)[overfull]
@@ -230,43 +140,13 @@ def shuffled_overfull(
 
 
 def tie_breakers(names: HashedNames, seed: int) -> NDArray[np.int32]:
-    """Hash each node's name with the seed written behind it.
-
-    Parameters
-    ----------
-    names : HashedNames
-        N names.
-    seed : int
-        Java hash of the group's name.
-
-    Returns
-    -------
-    (N,) int32
-        Who of two nodes with equally many cards comes first.
-    """
+    """Hash each node's name with the seed written behind it."""
     suffix = HashedNames.of([str(seed)])
     return (names.word * suffix.power + suffix.word).view(np.int32)
 
 
 def in_leading_order(partitions: HashedNames, tree: Tree, hands: Hands, replicas: int) -> Lists:
-    """Gather each partition's nodes, and order them so that all lead about equally often.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes.
-    hands : Hands
-        What each node holds.
-    replicas : int
-        R.
-
-    Returns
-    -------
-    Lists
-        The preference lists.
-    """
+    """Gather each partition's nodes, and order them so that all lead about equally often."""
     walk = walk_of(tree, hands.entered)
     lists = cards.lists_of(hands, walk, len(partitions), replicas)
     order = lists.entered[map_order(partitions.hash[lists.entered])].astype(np.int64)
@@ -279,28 +159,7 @@ def in_leading_order(partitions: HashedNames, tree: Tree, hands: Hands, replicas
 def rehomed(
     partitions: HashedNames, tree: Tree, hands: Hands, lists: Lists, ring: Ring, seed: int
 ) -> None:
-    """Move replicas off nodes that are not live, in place.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones.
-    hands : Hands
-        What each node holds.
-    lists : Lists
-        The preference lists, changed in place.
-    ring : Ring
-        Where to look for new nodes.
-    seed : int
-        Java hash of the group's name.
-
-    Raises
-    ------
-    NotConverged
-        If the ring ends before a node is found.
-    """
+    """Move replicas off nodes that are not live, in place."""
     walk = walk_of(tree, hands.entered)
     lost = rings.lost_partitions(hands, walk, tree.live)
     lost = lost[map_order(partitions.hash[lost])]
@@ -316,59 +175,20 @@ def rehomed(
 
 
 def ring(tree: Tree) -> Ring:
-    """Put every node on the ring, and keep the points of those that are live.
-
-    Parameters
-    ----------
-    tree : Tree
-        Nodes.
-
-    Returns
-    -------
-    Ring
-        One lap.
-    """
+    """Put every node on the ring, and keep the points of those that are live."""
     order = tree.tree_order[map_order(tree.names.hash[tree.tree_order])]
     return rings.ring_of(tree.names.word, order, tree.live)
 
 
 def walk_of(tree: Tree, entered: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Walk the map of the nodes that hold something.
-
-    Parameters
-    ----------
-    tree : Tree
-        Nodes.
-    entered : (n,) int32
-        The nodes in the order in which they entered it.
-
-    Returns
-    -------
-    (n,) int64
-        The nodes in the order of the walk.
-    """
+    """Walk the map of the nodes that hold something."""
     return entered[map_order(tree.names.hash[entered])].astype(np.int64)
 
 
 def ranks_in_sets(
     tree: Tree, entered: NDArray[np.int32], found: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Tell in which order sets of nodes are walked that were filled by walking the hands.
-
-    Parameters
-    ----------
-    tree : Tree
-        Nodes.
-    entered : (n,) int32
-        The nodes in the order in which they entered the hands.
-    found : (l, R) int32
-        The nodes that received something since, row after row; -1 for none.
-
-    Returns
-    -------
-    (R + 1, N) int32
-        For a set of so many nodes, the place of each node.
-    """
+    """Tell in which order sets of nodes are walked that were filled by walking the hands."""
     new = found[found >= 0]
     new = new[np.isin(new, entered, invert=True)]
     _, firsts = np.unique(new, return_index=True)

@@ -20,20 +20,6 @@ def inactive_from(
 ) -> NDArray[np.float64]:
     """Tell from when on each node no longer keeps its places.
 
-    Parameters
-    ----------
-    offline_since, disabled_since : (N,) float64
-        When the node went offline and was disabled; ``inf`` for a node that is not.
-    delay : float
-        Length of the window, in the unit of the times.
-    on_demand : float
-        When a rebalance was last asked for; it ends every window that was open at the time.
-
-    Returns
-    -------
-    (N,) float64
-        End of the window; ``inf`` for a node that is live and enabled.
-
     Examples
     --------
     >>> off, disabled = np.array([10.0, np.inf, 30.0]), np.array([np.inf, np.inf, 20.0])
@@ -53,23 +39,6 @@ def with_places_kept(
     min_active: NDArray[np.int32],
 ) -> NDArray[np.int32]:
     """Keep the lists on active nodes where enough of each list is live, and top up the others.
-
-    Parameters
-    ----------
-    active : (P, R) int32
-        Placement on the active nodes, -1 at the end of short lists.
-    on_live : (P, R) int32
-        Placement on the live nodes.
-    live : (N,) bool
-        Whether a node is live and enabled.
-    min_active : (P,) int32
-        Live replicas that a partition needs.
-
-    Returns
-    -------
-    (P, R) int32
-        A list as it is on the active nodes, or its live nodes and as many of the list on live nodes
-        as are missing. Where all replicas must be active it is the list on live nodes.
 
     Examples
     --------

@@ -36,16 +36,6 @@ class Places:
 def flat(instances: Sequence[str]) -> Places:
     """Place the instances of a cluster that is not topology-aware.
 
-    Parameters
-    ----------
-    instances : sequence of str
-        Names of instances.
-
-    Returns
-    -------
-    Places
-        Every instance is a fault zone.
-
     Examples
     --------
     >>> flat(["i1", "i2"]).zones is None
@@ -58,25 +48,6 @@ def by_zone_id(
     instances: Sequence[str], zone_ids: Sequence[str | None], enabled: Sequence[bool]
 ) -> Places:
     """Place the instances of a topology-aware cluster that has no topology path.
-
-    Parameters
-    ----------
-    instances : sequence of str
-        Names of instances.
-    zone_ids : sequence of str or None
-        Their zones; None or "" for none.
-    enabled : sequence of bool
-        Whether an instance is enabled; a disabled one without a zone is left out.
-
-    Returns
-    -------
-    Places
-        The instances and their zones.
-
-    Raises
-    ------
-    BadTopology
-        If an enabled instance has no zone.
 
     Examples
     --------
@@ -100,31 +71,6 @@ def by_path(
     fault_zone: str | None = None,
 ) -> Places:
     """Place the instances of a topology-aware cluster by its topology path.
-
-    Parameters
-    ----------
-    instances : sequence of str
-        Names of instances.
-    domains : sequence of str or None
-        Their domains, as ``"zone=z1,rack=r7,instance=i1"``; None or "" for none. A key of the path
-        that is missing takes the value ``Default_`` and the key.
-    enabled : sequence of bool
-        Whether an instance is enabled; a disabled one without a domain is left out.
-    topology : str
-        The path, as ``"/zone/rack/instance"``; its last key names the nodes.
-    fault_zone : str, optional
-        The key that names the fault zones; the last one if not given.
-
-    Returns
-    -------
-    Places
-        The instances, their names and their fault zones.
-
-    Raises
-    ------
-    BadTopology
-        If the fault zone is no key of the path, if a domain is no list of keys and values, or if an
-        enabled instance has none.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.names import Names
 from evenkeel.strategies.helix.java_order import text_order
-from evenkeel_kernels.hashing import java_hashes
+from evenkeel_kernels.core.jenkins_hash import java_hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,32 +36,11 @@ class HashedNames:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> "HashedNames":
-        """Take names in.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The names.
-
-        Returns
-        -------
-        HashedNames
-            The names, not yet hashed.
-        """
+        """Take names in."""
         return cls(names if isinstance(names, Names) else Names(names, len(names), ""))
 
     def some(self, places: NDArray[np.int64]) -> "HashedNames":
         """Select some of the names.
-
-        Parameters
-        ----------
-        places : (n,) int64
-            Which.
-
-        Returns
-        -------
-        HashedNames
-            They, in that order.
 
         Examples
         --------
@@ -133,16 +112,6 @@ class HashedNames:
 @lru_cache(maxsize=2)
 def hashed(names: Names) -> HashedNames:
     """Hash the names of a cluster, which is likely to be solved again with the same ones.
-
-    Parameters
-    ----------
-    names : Names
-        The names.
-
-    Returns
-    -------
-    HashedNames
-        The same object for the same names, as long as few others come in between.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.jit import jit
+from evenkeel_kernels.build.jit import jit
 
 SMALLEST = 16
 """Buckets of a new ``HashMap``."""
@@ -28,16 +28,6 @@ STATE = np.uint64((1 << 48) - 1)
 
 def grown_capacity(count: int) -> int:
     """Buckets of a map into which entries were put one after another.
-
-    Parameters
-    ----------
-    count : int
-        Entries.
-
-    Returns
-    -------
-    int
-        A power of two, at least 16.
 
     Examples
     --------
@@ -53,16 +43,6 @@ def grown_capacity(count: int) -> int:
 def copied_capacity(count: int) -> int:
     """Buckets of a set made from a collection.
 
-    Parameters
-    ----------
-    count : int
-        Elements of the collection.
-
-    Returns
-    -------
-    int
-        A power of two, at least 16.
-
     Examples
     --------
     >>> copied_capacity(11), copied_capacity(12)
@@ -75,16 +55,6 @@ def copied_capacity(count: int) -> int:
 def filled_capacity(count: int) -> int:
     """Buckets of an empty map into which all entries of another were put at once.
 
-    Parameters
-    ----------
-    count : int
-        Entries of the other.
-
-    Returns
-    -------
-    int
-        A power of two.
-
     Examples
     --------
     >>> filled_capacity(2), filled_capacity(3), filled_capacity(6)
@@ -95,18 +65,6 @@ def filled_capacity(count: int) -> int:
 
 def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
     """Tell which bucket each key falls into.
-
-    Parameters
-    ----------
-    hashes : (n,) int32
-        Hashes of the keys.
-    capacity : int
-        Buckets, a power of two.
-
-    Returns
-    -------
-    (n,) int32
-        Buckets from 0.
 
     Examples
     --------
@@ -120,18 +78,6 @@ def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
 def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray[np.int64]:
     """Walk a ``HashMap`` or ``HashSet`` of different keys.
 
-    Parameters
-    ----------
-    hashes : (n,) int32
-        Hashes of the keys, in the order in which they were put in.
-    capacity : int, optional
-        Buckets; as many as the map has grown to if not given.
-
-    Returns
-    -------
-    (n,) int64
-        The keys in the order of the walk; within one bucket, in the order they were put in.
-
     Examples
     --------
     >>> map_order(np.array([17, 16, 1], np.int32)).tolist()
@@ -142,18 +88,6 @@ def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray
 
 def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[np.int64]:
     """Walk several ``HashMap``s or ``HashSet``s, each grown from empty.
-
-    Parameters
-    ----------
-    first : (n + 1,) int64
-        Collection ``i`` has the keys ``first[i]`` to ``first[i + 1]``.
-    hashes : (first[-1],) int32
-        Hashes of the keys, in the order in which they were put in.
-
-    Returns
-    -------
-    (first[-1],) int64
-        The keys in the order of the walks, one after another.
 
     Examples
     --------
@@ -173,16 +107,6 @@ def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[n
 def text_order(names: Sequence[str]) -> NDArray[np.int64]:
     """Walk a ``TreeMap`` of names.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The keys.
-
-    Returns
-    -------
-    (n,) int64
-        The names in the order of their UTF-16 code units.
-
     Examples
     --------
     >>> text_order(["b10", "b9", "a"]).tolist()
@@ -198,18 +122,6 @@ def text_order(names: Sequence[str]) -> NDArray[np.int64]:
 def shuffled(count: int, seed: int) -> NDArray[np.int64]:
     """Shuffle a list with ``Collections.shuffle`` and a new ``Random``.
 
-    Parameters
-    ----------
-    count : int
-        Length of the list.
-    seed : int
-        Seed of the generator, an int32.
-
-    Returns
-    -------
-    (count,) int64
-        For each place of the shuffled list, the place that its element had before.
-
     Examples
     --------
     >>> shuffled(5, 42).tolist()
@@ -220,19 +132,6 @@ def shuffled(count: int, seed: int) -> NDArray[np.int64]:
 
 def shuffled_lists(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
     """Shuffle several lists, each with a generator of its own.
-
-    Parameters
-    ----------
-    first : (n + 1,) int64
-        List ``i`` stands in the places ``first[i]`` to ``first[i + 1]``.
-    seeds : (n,) int32
-        Seeds of the generators.
-
-    Returns
-    -------
-    (first[-1],) int64
-        For each place of a shuffled list, the place that its element had before, counted from
-        the beginning of the first list.
 
     Examples
     --------

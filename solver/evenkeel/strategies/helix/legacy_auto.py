@@ -36,23 +36,7 @@ class Replica(NamedTuple):
 
 @dataclass(eq=False)
 class Seat:
-    """A node at the table.
-
-    Parameters
-    ----------
-    node : int
-        The node.
-    live : bool
-        Whether it may hold anything.
-    capacity : int
-        Replicas that it should hold.
-    ceiling : bool
-        Whether that is one more than others should.
-    preferred, elsewhere : list of Replica
-        What it holds and should, and what it holds though another node should.
-    places : set of int
-        Their partitions.
-    """
+    """A node at the table."""
 
     node: int
     live: bool = False
@@ -88,19 +72,7 @@ class Seat:
 
 @dataclass(eq=False)
 class Table:
-    """The nodes, and where every replica would like to be.
-
-    Parameters
-    ----------
-    seats : list of Seat
-        All nodes.
-    live : list of Seat
-        The live ones, in the order in which they are offered replicas.
-    home : dict of Replica to Seat
-        The preferred node of every replica, in the order of replicas.
-    start : dict of int to tuple of int
-        For the place of a partition, where the search for each replica begins.
-    """
+    """The nodes, and where every replica would like to be."""
 
     seats: list[Seat]
     live: list[Seat]
@@ -122,26 +94,6 @@ def legacy_auto(
     most: int | None = None,
 ) -> NDArray[np.int32]:
     """Place the partitions of a group by the legacy strategy.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    nodes : HashedNames
-        N nodes, live or not.
-    live : (N,) bool
-        Whether a node is live.
-    states : sequence of int
-        Replicas in each state, the top state first; R in all.
-    current : sequence of sequences of int, optional
-        Nodes that hold each partition now; none if not given.
-    most : int, optional
-        Replicas that a node may hold at most.
-
-    Returns
-    -------
-    (P, R) int32
-        Nodes of each partition, what it had before first; -1 at the end of a short list.
 
     Examples
     --------

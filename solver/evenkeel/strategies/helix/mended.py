@@ -20,10 +20,11 @@ from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.java_order import map_order, shuffled
 from evenkeel.strategies.helix.multiround import multiround
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel_kernels import cards, leading
-from evenkeel_kernels import ring as rings
-from evenkeel_kernels.cards import Hands, Lists
-from evenkeel_kernels.ring import Ring
+from evenkeel_kernels.helix import even_deal as cards
+from evenkeel_kernels.helix import hash_ring as rings
+from evenkeel_kernels.helix import preference_lists as leading
+from evenkeel_kernels.helix.even_deal import Hands, Lists
+from evenkeel_kernels.helix.hash_ring import Ring
 
 ROOMS = 10
 """Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
@@ -73,20 +74,6 @@ class Mended:
 def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) -> Mended:
     """Place all groups by CRUSH-ed, dealt as one.
 
-    Parameters
-    ----------
-    groups : sequence of Group
-        The groups.
-    tree : Tree
-        Nodes and zones; nodes of weight 0 take no part.
-    base : callable
-        The strategy that is made even.
-
-    Returns
-    -------
-    Mended
-        The placement, and what is short in it.
-
     Examples
     --------
     >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
@@ -112,24 +99,7 @@ def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) ->
 
 
 def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hands:
-    """Deal cards until every node holds the whole part of its share, or one more where possible.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        Partitions of all groups.
-    tree : Tree
-        Nodes and zones; every node weighs something.
-    hands : Hands
-        What each node holds.
-    width : int
-        Replicas of the partition that has most.
-
-    Returns
-    -------
-    Hands
-        What each node holds after the deal; nothing is left over, and nobody is left short.
-    """
+    """Deal cards until every node holds the whole part of its share, or one more where possible."""
     target = shares(tree, hands.partition.size, len(partitions))
     order = shuffled(len(tree), SEED)
     weight = tree.weight
@@ -147,25 +117,7 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hand
 
 
 def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: int) -> Hands:
-    """Hand cards over from nodes above their share to those that the deal left below it.
-
-    Parameters
-    ----------
-    hands : Hands
-        What each node holds.
-    tree : Tree
-        Nodes and zones.
-    target : (N,) float32
-        What each node should hold.
-    partitions : int
-        How many partitions there are.
-
-    Returns
-    -------
-    Hands
-        No node holds less than the whole part of its share, or more than one above that, if one
-        hand-over after another can bring this about.
-    """
+    """Hand cards over from nodes above their share to those that the deal left below it."""
     whole = np.floor(target).astype(np.int64)
     load = np.diff(hands.first)
     if (load >= whole).all() and (load <= whole + 1).all():
@@ -234,20 +186,6 @@ def _way(
 def shares(tree: Tree, total: int, partitions: int) -> NDArray[np.float32]:
     """Share all replicas out by weight, where no zone takes more than one of each partition.
 
-    Parameters
-    ----------
-    tree : Tree
-        Nodes and zones; every node weighs something.
-    total : int
-        Replicas of all partitions.
-    partitions : int
-        How many partitions there are.
-
-    Returns
-    -------
-    (N,) float32
-        What each node should hold.
-
     Examples
     --------
     >>> tree = Tree.of(["a", "b", "c"], ["x", "y", "z"], [8, 1, 1])
@@ -269,18 +207,7 @@ def shares(tree: Tree, total: int, partitions: int) -> NDArray[np.float32]:
 
 
 def endless(ring: Ring) -> Ring:
-    """Let a ring begin again where it ends.
-
-    Parameters
-    ----------
-    ring : Ring
-        One lap.
-
-    Returns
-    -------
-    Ring
-        Two laps, which is as good as any number.
-    """
+    """Let a ring begin again where it ends."""
     lap = np.uint64(1 << 32)
     return Ring(np.concatenate([ring.point, ring.point + lap]), np.tile(ring.node, 2))
 
@@ -292,27 +219,6 @@ def multiround_anywhere(
 
     Nodes without zones are put into as many rooms of equal size as there are replicas, or ten if
     that is more; the rooms serve as zones.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones.
-    states : sequence of int
-        Replicas in each state, the top state first; R in all.
-
-    Returns
-    -------
-    (P, R) int32
-        Nodes of each partition by state.
-
-    Raises
-    ------
-    NoNodes
-        If the tree is empty.
-    NotEnoughZones
-        If fewer zones, or rooms, than R have a live node.
 
     Examples
     --------

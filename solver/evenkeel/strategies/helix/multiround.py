@@ -9,34 +9,11 @@ from evenkeel.strategies.helix.errors import NoNodes, NotEnoughZones, NoZones
 from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.java_order import map_order
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel_kernels.crush_multiround import place_in_rounds
+from evenkeel_kernels.helix.multiround import place_in_rounds
 
 
 def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
     """Place the partitions of a group by MultiRoundCRUSH.
-
-    Parameters
-    ----------
-    partitions : HashedNames
-        P partitions.
-    tree : Tree
-        Nodes and zones.
-    states : sequence of int
-        Replicas in each state, the top state first; R in all.
-
-    Returns
-    -------
-    (P, R) int32
-        Nodes of each partition by state and, inside one state, in tree order of the zones.
-
-    Raises
-    ------
-    NoNodes
-        If the tree is empty.
-    NoZones
-        If there is no zone level.
-    NotEnoughZones
-        If R different zones, or a node in one, cannot be found for a partition.
 
     References
     ----------

@@ -70,45 +70,12 @@ class Site:
     resources: tuple[Resource, ...]
 
     def with_live(self, live: NDArray[np.bool_]) -> Tree:
-        """Return the tree with some nodes live.
-
-        Parameters
-        ----------
-        live : (n,) bool
-            Which.
-
-        Returns
-        -------
-        Tree
-            Over all nodes.
-        """
+        """Return the tree with some nodes live."""
         return replace(self.tree, live=live)
 
 
 def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
-    """Sort partitions into resources, and resources by the nodes that they may use.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster. Partitions of one group that differ in nodes or in the number of replicas
-        become resources of one name.
-    options : States
-        States, and whether every node gets a replica.
-    zone : str or None
-        Level of the fault zones, ``"node"`` for none; None for the widest level on which the rule
-        of a resource spreads its replicas.
-
-    Returns
-    -------
-    list of Site
-        Each with at least one resource.
-
-    Raises
-    ------
-    InvalidInput
-        If ``zone`` is no level, or a partition has fewer slots than it shall have replicas.
-    """
+    """Sort partitions into resources, and resources by the nodes that they may use."""
     faults = FaultList()
     known = [*cluster.topology.levels, NODE_LEVEL]
     if zone is not None and zone not in known:
@@ -136,20 +103,7 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
 
 
 def zone_level(cluster: Cluster, rule: BoundRule) -> str:
-    """Choose the level of the fault zones: the widest on which a rule spreads replicas.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose levels there are.
-    rule : BoundRule
-        What binds the partitions.
-
-    Returns
-    -------
-    str
-        Name of the level; ``"node"`` if the rule spreads over none.
-    """
+    """Choose the level of the fault zones: the widest on which a rule spreads replicas."""
     spread = {limit.level for limit in rule.own.limits() if limit.kind == "spread"}
     return next((level for level in cluster.topology.levels if level in spread), NODE_LEVEL)
 

@@ -17,21 +17,6 @@ CANDIDATES, REPLICAS = "N", "R"
 def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int) -> dict[str, int]:
     """Count the replicas in each state.
 
-    Parameters
-    ----------
-    model : mapping of str to int or str
-        States by falling priority, each with a number, ``"R"`` or ``"N"``; states with other texts
-        or no positive number hold no replicas.
-    candidates : int
-        Nodes that can take a replica.
-    replicas : int
-        Replicas wanted.
-
-    Returns
-    -------
-    dict of str to int
-        Count of each state that has replicas; numbers first, then the rest.
-
     Examples
     --------
     >>> state_counts({"MASTER": 1, "SLAVE": "R", "OFFLINE": -1}, candidates=5, replicas=3)
@@ -60,18 +45,6 @@ def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int)
 
 def wanted_replicas(stated: int | str, eligible: int) -> int:
     """Read how many replicas a group wants.
-
-    Parameters
-    ----------
-    stated : int or str
-        A number, or ``"ANY_LIVEINSTANCE"``.
-    eligible : int
-        Nodes that may hold the group.
-
-    Returns
-    -------
-    int
-        Replicas of each partition.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.strategies.helix.errors import BadTopology
 from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.java_order import buckets, grown_capacity, map_order
-from evenkeel_kernels.crush_helix import Level, straw_lengths
-from evenkeel_kernels.crush_reweighted import Rooms
+from evenkeel_kernels.helix.crush import Level, straw_lengths
+from evenkeel_kernels.helix.reweighted_zone import Rooms
 
 DEFAULT_WEIGHT = 1000
 """What an instance weighs that states no weight, or a negative one."""
@@ -59,29 +59,7 @@ class Tree:
         weight: ArrayLike | None = None,
         live: ArrayLike | None = None,
     ) -> "Tree":
-        """Build a tree.
-
-        Parameters
-        ----------
-        names : sequence of str
-            N names of nodes.
-        zones : sequence of str, optional
-            Name of each node's zone.
-        weight : array_like, shape (N,), optional
-            Integer weights; 1000 where not given or negative.
-        live : array_like of bool, shape (N,), optional
-            All nodes if not given.
-
-        Returns
-        -------
-        Tree
-            The tree.
-
-        Raises
-        ------
-        BadTopology
-            If two nodes of one zone have the same name.
-        """
+        """Build a tree."""
         count = len(names)
         found: dict[str, int] = {}
         if zones is None:
@@ -113,18 +91,7 @@ class Tree:
         return self if self.live.all() else replace(self, live=np.ones(len(self), np.bool_))
 
     def only(self, nodes: NDArray[np.int64]) -> "Tree":
-        """Build the tree of some of the nodes.
-
-        Parameters
-        ----------
-        nodes : (n,) int64
-            The nodes that stay, ascending.
-
-        Returns
-        -------
-        Tree
-            The tree over them; a zone that nobody is left in is gone.
-        """
+        """Build the tree of some of the nodes."""
         if nodes.size == len(self):
             return self
         zones = self.zone_names

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.longhorn.bundle import BARRED, system_of
+from evenkeel.strategies.longhorn.compile import BARRED, system_of
 from evenkeel.strategies.longhorn.naming import ReplicaNames
 from evenkeel.strategies.longhorn.settings import Longhorn
-from evenkeel_kernels import auto_balance as kernel
-from evenkeel_kernels import auto_balance_leave as leave
-from evenkeel_kernels import auto_balance_place as place
+from evenkeel_kernels.longhorn import auto_balance as kernel
+from evenkeel_kernels.longhorn import delete_replica as leave
+from evenkeel_kernels.longhorn import place_replica as place
 
 KINDS = {0: "nothing", kernel.ADD: "add", kernel.DELETE: "delete", kernel.DROP: "drop"}
 """Kinds of action. A dropped replica had failed, and has been replaced."""

@@ -12,7 +12,6 @@ from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
-from evenkeel.strategies.longhorn.as_cluster import as_cluster
 from evenkeel.strategies.longhorn.records import Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import (
     DATA_LOCALITY,
@@ -23,6 +22,7 @@ from evenkeel.strategies.longhorn.settings import (
     spelled,
 )
 from evenkeel.strategies.longhorn.system import Disks, Hosts, Replicas, System, Volumes
+from evenkeel.strategies.longhorn.to_cluster import as_cluster
 
 MOST_BYTES = 2**53
 """Above every size, so that sums stay exact."""

@@ -107,16 +107,6 @@ class ReplicaNames:
 def ranks(names: Sequence[str]) -> NDArray[np.int64]:
     """Return the place of each name in alphabetical order, equal ones in the order given.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        From 0.
-
     Examples
     --------
     >>> ranks(["b", "a", "c"]).tolist()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.longhorn.bundle import system_of
+from evenkeel.strategies.longhorn.compile import system_of
 
 LIMITED = (
     "Limited node redundancy: at least one healthy replica is running at the same node as another"
@@ -20,22 +20,7 @@ SHOWN = 5
 def sharing_a_host(
     cluster: Cluster, node: NDArray[np.int32], healthy: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Find the volumes of which two healthy replicas stand on one host.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        With a Longhorn system.
-    node : ndarray of int32, shape (K,)
-        Disk of each slot's replica; -1 for none.
-    healthy : ndarray of bool, shape (K,)
-        Which of them are healthy.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Their numbers, ascending.
-    """
+    """Find the volumes of which two healthy replicas stand on one host."""
     at = np.flatnonzero((node >= 0) & healthy)
     hosts = len(system_of(cluster).hosts)
     owner = cluster.placement.owner[at].astype(np.int64)
@@ -46,22 +31,7 @@ def sharing_a_host(
 def limited_redundancy(
     cluster: Cluster, node: NDArray[np.int32], healthy: NDArray[np.bool_]
 ) -> tuple[str, ...]:
-    """Warn of volumes of which two healthy replicas stand on one host.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        With a Longhorn system.
-    node : ndarray of int32, shape (K,)
-        Disk of each slot's replica; -1 for none.
-    healthy : ndarray of bool, shape (K,)
-        Which of them are healthy.
-
-    Returns
-    -------
-    tuple of str
-        Longhorn's own words, and the number of volumes with some of their names; or nothing.
-    """
+    """Warn of volumes of which two healthy replicas stand on one host."""
     volumes = sharing_a_host(cluster, node, healthy)
     if len(volumes) == 0:
         return ()

@@ -37,16 +37,6 @@ TRUTH = {"true": True, "false": False}
 def spelled(value: Any) -> Any:
     """Return a value as Longhorn's API spells it.
 
-    Parameters
-    ----------
-    value : object
-        Words joined by hyphens or underscores, or anything else.
-
-    Returns
-    -------
-    object
-        Words joined by hyphens; anything else as it is.
-
     Examples
     --------
     >>> spelled("least_effort")
@@ -270,18 +260,6 @@ class Longhorn:
 def parsed_setting(name: str, value: Any) -> Any:
     """Turn the text of a setting into a truth value or a number, where it is one.
 
-    Parameters
-    ----------
-    name : str
-        Name of a field of ``Settings``.
-    value : object
-        A text as Longhorn stores it, or anything else.
-
-    Returns
-    -------
-    object
-        The value; what does not parse as it came.
-
     Examples
     --------
     >>> parsed_setting("storage_minimal_available_percentage", "25")
@@ -299,19 +277,7 @@ def parsed_setting(name: str, value: Any) -> Any:
 
 
 def check_setting(faults: FaultList, path: str, name: str, value: Any) -> None:
-    """Note what is wrong with a setting.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where it is noted.
-    path : str
-        Where the setting stands.
-    name : str
-        Name of a field of ``Settings``.
-    value : object
-        Its value.
-    """
+    """Note what is wrong with a setting."""
     default = getattr(Settings, name)
     if name == "replica_auto_balance":
         if value not in AUTO_BALANCE:

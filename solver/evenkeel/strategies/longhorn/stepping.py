@@ -15,11 +15,11 @@ from evenkeel.strategies.longhorn.actions import (
     Action,
     ActionLog,
 )
-from evenkeel.strategies.longhorn.bundle import IDLE, Bundle, bundle, system_of
+from evenkeel.strategies.longhorn.compile import IDLE, Bundle, bundle, system_of
 from evenkeel.strategies.longhorn.settings import Longhorn
-from evenkeel_kernels import auto_balance as kernel
-from evenkeel_kernels import auto_balance_state as marks
-from evenkeel_kernels.auto_balance_place import NOTHING
+from evenkeel_kernels.longhorn import auto_balance as kernel
+from evenkeel_kernels.longhorn import state as marks
+from evenkeel_kernels.longhorn.place_replica import NOTHING
 
 LOGGED = 4096
 """Actions that one slice of a run may log."""
@@ -269,20 +269,6 @@ class AutoBalance:
 
 def host_scores(total: NDArray[np.int64], spread: NDArray[np.int64], size: int) -> dict[int, float]:
     """Return the balance score of every group that fits: (max - min) / mean after placing there.
-
-    Parameters
-    ----------
-    total : ndarray of int64, shape (g,)
-        Usable bytes of each group's candidates; -1 for a group without one.
-    spread : ndarray of int64, shape (g,)
-        Max - min of the totals after placing on each group; -1 where it does not fit.
-    size : int
-        Bytes that are placed.
-
-    Returns
-    -------
-    dict of int to float
-        By group; infinite where nothing would be left anywhere, which is the worst score.
 
     Examples
     --------

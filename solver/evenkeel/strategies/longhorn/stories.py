@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.longhorn.bundle import system_of
-from evenkeel.strategies.longhorn.carried_out import cluster_after
+from evenkeel.strategies.longhorn.compile import system_of
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.redundancy import limited_redundancy
 from evenkeel.strategies.longhorn.settings import AutoBalance as Setting
 from evenkeel.strategies.longhorn.settings import Longhorn, Order, Settings
 from evenkeel.strategies.longhorn.stepping import AutoBalance
+from evenkeel.strategies.longhorn.write_back import cluster_after
 
 ROOM = 10**12
 """Bytes of the one disk of each host; volumes are small."""
@@ -35,21 +35,7 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class When:
-    """Something that happens, and what the text says comes of it.
-
-    Parameters
-    ----------
-    what : str
-        In words.
-    then : mapping of str to tuple of int
-        Replicas of each volume on each host, once nothing more happens.
-    offline, closed : tuple of int
-        Numbers of the hosts that are down, and of those that take no replicas.
-    limited : bool
-        Whether it warns of limited redundancy.
-    zones : mapping of int to str
-        Hosts that now stand in another zone.
-    """
+    """Something that happens, and what the text says comes of it."""
 
     what: str
     then: Mapping[str, Counts]
@@ -61,23 +47,7 @@ class When:
 
 @dataclass(frozen=True)
 class Story:
-    """A story: hosts in zones, volumes, and what happens to them.
-
-    Parameters
-    ----------
-    name : str
-        Of the story, or of the integration test.
-    zones : tuple of str
-        Zone of each host.
-    start : mapping of str to tuple of int
-        Replicas of each volume on each host.
-    whens : tuple of When
-        One after another.
-    setting : str
-        The global setting.
-    own : mapping of str to str
-        Settings of volumes that have one of their own.
-    """
+    """A story: hosts in zones, volumes, and what happens to them."""
 
     name: str
     zones: tuple[str, ...]
@@ -89,23 +59,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of one thing that happened.
-
-    Parameters
-    ----------
-    story, when : str
-        Their names.
-    counts : mapping of str to tuple of int
-        Replicas of each volume on each host.
-    limited : bool
-        Whether it warns of limited redundancy.
-    as_said : bool
-        Whether this is what the text says.
-    rests : bool
-        Whether nothing more happens when all is looked at again.
-    kept : bool
-        Whether no volume ever had fewer healthy replicas than it wants, or had at first.
-    """
+    """What came of one thing that happened."""
 
     story: str
     when: str
@@ -250,20 +204,7 @@ test sets the global setting, though its title says that this is disabled; disab
 def played(
     stories: Sequence[Story] = STORIES, order: Order = "node-then-zone"
 ) -> tuple[Played, ...]:
-    """Play stories by the method, with every step of it.
-
-    Parameters
-    ----------
-    stories : sequence of Story
-        Those of the text by default.
-    order : {"node-then-zone", "zone-then-node"}
-        Which stage of best-effort comes first.
-
-    Returns
-    -------
-    tuple of Played
-        One for each thing that happens, in order.
-    """
+    """Play stories by the method, with every step of it."""
     return tuple(one for story in stories for one in _play(story, Longhorn(order=order)))
 
 
@@ -370,18 +311,7 @@ def _counts(cluster: Cluster) -> dict[str, Counts]:
 
 
 def written(rows: Sequence[Played]) -> str:
-    """Write what came of stories as a table.
-
-    Parameters
-    ----------
-    rows : sequence of Played
-        In order.
-
-    Returns
-    -------
-    str
-        A heading, and a line for each; "limited" stands for the warning of limited redundancy.
-    """
+    """Write what came of stories as a table."""
     lines = [("story", "when", "then", "as said", "rests")]
     last = ""
     for row in rows:

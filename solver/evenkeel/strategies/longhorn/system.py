@@ -109,18 +109,7 @@ class Disks:
         return len(self.host)
 
     def kept(self, settings: Settings) -> NDArray[np.int64]:
-        """Return what is kept from Longhorn.
-
-        Parameters
-        ----------
-        settings : Settings
-            With the share of default disks.
-
-        Returns
-        -------
-        ndarray of int64, shape (N,)
-            Bytes; shares are rounded down.
-        """
+        """Return what is kept from Longhorn."""
         whole, rest = np.divmod(self.maximum, 100)
         percent = settings.storage_reserved_percentage_for_default_disk
         share = whole * percent + rest * percent // 100

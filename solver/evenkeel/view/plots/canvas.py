@@ -31,19 +31,6 @@ WIDTH, HEIGHT = 6.4, 3.6
 def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "Axes":
     """Return the axes to draw on.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or None
-        Given by the caller; None for axes in a figure of their own. No global list keeps that
-        figure, and no window opens: show ``ax.figure``, or save it.
-    width, height : float, optional
-        Inches of a figure of its own.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With light rules and no box.
-
     Examples
     --------
     >>> canvas(None, 4.0, 3.0).figure.get_size_inches().tolist()
@@ -64,16 +51,6 @@ def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "
 def plain(text: str) -> str:
     """Return a text such that no dollar in it begins a formula.
 
-    Parameters
-    ----------
-    text : str
-        Such as a name that somebody gave.
-
-    Returns
-    -------
-    str
-        As matplotlib takes it.
-
     Examples
     --------
     >>> plain("cost in $") == "cost in " + chr(92) + "$"
@@ -84,18 +61,6 @@ def plain(text: str) -> str:
 
 def named(name: str, letters: int = LONGEST_NAME) -> str:
     """Return a name that stands on one line and leaves room for the picture.
-
-    Parameters
-    ----------
-    name : str
-        As somebody gave it.
-    letters : int, optional
-        Most that it may have; of a longer one the end is kept, which tells siblings apart.
-
-    Returns
-    -------
-    str
-        As matplotlib takes it.
 
     Examples
     --------
@@ -109,16 +74,6 @@ def named(name: str, letters: int = LONGEST_NAME) -> str:
 def cased(width: float) -> list[Any]:
     """Return what draws a line on white, so that it stands out from areas and hatches behind it.
 
-    Parameters
-    ----------
-    width : float
-        Of the line, in points.
-
-    Returns
-    -------
-    list
-        Effects, as matplotlib takes them.
-
     Examples
     --------
     >>> len(cased(1.0))
@@ -130,15 +85,7 @@ def cased(width: float) -> list[Any]:
 
 
 def scale_to_nothing(ax: "Axes", least: float, most: float) -> None:
-    """Scale the upright axis by orders of magnitude, and let it end at nothing all the same.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Any.
-    least, most : float
-        Smallest and largest value above 0; below the smallest the scale is linear.
-    """
+    """Scale the upright axis by orders of magnitude, and let it end at nothing all the same."""
     ax.set_yscale("symlog", linthresh=least, linscale=0.5)
     ax.set_ylim(0.0, 1.4 * most)
     steps = (1.0,) if most > 100.0 * least else (1.0, 2.0, 5.0)
@@ -150,13 +97,7 @@ def scale_to_nothing(ax: "Axes", least: float, most: float) -> None:
 
 
 def legend(ax: "Axes") -> None:
-    """Put the legend above the axes, where it covers nothing.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        With labelled artists.
-    """
+    """Put the legend above the axes, where it covers nothing."""
     handles, labels = ax.get_legend_handles_labels()
     if labels:
         wide = [PER_ENTRY + PER_LETTER * len(label) for label in labels]
@@ -171,16 +112,6 @@ def legend(ax: "Axes") -> None:
 
 def letters_across(ax: "Axes") -> int:
     """Return how many letters of a line below the axes are as wide as they are.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Any.
-
-    Returns
-    -------
-    int
-        About, and at least 20.
 
     Examples
     --------
@@ -206,13 +137,6 @@ def _across(wide: list[float], columns: int) -> float:
 
 def titled(ax: "Axes", title: str) -> None:
     """Write a title above the axes and above their legend.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Whose legend, if there is one, was put above them.
-    title : str
-        Nothing for none.
 
     Examples
     --------

@@ -122,25 +122,7 @@ def heat_map(
 
 
 def level_at(cluster: Cluster, domains: str | None) -> int:
-    """Return the row of a level.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        That has it.
-    domains : str or None
-        Its name; None for the widest, which is the node itself where there is no other.
-
-    Returns
-    -------
-    int
-        Row in ``topology.domain_with_nodes``.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such level.
-    """
+    """Return the row of a level."""
     if domains is None:
         return 0
     faults = FaultList()
@@ -152,20 +134,7 @@ def level_at(cluster: Cluster, domains: str | None) -> int:
 
 
 def domain_names(cluster: Cluster, row: int) -> list[str]:
-    """Return the names of the domains of a level.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Of N nodes.
-    row : int
-        Row in ``topology.domain_with_nodes``.
-
-    Returns
-    -------
-    list of str
-        By domain; a last one is for nodes that are in none, if there are any.
-    """
+    """Return the names of the domains of a level."""
     topology = cluster.topology
     if row == len(topology):
         return list(cluster.nodes.names)

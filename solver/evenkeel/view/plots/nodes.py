@@ -133,25 +133,7 @@ def leaders(
 
 
 def dimension_at(cluster: Cluster, dimension: str | int) -> int:
-    """Return the number of a dimension.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        That has it.
-    dimension : str or int
-        Its name or number.
-
-    Returns
-    -------
-    int
-        From 0.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such dimension.
-    """
+    """Return the number of a dimension."""
     faults = FaultList()
     known = list(cluster.dimensions)
     if dimension in known:

@@ -13,7 +13,7 @@ from evenkeel.view.plots.palette import AFTER, FAINT, INK, PALE, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from evenkeel.simulate.history import History
+    from evenkeel.simulate.engine.history import History
 
 UNITS = (
     (86_400.0 * 2, 86_400.0, "days"),

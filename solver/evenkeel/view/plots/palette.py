@@ -14,19 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Style:
-    """How one series is drawn.
-
-    Parameters
-    ----------
-    colour : str
-        Of lines, and of the faces of bars.
-    line : str or tuple
-        Line style, as matplotlib takes it.
-    marker : str
-        Of single points.
-    hatch : str
-        Of bars and areas; "" for none.
-    """
+    """How one series is drawn."""
 
     colour: str
     line: Any
@@ -61,16 +49,6 @@ RAMP = "cividis"
 
 def style(number: int) -> Style:
     """Return how the series of a number is drawn.
-
-    Parameters
-    ----------
-    number : int
-        From 0.
-
-    Returns
-    -------
-    Style
-        One of ``STYLES``; those after the last begin again.
 
     Examples
     --------

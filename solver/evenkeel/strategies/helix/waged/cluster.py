@@ -24,26 +24,7 @@ LARGEST = 2**31 - 1
 
 
 def model_of(cluster: Cluster, options: Waged) -> Model:
-    """Return what does not change from run to run, made once for the same arrays.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The snapshot.
-    options : Waged
-        The state model, the level of the fault zones and the limit of a group.
-
-    Returns
-    -------
-    Model
-        The same object as the last time, as long as the cluster's names, capacities, tags, limits,
-        topology, partitions, rules and disabled partitions are the same objects.
-
-    Raises
-    ------
-    InvalidInput
-        If WAGED cannot express something; all of it is named.
-    """
+    """Return what does not change from run to run, made once for the same arrays."""
     nodes = cluster.nodes
     parts = (
         nodes.names, nodes.capacity, nodes.tags, nodes.attributes, nodes.max_replicas,
@@ -60,22 +41,7 @@ def model_of(cluster: Cluster, options: Waged) -> Model:
 
 
 def run_nodes(nodes: Nodes, scope: Scope) -> NDArray[np.int64]:
-    """Tell which nodes a run is about.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        With their flags.
-    scope : Scope
-        Of the run.
-
-    Returns
-    -------
-    (n,) int64
-        For a baseline all that are neither gone nor being emptied, dead ones too; for an overwrite
-        those that serve; else these and the ones that keep their replicas because they may soon be
-        back. A node that takes the place of another is none of them while that one holds replicas.
-    """
+    """Tell which nodes a run is about."""
     holds = nodes.may_hold
     stands_in = (nodes.stands_for >= 0) & holds[nodes.stands_for]
     usable = ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~stands_in
@@ -181,22 +147,6 @@ def state_models(
     faults: FaultList, cluster: Cluster, options: Waged
 ) -> tuple[list[Mapping[str, int | str]], NDArray[np.int32]]:
     """Return the state models that there are, and which one each partition has.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where groups that there are not are noted.
-    cluster : Cluster
-        P partitions in groups.
-    options : Waged
-        The models.
-
-    Returns
-    -------
-    list of mapping
-        M of them; the first is for all groups that have none of their own.
-    ndarray of int32, shape (P,)
-        Places in that list.
 
     Examples
     --------

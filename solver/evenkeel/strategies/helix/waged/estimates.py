@@ -50,24 +50,7 @@ class Estimates:
 def estimate(
     model: Model, nodes: NDArray[np.int64], made: NDArray[np.int32], scored: NDArray[np.int64]
 ) -> Estimates:
-    """Estimate what nodes will carry.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    nodes : (n,) int64
-        Nodes of the run, at least one.
-    made : (P, S) int32
-        Replicas in each state, whether they are kept or placed.
-    scored : (S,) int64
-        Keys of which the greatest usage counts.
-
-    Returns
-    -------
-    Estimates
-        For this run.
-    """
+    """Estimate what nodes will carry."""
     capacity = _wrapped(model.capacity[nodes].sum(axis=0, dtype=np.int64))
     replicas = made.sum(axis=1, dtype=np.int64)
     weight = _wrapped(_weighed(replicas, model.weight))
@@ -85,20 +68,7 @@ def estimate(
 
 
 def scored_keys(model: Model, preferred: tuple[str, ...]) -> NDArray[np.int64]:
-    """Choose the keys that usages are computed over.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    preferred : tuple of str
-        Keys to score by. They count if the first of them is known.
-
-    Returns
-    -------
-    (S,) int64
-        Places in ``model.keys``, ascending.
-    """
+    """Choose the keys that usages are computed over."""
     if preferred and preferred[0] in model.keys:
         return np.array(sorted({model.keys.index(key) for key in preferred}), np.int64)
     return np.arange(len(model.keys))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.strategies.helix.errors import HelixError
 from evenkeel.strategies.helix.waged.model import Model
-from evenkeel_kernels.waged import WagedNodes, WagedPartitions, WagedState, WagedTerms
+from evenkeel_kernels.helix.waged_fit import WagedNodes, WagedPartitions, WagedState, WagedTerms
 
 FAILED_TO_CALCULATE = "FAILED_TO_CALCULATE"
 
@@ -26,23 +26,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class WagedFailure:
-    """No result, and why.
-
-    Parameters
-    ----------
-    kind : str
-        As Helix names it: ``"FAILED_TO_CALCULATE"``, ``"INVALID_INPUT"`` and so on.
-    message : str
-        What a person should know.
-    key : str
-        Capacity key of which the cluster has too little; "" if that is not it.
-    partition : int
-        Partition of the replica that found no node; -1 if that is not it.
-    state : int
-        Its state.
-    reasons : mapping of int to Reason
-        What every node was refused for.
-    """
+    """No result, and why."""
 
     kind: str
     message: str
@@ -67,18 +51,7 @@ class NoResult(HelixError):
 
 
 def short_of(key: str) -> WagedFailure:
-    """Describe a cluster with too little capacity.
-
-    Parameters
-    ----------
-    key : str
-        Of what.
-
-    Returns
-    -------
-    WagedFailure
-        Before anything was placed.
-    """
+    """Describe a cluster with too little capacity."""
     return WagedFailure(FAILED_TO_CALCULATE, f"all nodes together have too little {key}", key=key)
 
 
@@ -92,32 +65,7 @@ def nowhere(
     p: int,
     role: int,
 ) -> WagedFailure:
-    """Describe a replica for which there is no node.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    names : (n,) int32
-        Node of the cluster that each node of the run is.
-    nodes : WagedNodes
-        As the fit took them.
-    partitions : WagedPartitions
-        As the fit took them.
-    terms : WagedTerms
-        As the fit took them.
-    state : WagedState
-        As the fit left it.
-    p : int
-        Partition of the replica.
-    role : int
-        Its state.
-
-    Returns
-    -------
-    WagedFailure
-        With a reason for every node of the run.
-    """
+    """Describe a replica for which there is no node."""
     first = int(partitions.row_first[p])
     held = nodes.zone[state.row_node[first : first + int(state.row_size[p])]]
     group = int(partitions.group[p])

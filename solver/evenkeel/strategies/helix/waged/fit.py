@@ -10,7 +10,7 @@ from evenkeel.strategies.helix.waged.estimates import Estimates
 from evenkeel.strategies.helix.waged.failures import NoResult, nowhere
 from evenkeel.strategies.helix.waged.model import Model
 from evenkeel.strategies.helix.waged.scopes import Rows, Split
-from evenkeel_kernels.waged import (
+from evenkeel_kernels.helix.waged_fit import (
     SHUT,
     WagedNodes,
     WagedPartitions,
@@ -31,15 +31,7 @@ FORCED_CONVERGENCE = 100_000.0
 
 @dataclass(frozen=True)
 class Preference:
-    """What matters more.
-
-    Parameters
-    ----------
-    evenness, less_movement : int
-        Factors, 0 to 1000.
-    force_converge : bool
-        Whether coming closer to the baseline goes before all else.
-    """
+    """What matters more."""
 
     evenness: int = 1
     less_movement: int = 1
@@ -90,27 +82,7 @@ class Fit:
         role: NDArray[np.uint8],
         stop: Callable[[int], bool],
     ) -> bool:
-        """Place replicas in the order given.
-
-        Parameters
-        ----------
-        owner : (K,) int32
-            Partition of each.
-        role : (K,) uint8
-            State of each.
-        stop : callable
-            Asked between slices, with the number of replicas placed, whether to break off.
-
-        Returns
-        -------
-        bool
-            Whether all are placed; False if it was told to stop.
-
-        Raises
-        ------
-        NoResult
-            If a replica found no node.
-        """
+        """Place replicas in the order given."""
         step = max(1, SLICE // max(len(self.names), 1))
         for begin in range(0, len(owner), step):
             if stop(begin):
@@ -133,28 +105,7 @@ def begin(
     current: Rows,
     baseline: Rows,
 ) -> Fit:
-    """Make the arrays of a run, and book what is kept.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    names : (n,) int32
-        Nodes of the run in the order of ties.
-    estimates : Estimates
-        Of the run.
-    preference : Preference
-        What matters more.
-    found : Split
-        What is kept and placed.
-    current, baseline : Rows
-        What partitions held, and were meant to hold.
-
-    Returns
-    -------
-    Fit
-        Ready to place.
-    """
+    """Make the arrays of a run, and book what is kept."""
     room = np.zeros(len(model.kind) + 1, np.int64)
     held = np.bincount(found.owner, minlength=len(model.kind))
     np.cumsum(held + found.place.sum(axis=1), out=room[1:])
@@ -241,18 +192,6 @@ def _state(model: Model, names: NDArray[np.int32], room: int) -> WagedState:
 
 def places(count: int, names: NDArray[np.int32]) -> NDArray[np.int32]:
     """Tell where each node of a cluster stands in a run.
-
-    Parameters
-    ----------
-    count : int
-        Nodes of the cluster.
-    names : (n,) int32
-        Node of the cluster that each node of the run is.
-
-    Returns
-    -------
-    (count,) int32
-        Place in the run, -1 for a node that is not in it.
 
     Examples
     --------

@@ -19,8 +19,8 @@ from evenkeel.strategies.helix.waged.rebalance import Run, rebalance
 from evenkeel.strategies.helix.waged.scopes import Scope, Task, merged
 from evenkeel.strategies.options import Waged, given_or
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.stopping import Progress, StopReason
-from evenkeel_kernels.waged_rows import into_slots
+from evenkeel.strategies.shared.stopping import Progress, StopReason
+from evenkeel_kernels.helix.waged_rows import into_slots
 
 COUNTED_ON = (
     "a baseline (scope='global', the default) counts on dead nodes to come back; "
@@ -32,23 +32,6 @@ COUNTED_ON = (
 
 def helix_waged(request: Request) -> Outcome:
     """Run WAGED in one of its scopes.
-
-    Parameters
-    ----------
-    request : Request
-        With ``options.Waged`` or none; its bounds are not looked at.
-
-    Returns
-    -------
-    Outcome
-        ``native`` is the ``Assignment`` of the run, which may hold more replicas than there are
-        slots; a ``WagedFailure`` where the run has no result; or None where it was told to stop. In
-        the last two cases everything stays where it came.
-
-    Raises
-    ------
-    InvalidInput
-        If WAGED cannot express the cluster or the options do not fit it.
 
     References
     ----------

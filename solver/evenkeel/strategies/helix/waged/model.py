@@ -142,20 +142,7 @@ class Model:
         return hashes
 
     def wanted(self, zones: int, nodes: int) -> Wanted:
-        """Count the replicas of each kind.
-
-        Parameters
-        ----------
-        zones : int
-            Fault zones with a node: there are no more replicas of a partition than that.
-        nodes : int
-            Nodes of the run.
-
-        Returns
-        -------
-        Wanted
-            By kind and state.
-        """
+        """Count the replicas of each kind."""
         q, s = len(self.kinds), self.states
         found = Wanted(
             np.zeros((q, s), np.int32), np.zeros(q, np.int32), np.zeros(q, np.int32),

@@ -24,24 +24,6 @@ def placing_order(
     First those of groups that the best possible has, then those of groups that the baseline has,
     then by falling priority of state, by falling share of what is left of the capacity, by a hash
     that changes with the nodes, and by name.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    nodes : (n,) int64
-        Nodes of the run.
-    estimates : Estimates
-        Of the run.
-    place : (P, S) int32
-        Replicas to place in each state.
-    held, meant : (G,) bool
-        Groups of which the best possible, and the baseline, has some replica.
-
-    Returns
-    -------
-    tuple of (ndarray of int32, shape (K,), ndarray of uint8, shape (K,))
-        Partition and state of each replica, in order.
     """
     p, s = np.nonzero(place)
     order = np.zeros(len(p), np.int64)

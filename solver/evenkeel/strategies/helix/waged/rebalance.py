@@ -16,7 +16,7 @@ from evenkeel.strategies.helix.waged.fit import Preference, places
 from evenkeel.strategies.helix.waged.model import Model
 from evenkeel.strategies.helix.waged.order import placing_order
 from evenkeel.strategies.helix.waged.scopes import Rows, Scope, Split, Task, rows_of, split
-from evenkeel_kernels.waged_rows import pack_rows
+from evenkeel_kernels.helix.waged_rows import pack_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +52,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a run.
-
-    Parameters
-    ----------
-    assignment : Assignment or None
-        All that is held afterwards, kept and placed; None if it was told to stop.
-    placed : int
-        Replicas that were placed.
-    timings : dict of str to float
-        Seconds for the model and the scope, the sort, and the fit.
-    """
+    """What came of a run."""
 
     assignment: Assignment | None
     placed: int
@@ -70,22 +60,7 @@ class Run:
 
 
 def prepare(model: Model, task: Task, scoring: tuple[str, ...] = ()) -> Prepared:
-    """Find out what a run keeps and places.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    task : Task
-        What the run is about, with at least one node.
-    scoring : tuple of str
-        Capacity keys to score by; all of them if there is none.
-
-    Returns
-    -------
-    Prepared
-        Nothing of it is placed.
-    """
+    """Find out what a run keeps and places."""
     busy = np.zeros(len(model.nodes), np.bool_)
     busy[task.current.node] = True
     order = np.lexsort((model.nodes.rank[task.nodes], busy[task.nodes]))
@@ -108,29 +83,6 @@ def rebalance(
     stop: Callable[[int], bool] = lambda placed: False,
 ) -> Run:
     """Run WAGED in one of its scopes.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    task : Task
-        What the run is about.
-    preference : Preference
-        What matters more.
-    scoring : tuple of str
-        Capacity keys to score by; all of them if there is none.
-    stop : callable
-        Asked between slices of the fit, with the number of replicas placed, whether to break off.
-
-    Returns
-    -------
-    Run
-        With an assignment, unless it was told to stop.
-
-    Raises
-    ------
-    NoResult
-        If there is too little capacity for all, or no node for one.
 
     References
     ----------
@@ -162,16 +114,6 @@ def rebalance(
 
 def nothing(partitions: int) -> Assignment:
     """Return an assignment without replicas.
-
-    Parameters
-    ----------
-    partitions : int
-        P.
-
-    Returns
-    -------
-    Assignment
-        Of P empty rows.
 
     Examples
     --------

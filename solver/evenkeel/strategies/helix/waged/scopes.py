@@ -10,7 +10,7 @@ from evenkeel.model.arrays import thawed
 from evenkeel.model.assignment import Assignment
 from evenkeel.strategies.helix.java_order import set_orders
 from evenkeel.strategies.helix.waged.model import Model, Wanted
-from evenkeel_kernels import waged_scopes
+from evenkeel_kernels.helix import waged_scopes
 
 
 class Scope(Enum):
@@ -91,20 +91,7 @@ class Split:
 
 
 def rows_of(assignment: Assignment, place_of: NDArray[np.int32]) -> Rows:
-    """Look at an assignment from the nodes of a run.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        Any.
-    place_of : (N,) int32
-        Place of each node of the cluster in the run, -1 if it is not in it.
-
-    Returns
-    -------
-    Rows
-        The same replicas.
-    """
+    """Look at an assignment from the nodes of a run."""
     return Rows(
         thawed(assignment.first),
         place_of[assignment.node],
@@ -114,24 +101,7 @@ def rows_of(assignment: Assignment, place_of: NDArray[np.int32]) -> Rows:
 
 
 def split(model: Model, task: Task, wanted: Wanted, current: Rows, baseline: Rows) -> Split:
-    """Tell what is kept from what is placed.
-
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    task : Task
-        The run.
-    wanted : Wanted
-        Replicas of each kind.
-    current, baseline : Rows
-        The assignments of the task, on the nodes of the run.
-
-    Returns
-    -------
-    Split
-        By the rules of the task's scope.
-    """
+    """Tell what is kept from what is placed."""
     made = wanted.by_state[model.kind]
     place = np.empty_like(made)
     if task.scope is not Scope.OVERWRITE and waged_scopes.crowded(
@@ -176,18 +146,6 @@ def _as_walked(model: Model, assignment: Assignment, rows: Rows) -> Rows:
 
 def merged(current: Assignment, overwrite: Assignment) -> Assignment:
     """Lay an overwrite over the best possible.
-
-    Parameters
-    ----------
-    current : Assignment
-        The best possible.
-    overwrite : Assignment
-        What was kept of it, and what was added.
-
-    Returns
-    -------
-    Assignment
-        All of both; where both have a node, in the overwrite's state.
 
     Examples
     --------

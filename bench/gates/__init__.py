@@ -1,0 +1,1 @@
+"""Benchmarks that fail when a ratio within one run is worse than promised."""

@@ -1,0 +1,1 @@
+"""CPU time of the main calls, warm."""

@@ -1,0 +1,98 @@
+"""The sweep: what a scenario costs, and that it costs no more than its solve."""
+
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from bench.support.contest import Contender, least_seconds
+from bench.support.jobs import expanded
+from evenkeel.studies.what_if import Change, changed
+from tests.support.instances import as_cluster
+
+GOALS = ek.Goals(level=0.04)
+SWEEPS = {
+    "nodes": ("25,000 x 3 on 300 nodes: loss of each node", (25_000, 300, 10, 1), "node"),
+    "pairs": ("5,000 x 3 on 100 nodes: loss of every two nodes", (5_000, 100, 10, 8), "node pairs"),
+}
+WORKERS = {
+    "threads": ThreadPoolExecutor,
+    "processes": lambda count: ProcessPoolExecutor(
+        count, mp_context=multiprocessing.get_context("spawn")
+    ),
+}
+LEAST_SHARE = 0.85
+"""Of the time of a scenario, what its solve must be."""
+
+
+@cache
+def levelled(name):
+    """Return a cluster whose nodes all live, level to 1.04."""
+    instance = expanded(*SWEEPS[name][1])
+    cluster = as_cluster(instance | {"dead": np.zeros_like(instance["dead"])})
+    return cluster.with_placement(ek.solve(cluster, goals=GOALS).placement)
+
+
+@pytest.mark.benchmark(group="sweep")
+@pytest.mark.parametrize("name", SWEEPS)
+def test_sweep_in_one_thread(benchmark, tell, name):
+    title, _, scenarios = SWEEPS[name]
+    cluster = levelled(name)
+    found = benchmark.pedantic(
+        lambda: ek.sweep(cluster, scenarios, goals=GOALS), rounds=1, warmup_rounds=0
+    )
+    seconds = benchmark.stats.stats.min
+    tell(f"{title}: {seconds:.1f} s, {seconds / len(found.names) * 1e3:.2f} ms each, one thread")
+    benchmark.extra_info |= {
+        "title": f"{title}, repaired, levelled to 1.04 and audited, one thread",
+        "scenarios": len(found.names),
+        "max_over_mean": float(found.level.max()),
+        "moves": int(found.moves.sum()),
+        "bound": int(found.moves_at_least.sum()),
+    }
+    assert found.fits.all()
+    assert (found.level <= 1.04 + 1e-9).all()
+    assert found.moves.sum() <= 1.05 * found.moves_at_least.sum()
+
+
+@pytest.mark.benchmark(group="sweep")
+@pytest.mark.parametrize("who", WORKERS)
+@pytest.mark.parametrize("name", SWEEPS)
+def test_sweep_by_two_workers(benchmark, tell, name, who):
+    """Wall time, the start of the workers included: what it says depends on who else is there."""
+    title, _, scenarios = SWEEPS[name]
+    cluster = levelled(name)
+
+    def run():
+        with WORKERS[who](2) as workers:
+            return ek.sweep(cluster, scenarios, workers, goals=GOALS)
+
+    started = time.perf_counter()
+    found = benchmark.pedantic(run, rounds=1, warmup_rounds=0)
+    seconds = time.perf_counter() - started
+    tell(f"{title}: {seconds:.1f} s of wall time, two {who}")
+    benchmark.extra_info |= {"wall_seconds": seconds, "scenarios": len(found.names)}
+    assert found.complete
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_scenario_costs_hardly_more_than_its_solve(tell, name):
+    """Against solving clusters that were changed beforehand."""
+    cluster = levelled(name)
+    scenarios = [ek.WhatIf(lost=[n]) for n in range(0, len(cluster.nodes), len(cluster.nodes) // 8)]
+    nobody = np.zeros(0, np.int32)
+    alone = [Change("now", nobody, nobody)]
+    alone += ek.sweep(cluster, scenarios, goals=GOALS).changes
+    one_by_one, together = least_seconds(
+        Contender(lambda: [ek.solve(changed(cluster, one), goals=GOALS) for one in alone]),
+        Contender(lambda: ek.sweep(cluster, scenarios, goals=GOALS)),
+        rounds=7,
+    )
+    share = one_by_one / together
+    tell(f"sweep, {name}: its solves are {share:.1%} of its time, {LEAST_SHARE:.0%} needed")
+    assert share >= LEAST_SHARE

@@ -1,0 +1,1 @@
+"""Inputs, references and timing that benchmarks share."""

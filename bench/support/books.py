@@ -1,0 +1,145 @@
+"""Problems and states to run kernels on: an expanded cluster, or one that is still empty."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.support.jobs import empty, expanded
+from evenkeel.measure.bounds import bounds
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
+from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.node_scan import Scan, new_scan
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.descent import WALK_KNEE, Ease, knee, leader_ease, redistribute
+from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.penalty import Gauge, new_gauge
+from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
+from tests.support.instances import Instance, as_cluster, generate
+
+ZONES = 10
+UNREACHABLE = 0.0
+"""A level that no walk reaches, so that all of its steps are taken."""
+
+
+class Books(NamedTuple):
+    """A compiled cluster. Kernels get a `fresh` state each."""
+
+    cluster: Cluster
+    problem: Problem
+    state: State
+    forced: NDArray[np.bool_]
+
+    @property
+    def replicas(self) -> int:
+        """K."""
+        return len(self.state.node)
+
+    def fresh(self) -> State:
+        """Copy the state, so that a kernel may change it."""
+        return State(*(array.copy() for array in self.state))
+
+    def blank(self) -> State:
+        """Copy the state without what `settle` counts."""
+        given = ("node", "role", "leader")
+        zeros = {name: np.zeros_like(array) for name, array in self.fresh()._asdict().items()}
+        return State(**zeros | {name: getattr(self.state, name).copy() for name in given})
+
+
+def books_of(instance: Instance, level: float) -> Books:
+    """Compile an instance for a tolerance."""
+    cluster = as_cluster(instance)
+    target = np.ascontiguousarray(bounds(cluster, Goals(level=level)).target.T)
+    problem = compile_problem(cluster, target, np.ones(len(cluster.dimensions)))
+    state = compile_state(cluster, problem)
+    return Books(cluster, problem, state, state.node < 0)
+
+
+@cache
+def expanded_books(partitions: int, nodes: int, dimensions: int = 3, level: float = 0.04) -> Books:
+    """Return an expanded cluster's."""
+    if dimensions == 3:
+        return books_of(expanded(partitions, nodes, ZONES, 1), level)
+    return books_of(generate(P=partitions, N=nodes, Z=ZONES, D=dimensions, seed=1), level)
+
+
+@cache
+def empty_books(partitions: int, nodes: int, dimensions: int = 3) -> Books:
+    """Return those of a cluster in which nothing is placed, to be filled to 1.04."""
+    if dimensions == 3:
+        return books_of(empty(partitions, nodes, ZONES, 1), 0.04)
+    instance = generate(P=partitions, N=nodes, Z=ZONES, D=dimensions, seed=1, frac_dead=0.0)
+    instance["placement_before"][:] = -1
+    return books_of(instance, 0.04)
+
+
+class Filling(NamedTuple):
+    """What best fit needs to place every replica of an empty cluster, row by row."""
+
+    state: State
+    scan: Scan
+    order: NDArray[np.int64]
+    forced: NDArray[np.bool_]
+    led: NDArray[np.bool_]
+
+
+def filling(books: Books, order: NDArray[np.int64]) -> Filling:
+    """Begin anew; nobody leads, nor is to be appointed, so that replicas weigh what data weighs."""
+    state = books.fresh()
+    state.leader.fill(-1)
+    scan = new_scan(books.problem, np.zeros(len(state.load)))
+    return Filling(state, scan, order, books.forced, np.ones(len(state.leader), bool))
+
+
+class Shedding(NamedTuple):
+    """What choosing the replicas to give away needs."""
+
+    state: State
+    ease: Ease
+    first: NDArray[np.int64]
+    member: NDArray[np.int64]
+
+
+def before_shedding(books: Books) -> Shedding:
+    """Let the leaders stand down, as the descent does first."""
+    state = books.fresh()
+    extra = np.empty(state.load.shape[0])
+    stand_down(books.problem, state, np.empty(len(state.leader), np.int16), extra)
+    ease = leader_ease(books.problem, state, extra)
+    return Shedding(state, ease, *by_node(state.node, state.load.shape[1]))
+
+
+class Stroll(NamedTuple):
+    """What a walk needs, from where the descent leaves off."""
+
+    state: State
+    gauge: Gauge
+    moved: NDArray[np.int64]
+    threshold: float
+    random: NDArray[np.uint64]
+
+
+@cache
+def redistributed(partitions: int, nodes: int, dimensions: int = 3) -> Books:
+    """Return books after the first piece of the descent towards a level out of reach."""
+    books = expanded_books(partitions, nodes, dimensions, UNREACHABLE)
+    books = books._replace(state=books.fresh())
+    redistribute(books.problem, books.state, books.forced, np.full(nodes, np.inf), 2**62)
+    return books
+
+
+def before_walking(books: Books) -> Stroll:
+    """Begin a walk."""
+    problem, state = books.problem, books.fresh()
+    nodes = state.load.shape[1]
+    gauge = new_gauge(problem, np.full(nodes, np.inf), knee(problem, state, WALK_KNEE))
+    return Stroll(
+        state,
+        gauge,
+        moved_replicas(problem, state),
+        0.1 * mean_square(gauge, problem.partitions.leader_load - problem.partitions.voter_load),
+        np.array([1], np.uint64),
+    )

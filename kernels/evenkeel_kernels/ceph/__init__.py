@@ -1,0 +1,1 @@
+"""Kernels of Ceph's CRUSH and its upmap balancer."""

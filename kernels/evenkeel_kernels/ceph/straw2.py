@@ -1,0 +1,318 @@
+"""straw2, and the descent through a CRUSH tree, for many lanes at once.
+
+A lane asks one question: which item of this bucket does input ``x`` draw at trial ``r``? Lanes that
+stand at the same bucket are brought together, so that the inner loop runs over lanes with one item
+and one weight: the hash, the table look-up, the division and the comparison all stay in the
+processor's vector lanes, whatever the size of the bucket.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenkeel_kernels.build.jit import inlined, jit, lean
+from evenkeel_kernels.core.jenkins_hash import SEED, X, Y, mix
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float64]
+
+NONE = 0x7FFFFFFF
+"""No item, and none to come: Ceph's CRUSH_ITEM_NONE, which also fills holes in answers."""
+
+UNDEFINED = 0x7FFFFFFE
+"""No item yet; another trial may find one."""
+
+HALF = 16
+WIDTH = 2 * HALF
+"""Lanes drawn together: two of the widest vectors of words."""
+
+LOW = np.uint32(0xFFFF)
+
+
+class Tree(NamedTuple):
+    """A CRUSH hierarchy as arrays; bucket ``b`` is the one whose id is ``-1 - b``.
+
+    Attributes
+    ----------
+    first : (B + 1,) int64
+        Bucket ``b`` holds the items ``first[b]`` to ``first[b + 1]``.
+    item : (I,) int32
+        Ids: devices from 0, buckets below 0.
+    hashed : (I,) uint32
+        What is hashed for an item: its id, or a substitute, as two's complement.
+    weight : (W, I) float64
+        Weight of an item within its bucket, 16.16 fixed point, for each output position; positions
+        beyond the last row use the last row.
+    kind : (B,) int32
+        Type of each bucket, above 0; -1 where no bucket has that id.
+    straw : (65536,) float64
+        ``crush_ceph_ln.straws()``.
+    """
+
+    first: Longs
+    item: Ints
+    hashed: Words
+    weight: Floats
+    kind: Ints
+    straw: Floats
+
+
+class Lanes(NamedTuple):
+    """Scratch of ``straw2`` and ``descend`` for up to C lanes.
+
+    Attributes
+    ----------
+    tally : (B * W,) int64
+        Lanes per bucket and position; all 0 between calls.
+    touched : (C,) int64
+        Buckets that have lanes.
+    order : (C,) int64
+        Lanes, brought together by bucket.
+    pending : (C,) int64
+        Lanes still descending.
+    drawn : (C,) int64
+        For each lane the place of the drawn item in ``Tree.item``; -1 in an empty bucket.
+    x, r, u : (WIDTH,) uint32
+        Input, trial and hash of the lanes drawn together.
+    straw, best : (WIDTH,) float64
+        Their present and their shortest straws.
+    place : (WIDTH,) int64
+        Who drew the shortest.
+    """
+
+    tally: Longs
+    touched: Longs
+    order: Longs
+    pending: Longs
+    drawn: Longs
+    x: Words
+    r: Words
+    u: Words
+    straw: Floats
+    best: Floats
+    place: Longs
+
+
+@jit
+def lanes(capacity: int, tree: Tree) -> Lanes:
+    """Make scratch for up to ``capacity`` lanes in ``tree``.
+
+    Parameters
+    ----------
+    capacity : int
+        How many lanes at most.
+    tree : Tree
+        The hierarchy they will descend.
+
+    Returns
+    -------
+    Lanes
+        The scratch.
+    """
+    return Lanes(
+        np.zeros(tree.kind.size * tree.weight.shape[0], np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.zeros(WIDTH, np.uint32),
+        np.zeros(WIDTH, np.uint32),
+        np.empty(WIDTH, np.uint32),
+        np.empty(WIDTH, np.float64),
+        np.empty(WIDTH, np.float64),
+        np.empty(WIDTH, np.int64),
+    )
+
+
+@inlined
+def _hash_pair(
+    x0: np.uint32, x1: np.uint32, item: np.uint32, r0: np.uint32, r1: np.uint32
+) -> tuple[np.uint32, np.uint32]:
+    """``hash3`` of two lanes, mix by mix in turn, so that neither waits for its own last result."""
+    h0 = np.uint32(SEED ^ x0 ^ item ^ r0)
+    h1 = np.uint32(SEED ^ x1 ^ item ^ r1)
+    x0, i0, h0 = mix(x0, item, h0)
+    x1, i1, h1 = mix(x1, item, h1)
+    r0, p0, h0 = mix(r0, X, h0)
+    r1, p1, h1 = mix(r1, X, h1)
+    q0, x0, h0 = mix(Y, x0, h0)
+    q1, x1, h1 = mix(Y, x1, h1)
+    i0, p0, h0 = mix(i0, p0, h0)
+    i1, p1, h1 = mix(i1, p1, h1)
+    q0, r0, h0 = mix(q0, r0, h0)
+    q1, r1, h1 = mix(q1, r1, h1)
+    return h0, h1
+
+
+@lean
+def _draw(
+    tree: Tree, bucket: int, row: int, begin: int, end: int, x: Words, r: Words, room: Lanes
+) -> None:
+    """Draw from one bucket for the lanes ``room.order[begin:end]``, into ``room.drawn``."""
+    low = tree.first[bucket]
+    high = tree.first[bucket + 1]
+    if low == high:
+        for k in range(begin, end):
+            room.drawn[room.order[k]] = -1
+        return
+    for base in range(begin, end, WIDTH):
+        width = min(WIDTH, end - base)
+        for i in range(width):
+            lane = room.order[base + i]
+            room.x[i] = x[lane]
+            room.r[i] = r[lane]
+        for i in range(WIDTH):
+            room.best[i] = np.inf
+            room.place[i] = low  # where every weight is 0 the first item wins
+        for j in range(low, high):
+            weight = tree.weight[row, j]
+            if weight == 0.0:
+                continue
+            hashed = tree.hashed[j]
+            for i in range(HALF):
+                u0, u1 = _hash_pair(
+                    room.x[i], room.x[i + HALF], hashed, room.r[i], room.r[i + HALF]
+                )
+                room.u[i] = u0 & LOW
+                room.u[i + HALF] = u1 & LOW
+            for i in range(WIDTH):  # the look-ups apart, so that the divisions are vectorised
+                room.straw[i] = tree.straw[room.u[i]]
+            for i in range(WIDTH):
+                straw = np.floor(room.straw[i] / weight)
+                best = room.best[i]
+                place = room.place[i]
+                room.best[i] = min(straw, best)
+                room.place[i] = j if straw < best else place
+        for i in range(width):
+            room.drawn[room.order[base + i]] = room.place[i]
+
+
+@lean
+def straw2(
+    tree: Tree,
+    asking: Longs,
+    n: int,
+    at: Ints,
+    row: Ints,
+    x: Words,
+    r: Words,
+    room: Lanes,
+) -> None:
+    """Draw one item of its bucket for each asking lane, into ``room.drawn``.
+
+    The item with the shortest straw wins, ``floor(straw / weight)``; the first of equals. An item
+    of weight 0 wins only where all weights are 0, and then the first does.
+
+    Parameters
+    ----------
+    tree : Tree
+        The hierarchy.
+    asking : (n or more,) int64
+        The lanes that ask; all arrays below are indexed by lane.
+    n : int
+        How many ask.
+    at : int32
+        Bucket that a lane stands at.
+    row : int32
+        Row of ``tree.weight`` that is in force for it.
+    x, r : uint32
+        Input and trial.
+    room : Lanes
+        Scratch; ``room.drawn`` is the answer.
+
+    References
+    ----------
+    Ceph, ``bucket_straw2_choose`` of ``crush/mapper.c``.
+    """
+    rows = tree.weight.shape[0]
+    buckets = 0
+    for k in range(n):
+        key = at[asking[k]] * rows + row[asking[k]]
+        if room.tally[key] == 0:
+            room.touched[buckets] = key
+            buckets += 1
+        room.tally[key] += 1
+    begin = 0
+    for t in range(buckets):
+        key = room.touched[t]
+        begin, room.tally[key] = begin + room.tally[key], begin
+    for k in range(n):
+        lane = asking[k]
+        key = at[lane] * rows + row[lane]
+        room.order[room.tally[key]] = lane
+        room.tally[key] += 1
+    begin = 0
+    for t in range(buckets):
+        key = room.touched[t]
+        end = room.tally[key]
+        room.tally[key] = 0
+        _draw(tree, key // rows, key % rows, begin, end, x, r, room)
+        begin = end
+
+
+@lean
+def descend(
+    tree: Tree,
+    devices: int,
+    wanted: int,
+    asking: Longs,
+    n: int,
+    at: Ints,
+    row: Ints,
+    x: Words,
+    r: Words,
+    item: Ints,
+    room: Lanes,
+) -> None:
+    """Let each asking lane draw its way down to an item of the wanted type.
+
+    Parameters
+    ----------
+    tree : Tree
+        The hierarchy.
+    devices : int
+        Device ids lie below it.
+    wanted : int
+        The type to reach; 0 is a device.
+    asking, n
+        As for ``straw2``.
+    at : int32
+        Bucket that a lane starts from, and, after the call, the one that it drew the item from.
+    row, x, r
+        As for ``straw2``; the trial is the same at every level.
+    item : int32
+        The answer: the item; UNDEFINED where an empty bucket ended the descent; NONE where it
+        ended at a device although another type is wanted.
+    room : Lanes
+        Scratch.
+
+    References
+    ----------
+    Ceph, the inner loops of ``crush_choose_firstn`` and ``crush_choose_indep``.
+    """
+    pending = room.pending
+    for k in range(n):
+        pending[k] = asking[k]
+    while n > 0:
+        straw2(tree, pending, n, at, row, x, r, room)
+        left = 0
+        for k in range(n):
+            lane = pending[k]
+            place = room.drawn[lane]
+            if place < 0:
+                item[lane] = UNDEFINED
+                continue
+            found = tree.item[place]
+            kind = 0 if found >= 0 else tree.kind[-1 - found]
+            if kind == wanted and found < devices:
+                item[lane] = found
+            elif found >= 0:
+                item[lane] = NONE
+            else:
+                at[lane] = -1 - found
+                pending[left] = lane
+                left += 1
+        n = left

@@ -1,0 +1,1 @@
+"""Kernels of CockroachDB's allocator, leases and store rebalancer."""

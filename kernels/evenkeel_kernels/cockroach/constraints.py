@@ -1,0 +1,190 @@
+"""Constraints: whether a store is valid for a range, and whether the range needs it to meet them.
+
+What is asked of a store is asked of its class. An answer is a number: VALID, NECESSARY, both or 0.
+Replicas must meet one table of conjunctions, voters a second one as well.
+
+References
+----------
+CockroachDB, ``pkg/kv/kvserver/constraint/analyzer.go`` and the checks of ``allocator_scorer.go``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.cockroach.tables import Configs, Ints, Localities, Longs, Members
+
+VALID, NECESSARY = 1, 2
+
+
+class Analysis(NamedTuple):
+    """How far a range meets its constraints.
+
+    Attributes
+    ----------
+    held, voter_held : (E,) int32
+        Replicas, or voters, that satisfy each conjunction of its configuration, in their order.
+    """
+
+    held: Ints
+    voter_held: Ints
+
+
+class Table(NamedTuple):
+    """The conjunctions of one configuration, and how far one range meets them.
+
+    Attributes
+    ----------
+    row, asked : (.,) int32
+        Conjunctions of all configurations, and how many replicas are to satisfy them.
+    start, stop : int
+        Those of this configuration.
+    held : (E,) int32
+        Replicas that satisfy each of these.
+    free : bool
+        Whether they leave some replicas unconstrained.
+    """
+
+    row: Ints
+    asked: Ints
+    start: int
+    stop: int
+    held: Ints
+    free: bool
+
+
+def room_to_analyse(configs: Configs) -> Analysis:
+    """Make room for the analysis of any range of these configurations."""
+    most = max(int(np.diff(configs.first).max(initial=0)), 1)
+    voters = max(int(np.diff(configs.voter_first).max(initial=0)), 1)
+    return Analysis(np.zeros(most, np.int32), np.zeros(voters, np.int32))
+
+
+@piece
+def every(configs: Configs, q: int, analysis: Analysis) -> Table:
+    """Return the conjunctions that bind every replica. O(E)."""
+    start, stop = configs.first[q], configs.first[q + 1]
+    free = is_free(configs.asked, start, stop, configs.total[q])
+    return Table(configs.row, configs.asked, start, stop, analysis.held, free)
+
+
+@piece
+def of_voters(configs: Configs, q: int, analysis: Analysis) -> Table:
+    """Return the conjunctions that bind voters. O(E)."""
+    start, stop = configs.voter_first[q], configs.voter_first[q + 1]
+    free = is_free(configs.voter_asked, start, stop, configs.voter_total[q])
+    return Table(configs.voter_row, configs.voter_asked, start, stop, analysis.voter_held, free)
+
+
+@piece
+def is_free(asked: Ints, start: int, stop: int, total: int) -> bool:
+    """Whether the numbers ``asked (E,)`` of some conjunctions leave some of ``total`` replicas."""
+    bound = 0
+    for e in range(start, stop):
+        bound += asked[e]
+    return 0 < bound < total
+
+
+@shared
+def analyse(
+    localities: Localities, configs: Configs, q: int, members: Members, analysis: Analysis
+) -> None:
+    """Count who satisfies what. O(W E)."""
+    table = every(configs, q, analysis)
+    for e in range(table.start, table.stop):
+        held = satisfying(localities, table.row[e], members.voter, members.size[0])
+        held += satisfying(localities, table.row[e], members.non_voter, members.size[1])
+        table.held[e - table.start] = held
+    table = of_voters(configs, q, analysis)
+    for e in range(table.start, table.stop):
+        held = satisfying(localities, table.row[e], members.voter, members.size[0])
+        table.held[e - table.start] = held
+
+
+@piece
+def satisfying(localities: Localities, row: int, store: Longs, size: int) -> int:
+    """Count those of the first ``size`` of ``store (W,)`` that satisfy a conjunction. O(W)."""
+    found = 0
+    for i in range(size):
+        if localities.matches[row, localities.alike[store[i]]]:
+            found += 1
+    return found
+
+
+@piece
+def check_add(localities: Localities, table: Table, a: int) -> int:
+    """Check a store of class ``a`` that would join. O(E)."""
+    found = VALID if table.free or table.start == table.stop else 0
+    for e in range(table.start, table.stop):
+        if localities.matches[table.row[e], a]:
+            found = VALID
+            if table.held[e - table.start] < table.asked[e]:
+                return VALID | NECESSARY
+    return found
+
+
+@piece
+def check_remove(localities: Localities, table: Table, a: int) -> int:
+    """Check a store of class ``a`` that might leave. O(E)."""
+    found = VALID if table.free or table.start == table.stop else 0
+    for e in range(table.start, table.stop):
+        if localities.matches[table.row[e], a]:
+            found |= VALID
+            if table.held[e - table.start] <= table.asked[e]:
+                return VALID | NECESSARY
+    return found
+
+
+@piece
+def check_rebalance(localities: Localities, table: Table, a: int, b: int) -> int:
+    """Check a store of class ``a`` that would take over from one of class ``b``. O(E)."""
+    found = VALID if table.free or table.start == table.stop else 0
+    for e in range(table.start, table.stop):
+        if localities.matches[table.row[e], a]:
+            found = VALID
+            missing = table.asked[e] - table.held[e - table.start]
+            if missing > 0 or (missing == 0 and localities.matches[table.row[e], b]):
+                return VALID | NECESSARY
+    return found
+
+
+@piece
+def check_replace(localities: Localities, table: Table, a: int, b: int) -> int:
+    """Check a store of class ``a`` that would stand in for a lost one of class ``b``. O(E).
+
+    Unlike a rebalance, it may leave no conjunction short that the lost one met.
+    """
+    found = VALID if table.free or table.start == table.stop else 0
+    for e in range(table.start, table.stop):
+        missing = table.asked[e] - table.held[e - table.start]
+        lost = localities.matches[table.row[e], b]
+        if localities.matches[table.row[e], a]:
+            found = VALID
+            if missing > 0 or (missing == 0 and lost):
+                return VALID | NECESSARY
+        elif lost and missing >= 0:
+            return 0
+    return found
+
+
+@piece
+def both(found: int, voters: int) -> int:
+    """Join the answers of two tables: valid for both, necessary for either."""
+    return (found & voters & VALID) | ((found | voters) & NECESSARY)
+
+
+ADD, REMOVE, REBALANCE, REPLACE = 0, 1, 2, 3
+"""What a store might be looked at for."""
+
+
+@shared
+def check(localities: Localities, table: Table, change: int, a: int, b: int) -> int:
+    """Check a store of class ``a`` for a change, in which one of class ``b`` may leave. O(E)."""
+    if change == ADD:
+        return check_add(localities, table, a)
+    if change == REMOVE:
+        return check_remove(localities, table, a)
+    if change == REBALANCE:
+        return check_rebalance(localities, table, a, b)
+    return check_replace(localities, table, a, b)

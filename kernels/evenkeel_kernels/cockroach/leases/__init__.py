@@ -1,0 +1,1 @@
+"""CockroachDB's decisions about leases, and the queue that carries them out."""

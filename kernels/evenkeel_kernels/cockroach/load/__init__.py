@@ -1,0 +1,1 @@
+"""CockroachDB's store rebalancer."""

@@ -1,0 +1,1 @@
+"""CockroachDB's decisions about replicas, and the queue that carries them out."""

@@ -1,0 +1,421 @@
+"""The replicate queue: what one range needs is decided and done, range after range.
+
+References
+----------
+CockroachDB, ``pkg/kv/kvserver/replicate_queue.go``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.cockroach.apply import give_lease, join, leaseholder, slot_of, swap, withdraw
+from evenkeel_kernels.cockroach.decision_log import (
+    DecisionLog,
+    Left,
+    has_left,
+    has_room,
+    is_worn,
+    note,
+    note_left,
+)
+from evenkeel_kernels.cockroach.equivalence_classes import compared, find_classes
+from evenkeel_kernels.cockroach.replicas.actions import (
+    ADD_NON_VOTER,
+    ADD_VOTER,
+    CONSIDER_REBALANCE,
+    FINALIZE,
+    REMOVE_DEAD_NON_VOTER,
+    REMOVE_DEAD_VOTER,
+    REMOVE_DECOMMISSIONING_NON_VOTER,
+    REMOVE_DECOMMISSIONING_VOTER,
+    REMOVE_LEARNER,
+    REMOVE_VOTER,
+    REPLACE_DEAD_NON_VOTER,
+    REPLACE_DEAD_VOTER,
+    REPLACE_DECOMMISSIONING_NON_VOTER,
+    REPLACE_DECOMMISSIONING_VOTER,
+    UNAVAILABLE,
+    action_of,
+)
+from evenkeel_kernels.cockroach.replicas.add import AddRoom, add_target
+from evenkeel_kernels.cockroach.replicas.rebalance import Decision, Rooms, nothing, rebalance
+from evenkeel_kernels.cockroach.replicas.remove import remove_target
+from evenkeel_kernels.cockroach.scores import BY_VALIDITY, BY_VOTERS
+from evenkeel_kernels.cockroach.store_stats import Tally, tally_class
+from evenkeel_kernels.cockroach.tables import (
+    AVAILABLE,
+    BYTES,
+    CLOSE,
+    DEAD,
+    DECOMMISSIONING,
+    LEARNER,
+    LEASES,
+    NON_VOTER,
+    NOWHERE,
+    THROTTLED,
+    VOTER,
+    Configs,
+    Ints,
+    Localities,
+    Longs,
+    Members,
+    Ranges,
+    Scorer,
+    Settings,
+    Stores,
+    diversity,
+    take_members,
+)
+from evenkeel_kernels.core.problem import index
+
+STEPS = 32
+"""Decisions about one range in a row, after which the others have their turn."""
+
+TRIES = 8
+"""Draws for one range, where what is drawn would not last."""
+
+NEEDED = 250.0
+"""Scores from here up are for constraints, disks and diversity, and no mere wish."""
+
+DONE, STUCK, ACTED, WITHHELD = 0, 1, 2, 3
+"""What comes of looking at a range: nothing to do, something that cannot be done, something done,
+or a move that is not made since it would lead back."""
+
+
+class Desk(NamedTuple):
+    """All that decisions about ranges read, and the scratch that they write to.
+
+    ``stores`` are what is decided on; changes are booked there, and ``tally`` is kept up to date.
+    """
+
+    localities: Localities
+    stores: Stores
+    tally: Tally
+    configs: Configs
+    settings: Settings
+    scorer: Scorer
+    members: Members
+    rooms: Rooms
+    adding: AddRoom
+
+
+class Step(NamedTuple):
+    """One change of one range.
+
+    ``came`` is DONE and so on, ``action`` what the range needed, ``role`` that of the replica
+    concerned. Without ``removed`` one comes on ``target``, without ``target`` one goes; with both
+    it moves, and where there is another replica on the target already, the two change roles.
+    """
+
+    came: int
+    action: int
+    role: int
+    target: int
+    removed: int
+    score: float
+
+
+@lean
+def work_off(
+    ranges: Ranges,
+    desk: Desk,
+    hosts: int,
+    order: Ints,
+    cursor: Longs,
+    budget: int,
+    least: float,
+    steps: int,
+    state: NDArray[np.int8],
+    left: Left,
+    log: DecisionLog,
+    dice: NDArray[np.uint64],
+) -> None:
+    """Look at the ranges of ``order (M,)`` in turn, and do with each all that it needs.
+
+    Goes on at place ``cursor[0]``, adds decisions to ``cursor[1]`` and ranges looked at to
+    ``cursor[2]``, moves withheld to ``cursor[3]`` (``cursor (4,)``), and stops after ``budget``
+    ranges or when the log is full. ``state (P,)`` says what came of each range. ``dice (1,)`` makes
+    the draws.
+    """
+    looked = 0
+    while cursor[0] < order.size and looked < budget and has_room(log, steps):
+        p = index(order[cursor[0]])
+        for _ in range(steps):
+            step = decide(ranges, desk, hosts, p, least, left, dice)
+            came = step.came
+            if came == ACTED:
+                came = carry_out(ranges, desk, p, step, left, log)
+            state[p] = came
+            cursor[3] += came == WITHHELD
+            if came != ACTED:
+                break
+            cursor[1] += 1
+        cursor[0] += 1
+        cursor[2] += 1
+        looked += 1
+
+
+@shared
+def decide(
+    ranges: Ranges,
+    desk: Desk,
+    hosts: int,
+    p: int,
+    least: float,
+    left: Left,
+    dice: NDArray[np.uint64],
+) -> Step:
+    """Find the one thing that a range needs most, and do nothing; ``dice (1,)`` draws.
+
+    A replica is moved only if that scores ``least`` or more.
+    """
+    action, _ = action_of(
+        ranges.first, ranges.store, ranges.role, ranges.joint, ranges.config, desk.stores.status,
+        desk.configs, hosts, p,
+    )  # fmt: skip
+    if action == UNAVAILABLE:
+        return stepped(STUCK, action, VOTER, NOWHERE, NOWHERE, 0.0)
+    if action == FINALIZE:
+        return stepped(ACTED, action, VOTER, NOWHERE, NOWHERE, 0.0)
+    if action == REMOVE_LEARNER:
+        return stepped(ACTED, action, LEARNER, NOWHERE, learner_of(ranges, p), 0.0)
+    take_members(ranges, p, desk.members)
+    if action != CONSIDER_REBALANCE:
+        return mend(ranges, desk, p, action, dice)
+    q = index(ranges.config[p])
+    role, came, tries = index(VOTER), index(DONE), 0
+    while True:
+        found = nothing()
+        if least < NEEDED or must_move(desk, q, role):
+            found = rebalance(
+                desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer,
+                q, desk.members, role, desk.rooms, dice,
+            )  # fmt: skip
+        wanted = found.target >= 0 and found.score >= least
+        if wanted and lasts(ranges, desk, p, role, found):
+            back = has_left(left, p, found.target) and found.score < BY_VOTERS
+            if not back and (found.score >= NEEDED or not is_worn(left, p)):
+                return stepped(ACTED, action, role, found.target, found.removed, found.score)
+            came = index(WITHHELD)
+        tries += 1
+        if wanted and tries < TRIES:
+            continue
+        if role == NON_VOTER or desk.members.size[1] == 0:
+            return stepped(came, action, VOTER, NOWHERE, NOWHERE, 0.0)
+        role, tries = index(NON_VOTER), 0
+
+
+@piece
+def must_move(desk: Desk, q: int, role: int) -> bool:
+    """Whether a replica must move, for constraints, its disk or diversity; as `find_classes`."""
+    return find_classes(
+        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
+        desk.members, role, desk.rooms.analysis, desk.rooms.classes,
+    )  # fmt: skip
+
+
+@piece
+def lasts(ranges: Ranges, desk: Desk, p: int, role: int, found: Decision) -> bool:
+    """Whether a move would not be undone at once, once it is booked.
+
+    It must not fill the disk it comes to so far that it would have to go again. Who goes may be
+    another replica than the one the target was better than, so diversity is looked at again. And
+    for the sake of counts no store may end with more than the other had: two ranges see different
+    means where they may live on different stores, and would change places for ever.
+    """
+    stores, s = desk.stores, found.target
+    if found.score < BY_VALIDITY and stores.capacity[s] > 0.0:
+        more = ranges.replica_load[BYTES, p]
+        used = stores.amount[BYTES, s]
+        if (used + more) / (used + stores.available[s]) >= desk.settings.disk_full:
+            return False
+    if found.score >= BY_VOTERS:
+        return True
+    gain = gained(desk.localities, desk.members, role, found.removed, s)
+    if found.score >= NEEDED:
+        return gain > CLOSE
+    # a voter's move, too, must not bring a non-voter to move back
+    gain = min(gain, gained(desk.localities, desk.members, index(NON_VOTER), found.removed, s))
+    row = desk.scorer.row
+    return gain >= -CLOSE and stores.amount[row, found.removed] >= stores.amount[row, s] + 2.0
+
+
+@piece
+def gained(localities: Localities, members: Members, role: int, removed: int, target: int) -> float:
+    """Return by how much the diversity of all pairs of replicas grows with a move. O(W)."""
+    gain = 0.0
+    n = members.size[0] + (members.size[1] if role == NON_VOTER else 0)
+    for i in range(n):
+        other = compared(members, i)
+        if other != removed:
+            gain += diversity(localities, target, other) - diversity(localities, removed, other)
+    return gain
+
+
+@piece
+def stepped(came: int, action: int, role: int, target: int, removed: int, score: float) -> Step:
+    """Return a step, its numbers as one type of number."""
+    return Step(index(came), index(action), index(role), index(target), index(removed), score)
+
+
+@piece
+def learner_of(ranges: Ranges, p: int) -> int:
+    """Return the store of the first learner, or -1. O(W)."""
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        if ranges.store[k] >= 0 and ranges.role[k] == LEARNER:
+            return index(ranges.store[k])
+    return index(NOWHERE)
+
+
+@shared
+def mend(ranges: Ranges, desk: Desk, p: int, action: int, dice: NDArray[np.uint64]) -> Step:
+    """Find whom to add, replace or remove, as ``action`` says; ``dice (1,)`` makes the draws."""
+    role = role_of(action)
+    going = first_in_state(ranges, desk.stores, p, role, state_for(action))
+    if adds(action):
+        # the last voter is not replaced: one is added, and it goes later
+        if role == VOTER and desk.members.size[0] == 1:
+            going = index(NOWHERE)
+        target = add_target(
+            desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer,
+            index(ranges.config[p]), desk.members, role, going, desk.rooms.analysis, desk.adding,
+            dice,
+        )  # fmt: skip
+        came = STUCK if target < 0 else ACTED
+        return stepped(came, action, role, target, going, 0.0)
+    if going < 0:
+        going = remove_target(
+            desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer,
+            index(ranges.config[p]), desk.members, role, index(NOWHERE), desk.rooms.analysis,
+            desk.rooms.remove, dice,
+        )  # fmt: skip
+    came = STUCK if going < 0 else ACTED
+    return stepped(came, action, role, NOWHERE, going, 0.0)
+
+
+@shared
+def carry_out(ranges: Ranges, desk: Desk, p: int, step: Step, left: Left, log: DecisionLog) -> int:
+    """Do what was decided, book it and note it; ACTED, or STUCK if the row has no room. O(W)."""
+    if step.action == FINALIZE:
+        ranges.joint[p] = False
+    elif step.removed < 0:
+        if not join(ranges, desk.stores, p, step.target, step.role):
+            return STUCK
+    elif step.target < 0:
+        retire(ranges, desk, p, step.removed)
+    else:
+        replace(ranges, desk, p, step.removed, step.target)
+    if step.target >= 0:
+        tally_store(desk, step.target)
+    if step.removed >= 0:
+        tally_store(desk, step.removed)
+        note_left(left, p, step.removed)
+    note(log, step.action, p, step.removed, step.target, step.score)
+    return ACTED
+
+
+@piece
+def role_of(action: int) -> int:
+    """Return whether an action is about VOTERs or NON_VOTERs."""
+    voters = (
+        action == ADD_VOTER
+        or action == REMOVE_VOTER
+        or action == REPLACE_DEAD_VOTER
+        or action == REPLACE_DECOMMISSIONING_VOTER
+        or action == REMOVE_DEAD_VOTER
+        or action == REMOVE_DECOMMISSIONING_VOTER
+    )
+    return index(VOTER if voters else NON_VOTER)
+
+
+@piece
+def adds(action: int) -> bool:
+    """Whether an action brings a replica."""
+    return (
+        action == ADD_VOTER
+        or action == ADD_NON_VOTER
+        or action == REPLACE_DEAD_VOTER
+        or action == REPLACE_DEAD_NON_VOTER
+        or action == REPLACE_DECOMMISSIONING_VOTER
+        or action == REPLACE_DECOMMISSIONING_NON_VOTER
+    )
+
+
+@piece
+def state_for(action: int) -> int:
+    """Return the state of the store whose replica an action takes away, or -1 for any."""
+    if (
+        action == REPLACE_DEAD_VOTER
+        or action == REPLACE_DEAD_NON_VOTER
+        or action == REMOVE_DEAD_VOTER
+        or action == REMOVE_DEAD_NON_VOTER
+    ):
+        return DEAD
+    if (
+        action == REPLACE_DECOMMISSIONING_VOTER
+        or action == REPLACE_DECOMMISSIONING_NON_VOTER
+        or action == REMOVE_DECOMMISSIONING_VOTER
+        or action == REMOVE_DECOMMISSIONING_NON_VOTER
+    ):
+        return DECOMMISSIONING
+    return NOWHERE
+
+
+@piece
+def first_in_state(ranges: Ranges, stores: Stores, p: int, role: int, state: int) -> int:
+    """Return the store of the first replica of that role on a store in that state, or -1. O(W)."""
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        s = ranges.store[k]
+        if s >= 0 and ranges.role[k] == role and stores.status[s] == state:
+            return index(s)
+    return index(NOWHERE)
+
+
+@piece
+def replace(ranges: Ranges, desk: Desk, p: int, removed: int, target: int) -> None:
+    """Move a replica; a lease that would come to a bad place moves on. O(W)."""
+    held = leaseholder(ranges, p) == removed
+    swap(ranges, desk.stores, p, target, removed)
+    if held and ranges.role[slot_of(ranges, p, target)] != VOTER:
+        hand_on(ranges, desk, p, index(NOWHERE))
+
+
+@piece
+def retire(ranges: Ranges, desk: Desk, p: int, going: int) -> None:
+    """Take a replica off its store, its lease first. O(W)."""
+    if leaseholder(ranges, p) == going:
+        hand_on(ranges, desk, p, going)
+    withdraw(ranges, desk.stores, p, going)
+
+
+@shared
+def hand_on(ranges: Ranges, desk: Desk, p: int, going: int) -> None:
+    """Give the lease to the voter that serves on the store with the fewest leases. O(W)."""
+    heir = index(NOWHERE)
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        s = index(ranges.store[k])
+        if s < 0 or s == going or ranges.role[k] != VOTER or ranges.behind[k]:
+            continue
+        status = desk.stores.status[s]
+        if status != AVAILABLE and status != THROTTLED:
+            continue
+        fewer = heir >= 0 and desk.stores.amount[LEASES, s] < desk.stores.amount[LEASES, heir]
+        if heir < 0 or fewer:
+            heir = s
+    give_lease(ranges, desk.stores, p, heir)
+
+
+@piece
+def tally_store(desk: Desk, s: int) -> None:
+    """Tally the class of a store again."""
+    tally_class(
+        desk.localities,
+        desk.stores,
+        desk.settings,
+        desk.scorer,
+        desk.localities.alike[s],
+        desk.tally,
+    )

@@ -1,0 +1,533 @@
+"""Which replica of a range goes where, if any: a rebalance.
+
+References
+----------
+CockroachDB, ``allocator.go``, ``rebalanceTarget``, and ``allocator_scorer.go``,
+``rankedCandidateListForRebalancing``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.cockroach.constraints import Analysis
+from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, find_classes, room_for_classes
+from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, remove_target, room_to_remove
+from evenkeel_kernels.cockroach.scores import (
+    Candidate,
+    balance,
+    compare,
+    draws_near,
+    is_load,
+    keeps_away,
+    ranges_of,
+    sheds_load,
+    too_few,
+    too_many,
+    two_of,
+)
+from evenkeel_kernels.cockroach.store_stats import Tally
+from evenkeel_kernels.cockroach.tables import (
+    CLOSE,
+    IGNORE,
+    NOWHERE,
+    VOTER,
+    Configs,
+    Floats,
+    Localities,
+    Longs,
+    Members,
+    Scorer,
+    Settings,
+    Stores,
+    add_member,
+    fraction_used,
+    place_of,
+)
+from evenkeel_kernels.core.problem import index
+
+
+class RebalanceRoom(NamedTuple):
+    """Scratch for one decision: R replicas of a kind.
+
+    Attributes
+    ----------
+    target : (R, S) int64
+        Stores that are better than each replica.
+    kept : (R,) int64
+        How many these are.
+    best : (S,) int64
+        Those of them that tie at the top.
+    lightest : (R,) int64
+        The store of each class to which load goes, where load is levelled; -1 for none.
+    io_limit : (R,) float64
+        From which a disk's bandwidth counts as overloaded in each class.
+    """
+
+    target: Longs
+    kept: Longs
+    best: Longs
+    lightest: Longs
+    io_limit: Floats
+
+
+def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
+    """Make room for decisions about so many stores and ranges of so many replicas."""
+    return RebalanceRoom(
+        np.zeros((width, stores), np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(stores, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width),
+    )
+
+
+class Rooms(NamedTuple):
+    """All that decisions about one range write to besides ``Members``."""
+
+    analysis: Analysis
+    classes: ClassRoom
+    remove: RemoveRoom
+    rebalance: RebalanceRoom
+
+
+class Decision(NamedTuple):
+    """A rebalance: who comes, who goes, whom it was better than, and by how much.
+
+    ``score`` is that of ``compare``; ``target`` is -1 where nothing is done.
+    """
+
+    target: int
+    removed: int
+    replaced: int
+    score: float
+
+
+@shared
+def rebalance(
+    localities: Localities,
+    stores: Stores,
+    tally: Tally,
+    configs: Configs,
+    settings: Settings,
+    scorer: Scorer,
+    q: int,
+    members: Members,
+    role: int,
+    rooms: Rooms,
+    dice: NDArray[np.uint64],
+) -> Decision:
+    """Decide which VOTER, or NON_VOTER, of a range goes where; ``dice (1,)`` makes the draws.
+
+    ``tally`` is one of these stores for this scorer. A move is made only if removing one replica
+    afterwards would not take back the one that came. O(R (C (E + 1) + X (W + E))), and O(S) more
+    for each class where something should move.
+    """
+    must_move = find_classes(
+        localities, stores, tally, configs, settings, scorer, q, members, role, rooms.analysis,
+        rooms.classes,
+    )  # fmt: skip
+    size = rooms.classes.size[0]
+    should = must_move
+    for i in range(size):
+        if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
+            prepare(localities, stores, tally, settings, scorer, rooms, i)
+            should = should or should_move(localities, stores, tally, scorer, rooms, i)
+    if not should:
+        return nothing()
+    for i in range(size):
+        rooms.rebalance.kept[i] = 0
+        if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
+            keep_better(localities, stores, tally, settings, scorer, members, role, rooms, i)
+    while True:
+        found, target, score = best_pair(stores, settings, scorer, rooms, dice)
+        if found < 0:
+            return nothing()
+        replaced = rooms.classes.replica[found]
+        if rooms.classes.voter_necessary[found]:
+            return decided(target, replaced, replaced, score)
+        removed = simulate(
+            localities, stores, configs, settings, scorer, q, members, role, target, rooms, dice
+        )
+        if removed < 0:
+            return nothing()
+        if removed != target:
+            return decided(target, removed, replaced, score)
+        drop(rooms.rebalance, found, target)
+
+
+@piece
+def nothing() -> Decision:
+    """Return the decision to leave all as it is."""
+    return decided(NOWHERE, NOWHERE, NOWHERE, 0.0)
+
+
+@piece
+def decided(target: int, removed: int, replaced: int, score: float) -> Decision:
+    """Return a decision, its stores as one type of number."""
+    return Decision(index(target), index(removed), index(replaced), score)
+
+
+@shared
+def should_rebalance(
+    localities: Localities,
+    stores: Stores,
+    tally: Tally,
+    configs: Configs,
+    settings: Settings,
+    scorer: Scorer,
+    q: int,
+    members: Members,
+    role: int,
+    rooms: Rooms,
+) -> bool:
+    """Whether a replica of the range must move or is on a store too full; as `rebalance`."""
+    should = find_classes(
+        localities, stores, tally, configs, settings, scorer, q, members, role, rooms.analysis,
+        rooms.classes,
+    )  # fmt: skip
+    for i in range(rooms.classes.size[0]):
+        if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
+            prepare(localities, stores, tally, settings, scorer, rooms, i)
+            should = should or should_move(localities, stores, tally, scorer, rooms, i)
+    return should
+
+
+@shared
+def better_of(localities: Localities, tally: Tally, rooms: Rooms, i: int) -> int:
+    """List the class of replica ``i`` in ``rooms.rebalance.best``; returns how many they are.
+
+    None, unless they are strictly better by constraints, disk and diversity; classes are those
+    found last. Stores that hold a replica are left out. O(S X).
+    """
+    room = rooms.classes
+    if not room.listed[i] or room.number[i] == 0:
+        return 0
+    better = not room.valid[i] or room.full[i]
+    if not better and room.target_necessary[i] == room.necessary[i]:
+        farther = room.target_diversity[i] > room.current[0] + CLOSE
+        better = room.voter_necessary[i] or farther
+    elif not better:
+        better = room.target_necessary[i]
+    if not better:
+        return 0
+    size = members_of(localities, tally, room, i, rooms.rebalance.best)
+    at = 0
+    for j in range(size):
+        s = rooms.rebalance.best[j]
+        if place_of(room.replica, room.size[0], s) < 0:
+            rooms.rebalance.best[at] = s
+            at += 1
+    return at
+
+
+@piece
+def is_plain(tally: Tally, room: ClassRoom, s: int) -> bool:
+    """Whether a store is eligible and no special one. O(X)."""
+    return tally.eligible[s] and place_of(room.special, room.size[1], s) < 0
+
+
+@shared
+def members_of(localities: Localities, tally: Tally, room: ClassRoom, i: int, listed: Longs) -> int:
+    """Write the stores of equivalence class ``i`` to ``listed (S,)``; returns how many. O(S X)."""
+    size = 0
+    for a in range(room.rank.size):
+        if room.alike[i, a]:
+            for j in range(localities.class_first[a], localities.class_first[a + 1]):
+                s = localities.class_store[j]
+                if is_plain(tally, room, s):
+                    listed[size] = s
+                    size += 1
+    for x in range(room.size[1]):
+        if room.special_in[i, x]:
+            listed[size] = room.special[x]
+            size += 1
+    return size
+
+
+@shared
+def prepare(
+    localities: Localities,
+    stores: Stores,
+    tally: Tally,
+    settings: Settings,
+    scorer: Scorer,
+    rooms: Rooms,
+    i: int,
+) -> None:
+    """Find the store of class ``i`` to which the replica's load would go; -1 for none. O(S)."""
+    room = rooms.classes
+    rooms.rebalance.lightest[i] = NOWHERE
+    if not is_load(scorer):
+        return
+    size = members_of(localities, tally, room, i, rooms.rebalance.best)
+    lightest = rooms.rebalance.best[0]
+    for j in range(1, size):
+        s = rooms.rebalance.best[j]
+        load, least = stores.amount[scorer.row, s], stores.amount[scorer.row, lightest]
+        if load < least or (load == least and s < lightest):
+            lightest = s
+    source = stores.amount[scorer.row, room.replica[i]]
+    mean = (room.total[i] + source) / (room.number[i] + 1)
+    if sheds_load(scorer, source, stores.amount[scorer.row, lightest], mean):
+        rooms.rebalance.lightest[i] = lightest
+
+
+@shared
+def should_move(
+    localities: Localities, stores: Stores, tally: Tally, scorer: Scorer, rooms: Rooms, i: int
+) -> bool:
+    """Whether replica ``i`` is on a store too full for its class, which has some stores. O(S X)."""
+    room = rooms.classes
+    if is_load(scorer):
+        return rooms.rebalance.lightest[i] >= 0
+    mean = room.total[i] / room.number[i]
+    value = stores.amount[scorer.row, room.replica[i]]
+    if too_many(scorer, value, mean):
+        return True
+    if value <= mean or not too_few(scorer, room.least[i], mean):
+        return False
+    size = members_of(localities, tally, room, i, rooms.rebalance.best)
+    for j in range(size):
+        if too_few(scorer, stores.amount[scorer.row, rooms.rebalance.best[j]], mean):
+            return True
+    return False
+
+
+@shared
+def existing(stores: Stores, scorer: Scorer, rooms: Rooms, i: int) -> Candidate:
+    """Return replica ``i`` as the ladder sees it. O(1)."""
+    room = rooms.classes
+    s = room.replica[i]
+    mean = room.total[i] / room.number[i]
+    value = stores.amount[scorer.row, s]
+    stays = keeps_away(scorer, value, mean)
+    if rooms.rebalance.lightest[i] >= 0:
+        stays = -1
+    return Candidate(
+        store=s,
+        valid=room.valid[i],
+        full=room.full[i],
+        necessary=room.necessary[i],
+        voter_necessary=False,
+        diversity=room.current[0],
+        overloaded=False,
+        io=0.0,
+        converges=stays,
+        balance=balance(scorer, value, mean),
+        non_voter=False,
+        ranges=ranges_of(scorer, stores, s),
+    )
+
+
+@shared
+def candidate(
+    stores: Stores, settings: Settings, scorer: Scorer, rooms: Rooms, i: int, s: int
+) -> Candidate:
+    """Return a store of class ``i`` as the ladder sees it. O(1)."""
+    room = rooms.classes
+    mean = room.total[i] / room.number[i]
+    value = stores.amount[scorer.row, s]
+    draws = draws_near(scorer, value, mean)
+    if rooms.rebalance.lightest[i] == s:
+        draws = 1
+    return Candidate(
+        store=s,
+        valid=True,
+        full=fraction_used(stores, s) >= settings.disk_rebalance,
+        necessary=room.target_necessary[i],
+        voter_necessary=room.voter_necessary[i],
+        diversity=room.target_diversity[i],
+        overloaded=settings.io_enforcement != IGNORE
+        and stores.io[s] >= rooms.rebalance.io_limit[i],
+        io=stores.io[s],
+        converges=draws,
+        balance=balance(scorer, value, mean),
+        non_voter=False,
+        ranges=ranges_of(scorer, stores, s),
+    )
+
+
+@shared
+def keep_better(
+    localities: Localities,
+    stores: Stores,
+    tally: Tally,
+    settings: Settings,
+    scorer: Scorer,
+    members: Members,
+    role: int,
+    rooms: Rooms,
+    i: int,
+) -> None:
+    """Keep the stores of class ``i`` that are better than the replica and hold none. O(S X)."""
+    room = rooms.rebalance
+    size = members_of(localities, tally, rooms.classes, i, room.best)
+    io = 0.0
+    for j in range(size):
+        io += stores.io[room.best[j]]
+    room.io_limit[i] = max(settings.io_threshold, io / size * settings.io_factor)
+    now = existing(stores, scorer, rooms, i)
+    for j in range(size):
+        s = room.best[j]
+        if place_of(rooms.classes.replica, rooms.classes.size[0], s) >= 0:
+            continue
+        if compare(candidate(stores, settings, scorer, rooms, i, s), now) > 0.0:
+            room.target[i, room.kept[i]] = s
+            room.kept[i] += 1
+
+
+@shared
+def best_of(stores: Stores, settings: Settings, scorer: Scorer, rooms: Rooms, i: int) -> int:
+    """List the kept stores of class ``i`` that tie at the top; returns how many. O(S)."""
+    room = rooms.rebalance
+    size, highest, level = 0, 0, 0
+    for j in range(room.kept[i]):
+        one = candidate(stores, settings, scorer, rooms, i, room.target[i, j])
+        if one.full or one.overloaded:
+            continue
+        ahead = one.converges > highest
+        if size == 0 or ahead or (one.converges == highest and one.balance > level):
+            size, highest, level = 0, one.converges, one.balance
+        if one.converges == highest and one.balance == level:
+            room.best[size] = one.store
+            size += 1
+    return size
+
+
+@piece
+def best_pair(
+    stores: Stores,
+    settings: Settings,
+    scorer: Scorer,
+    rooms: Rooms,
+    dice: NDArray[np.uint64],
+) -> tuple[int, int, float]:
+    """Draw a target for each replica, by ``dice (1,)``, and return the pair that gains most.
+
+    Returns which replica, -1 for none, its target, and how much better that is. O(R S).
+    """
+    found, target, most = NOWHERE, NOWHERE, 0.0
+    for i in range(rooms.classes.size[0]):
+        if not rooms.classes.listed[i] or rooms.rebalance.kept[i] == 0:
+            continue
+        size = best_of(stores, settings, scorer, rooms, i)
+        if size == 0:
+            continue
+        first, second = two_of(size, dice)
+        a, b = rooms.rebalance.best[first], rooms.rebalance.best[second]
+        drawn = b if ranges_of(scorer, stores, b) < ranges_of(scorer, stores, a) else a
+        one = candidate(stores, settings, scorer, rooms, i, drawn)
+        gain = compare(one, existing(stores, scorer, rooms, i))
+        if found >= 0 and gain < most - CLOSE:
+            continue
+        if found >= 0 and gain <= most + CLOSE:
+            other = candidate(stores, settings, scorer, rooms, found, target)
+            if compare(one, other) < 0.0:
+                continue
+        found, target, most = i, drawn, gain
+    return found, target, most
+
+
+@shared
+def simulate(
+    localities: Localities,
+    stores: Stores,
+    configs: Configs,
+    settings: Settings,
+    scorer: Scorer,
+    q: int,
+    members: Members,
+    role: int,
+    target: int,
+    rooms: Rooms,
+    dice: NDArray[np.uint64],
+) -> int:
+    """Return who would be removed once ``target`` has joined, or -1; ``dice (1,)`` draws.
+
+    ``members`` is left as it was. O(W (W + E)).
+    """
+    promoted = False
+    if role == VOTER:
+        promoted = leave(members.non_voter, members, 1, target)
+        join_voters(members, target)
+    else:
+        add_member(members.non_voter, members.size[1], target)
+        members.size[1] += 1
+    removed = remove_target(
+        localities, stores, configs, settings, scorer, q, members, role, target, rooms.analysis,
+        rooms.remove, dice,
+    )  # fmt: skip
+    if role == VOTER:
+        leave_voters(members, target)
+        if promoted:
+            add_member(members.non_voter, members.size[1], target)
+            members.size[1] += 1
+    else:
+        leave(members.non_voter, members, 1, target)
+    return removed
+
+
+@piece
+def join_voters(members: Members, s: int) -> None:
+    """Add a voter that is not up to date. O(W)."""
+    at = add_member(members.voter, members.size[0], s)
+    for i in range(members.size[0], at, -1):
+        members.up_to_date[i] = members.up_to_date[i - 1]
+    members.up_to_date[at] = False
+    members.size[0] += 1
+
+
+@piece
+def leave_voters(members: Members, s: int) -> None:
+    """Take a voter out. O(W)."""
+    at = place_of(members.voter, members.size[0], s)
+    for i in range(at, members.size[0] - 1):
+        members.up_to_date[i] = members.up_to_date[i + 1]
+    leave(members.voter, members, 0, s)
+
+
+@shared
+def leave(row: Longs, members: Members, kind: int, s: int) -> bool:
+    """Take a store out of ``row (W,)``, if it is in it; whether it was. O(W)."""
+    at = place_of(row, members.size[kind], s)
+    if at < 0:
+        return False
+    for i in range(at, members.size[kind] - 1):
+        row[i] = row[i + 1]
+    members.size[kind] -= 1
+    return True
+
+
+@piece
+def drop(room: RebalanceRoom, i: int, target: int) -> None:
+    """Take a target out of what is kept for replica ``i``. O(S)."""
+    at = 0
+    for j in range(room.kept[i]):
+        if room.target[i, j] != target:
+            room.target[i, at] = room.target[i, j]
+            at += 1
+    room.kept[i] = at
+
+
+def make_rooms(localities: Localities, analysis: Analysis, width: int) -> Rooms:
+    """Make room for decisions about ranges of so many replicas, spare ones included."""
+    stores = len(localities.host)
+    return Rooms(
+        analysis,
+        room_for_classes(localities, width),
+        room_to_remove(width),
+        room_to_rebalance(stores, width),
+    )
+
+
+def make_members(width: int) -> Members:
+    """Make room for the replicas of one range."""
+    return Members(
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.bool_),
+        np.zeros(3, np.int64),
+    )

@@ -1,0 +1,138 @@
+"""Decisions one by one, as Python asks for them.
+
+What kernels call among themselves has no way in from Python, which would take longer to compile
+than the decisions. These are the ways in, each compiled when it is first used.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.cockroach.constraints import (
+    Analysis,
+    analyse,
+    both,
+    check,
+    every,
+    of_voters,
+)
+from evenkeel_kernels.cockroach.decision_log import Left
+from evenkeel_kernels.cockroach.replicas.add import add_target, candidates_to_add
+from evenkeel_kernels.cockroach.replicas.queue import Desk, Step, decide
+from evenkeel_kernels.cockroach.replicas.rebalance import (
+    Decision,
+    better_of,
+    rebalance,
+    should_rebalance,
+)
+from evenkeel_kernels.cockroach.replicas.remove import candidates_to_remove, remove_target
+from evenkeel_kernels.cockroach.tables import (
+    VOTER,
+    Configs,
+    Localities,
+    Members,
+    Ranges,
+)
+
+
+@lean
+def check_all(
+    localities: Localities,
+    configs: Configs,
+    q: int,
+    members: Members,
+    role: int,
+    change: int,
+    leaving: int,
+    analysis: Analysis,
+    code: NDArray[np.int8],
+) -> None:
+    """Fill ``code (C,)`` with what the constraints say of each class of stores.
+
+    The ``change`` is ADD and so on, of a VOTER or a NON_VOTER; the store ``leaving`` matters to the
+    last two. O(C E).
+    """
+    analyse(localities, configs, q, members, analysis)
+    b = localities.alike[leaving] if leaving >= 0 else 0
+    for a in range(code.size):
+        found = check(localities, every(configs, q, analysis), change, a, b)
+        if role == VOTER:
+            found = both(found, check(localities, of_voters(configs, q, analysis), change, a, b))
+        code[a] = found
+
+
+@lean
+def best_to_add(
+    desk: Desk, q: int, members: Members, role: int, replaced: int, recovers: bool
+) -> int:
+    """As `candidates_to_add`, into ``desk.adding``; returns how many. O(S (E + W))."""
+    size, _ = candidates_to_add(
+        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
+        replaced, desk.rooms.analysis, desk.adding, recovers,
+    )  # fmt: skip
+    return size
+
+
+@lean
+def add_alone(
+    desk: Desk, q: int, members: Members, role: int, replaced: int, dice: NDArray[np.uint64]
+) -> int:
+    """As `add_target`, with ``dice (1,)``. O(S (E + W))."""
+    return add_target(
+        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
+        replaced, desk.rooms.analysis, desk.adding, dice,
+    )  # fmt: skip
+
+
+@lean
+def worst_to_remove(desk: Desk, q: int, members: Members, role: int, newest: int) -> int:
+    """As `candidates_to_remove`, into ``desk.rooms.remove``; returns how many. O(W (W + E))."""
+    return candidates_to_remove(
+        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
+        newest, desk.rooms.analysis, desk.rooms.remove,
+    )  # fmt: skip
+
+
+@lean
+def remove_alone(
+    desk: Desk, q: int, members: Members, role: int, newest: int, dice: NDArray[np.uint64]
+) -> int:
+    """As `remove_target`, with ``dice (1,)``. O(W (W + E))."""
+    return remove_target(
+        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
+        newest, desk.rooms.analysis, desk.rooms.remove, dice,
+    )  # fmt: skip
+
+
+@lean
+def should_rebalance_alone(desk: Desk, q: int, members: Members, role: int) -> bool:
+    """As `should_rebalance`; the classes it finds stay in ``desk.rooms``."""
+    return should_rebalance(
+        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
+        members, role, desk.rooms,
+    )  # fmt: skip
+
+
+@lean
+def better_alone(desk: Desk, i: int) -> int:
+    """As `better_of`, of the classes found last, into ``desk.rooms``."""
+    return better_of(desk.localities, desk.tally, desk.rooms, i)
+
+
+@lean
+def rebalance_alone(
+    desk: Desk, q: int, members: Members, role: int, dice: NDArray[np.uint64]
+) -> Decision:
+    """As `rebalance`, with ``dice (1,)``."""
+    return rebalance(
+        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
+        members, role, desk.rooms, dice,
+    )  # fmt: skip
+
+
+@lean
+def decide_alone(
+    ranges: Ranges, desk: Desk, hosts: int, p: int, left: Left, dice: NDArray[np.uint64]
+) -> Step:
+    """As `decide`, with ``dice (1,)``, whatever a move scores."""
+    return decide(ranges, desk, hosts, p, 0.0, left, dice)

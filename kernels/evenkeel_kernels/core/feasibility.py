@@ -1,0 +1,363 @@
+"""Which changes the rules admit: a replica to a node, or a leader to a slot.
+
+A rule that is broken already may stay as broken as it is, never become worse. Everything here is
+inlined into the kernel that calls it, which should be ``lean`` itself: then a call of ``admits``
+takes some 60 ns, otherwise microseconds.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import piece
+from evenkeel_kernels.core.problem import (
+    NON_VOTER,
+    VOTER,
+    DomainArrays,
+    Problem,
+    State,
+    index,
+    leads_now,
+    load_of,
+)
+
+
+@piece
+def count_in_domain(
+    first: NDArray[np.int64],
+    node: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    p: int,
+    except_k: int,
+    level: int,
+    where: int,
+) -> int:
+    """Replicas of ``p`` except ``except_k`` whose node lies in domain ``where`` of ``level``.
+
+    ``first (P + 1,)``, ``node (K,)`` and ``domain (L + 1, N)`` are those of problem and state.
+    """
+    count = 0
+    for j in range(first[p], first[p + 1]):
+        if j != except_k and node[j] >= 0 and domain[level, node[j]] == where:
+            count += 1
+    return count
+
+
+@piece
+def distinct_domains(
+    first: NDArray[np.int64],
+    node: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    p: int,
+    moved_k: int,
+    target: int,
+    level: int,
+) -> int:
+    """Distinct domains of ``level`` with a replica of ``p`` if ``moved_k`` sat on ``target``.
+
+    ``first (P + 1,)``, ``node (K,)`` and ``domain (L + 1, N)`` are those of problem and state; a
+    target of -1 is nowhere.
+    """
+    count = 0
+    for j in range(first[p], first[p + 1]):
+        at = target if j == moved_k else node[j]
+        if at < 0 or domain[level, at] < 0:
+            continue
+        seen = False
+        for i in range(first[p], j):
+            other = target if i == moved_k else node[i]
+            if other >= 0 and domain[level, other] == domain[level, at]:
+                seen = True
+                break
+        if not seen:
+            count += 1
+    return count
+
+
+@piece
+def skew_of(
+    first: NDArray[np.int64],
+    node: NDArray[np.int32],
+    domains: DomainArrays,
+    allowed: NDArray[np.bool_],
+    p: int,
+    moved_k: int,
+    target: int,
+    level: int,
+) -> int:
+    """Most minus fewest replicas of ``p`` per domain of ``level``, ``moved_k`` being on ``target``.
+
+    The fewest are sought in domains with a node that is ``allowed (N,)``. ``first (P + 1,)`` and
+    ``node (K,)`` are those of problem and state.
+    """
+    least = 1 << 30
+    most = 0
+    for where in range(domains.domain_offset[level], domains.domain_offset[level + 1]):
+        eligible = False
+        for i in range(domains.member_first[where], domains.member_first[where + 1]):
+            if allowed[domains.member[i]]:
+                eligible = True
+                break
+        count = count_in_domain(first, node, domains.domain, p, moved_k, level, where)
+        if target >= 0 and domains.domain[level, target] == where:
+            count += 1
+        most = max(most, count)
+        if eligible:
+            least = min(least, count)
+    return max(0, most - least)
+
+
+@piece
+def may_stand(problem: Problem, p: int, n: int) -> bool:
+    """Whether a replica of ``p`` may be put on ``n`` at all: the node, mask and bans allow."""
+    if not problem.nodes.accepts[n]:
+        return False
+    partitions = problem.partitions
+    if not problem.rules.allowed[partitions.mask[p], n]:
+        return False
+    for i in range(partitions.forbidden_first[p], partitions.forbidden_first[p + 1]):
+        if partitions.forbidden[i] == n:
+            return False
+    return True
+
+
+@piece
+def fits(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether node ``n`` and the domains around it have room for replica ``k``."""
+    nodes = problem.nodes
+    if state.replicas[n] >= nodes.max_replicas[n]:
+        return False
+    returns = problem.partitions.home[k] == n
+    for d in range(nodes.capacity.shape[0]):
+        more = load_of(problem.partitions, state, k, d)
+        there = state.load[d, n] + state.held[d, n]
+        if returns and nodes.transient[d]:
+            there -= more
+        if there + more > nodes.capacity[d, n]:
+            return False
+    domains = problem.domains
+    for i in range(domains.limited.shape[0]):
+        level = index(domains.limited[i])
+        where = index(domains.domain[level, n])
+        if where < 0 or (state.node[k] >= 0 and domains.domain[level, state.node[k]] == where):
+            continue
+        for d in range(nodes.capacity.shape[0]):
+            more = load_of(problem.partitions, state, k, d)
+            if state.domain_load[d, where] + more > domains.level_capacity[d, where]:
+                return False
+    return True
+
+
+@piece
+def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether moving ``k`` to ``n`` breaks no limit of its partition, or mends more than it breaks.
+
+    A limit that is broken already may stay as broken as it is, never become worse.
+    """
+    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
+    p = index(partitions.owner[k])
+    q = partitions.rule[p]
+    here = index(state.node[k])
+    for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
+        level = index(rules.limit[i, 0])
+        where = index(domains.domain[level, n])
+        same = here >= 0 and domains.domain[level, here] == where
+        if rules.limit[i, 1] >= 0 and where >= 0 and not same:
+            others = count_in_domain(
+                partitions.first, state.node, domains.domain, p, k, level, where
+            )
+            if others >= rules.limit[i, 1]:
+                return False
+        if same:
+            continue
+        if rules.limit[i, 2] >= 0 or rules.limit[i, 3] >= 0:
+            before = distinct_domains(
+                partitions.first, state.node, domains.domain, p, k, here, level
+            )
+            after = distinct_domains(partitions.first, state.node, domains.domain, p, k, n, level)
+            if rules.limit[i, 2] >= 0 and after < rules.limit[i, 2] and after < before:
+                return False
+            if rules.limit[i, 3] >= 0 and after > rules.limit[i, 3] and after > before:
+                return False
+        if rules.limit[i, 4] >= 0:
+            allowed = rules.allowed[partitions.mask[p]]
+            after = skew_of(partitions.first, state.node, domains, allowed, p, k, n, level)
+            if after > rules.limit[i, 4] and after > skew_of(
+                partitions.first, state.node, domains, allowed, p, k, here, level
+            ):
+                return False
+    return True
+
+
+@piece
+def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether moving ``k`` to ``n`` leaves every term of its rule as well met as it was."""
+    partitions, rules = problem.partitions, problem.rules
+    p = index(partitions.owner[k])
+    q = partitions.rule[p]
+    here = index(state.node[k])
+    for i in range(rules.term_first[q], rules.term_first[q + 1]):
+        if rules.term[i, 1] and state.role[k] == NON_VOTER:
+            continue
+        mask = rules.term[i, 2]
+        if rules.term_mask[mask, n]:
+            continue
+        if rules.term[i, 0] < 0:  # every such replica must stand inside
+            return False
+        if here < 0 or not rules.term_mask[mask, here]:
+            # outside before and after: fine while enough others can still stand inside
+            others_inside = 0
+            others_outside = 0
+            for j in range(partitions.first[p], partitions.first[p + 1]):
+                if j == k or (rules.term[i, 1] and state.role[j] == NON_VOTER):
+                    continue
+                if state.node[j] >= 0 and rules.term_mask[mask, state.node[j]]:
+                    others_inside += 1
+                elif state.node[j] < 0:
+                    others_outside += 1
+            if here < 0 and others_inside + others_outside < rules.term[i, 0]:
+                return False
+            continue
+        inside = 0
+        for j in range(partitions.first[p], partitions.first[p + 1]):
+            if j == k or (rules.term[i, 1] and state.role[j] == NON_VOTER):
+                continue
+            if state.node[j] >= 0 and rules.term_mask[mask, state.node[j]]:
+                inside += 1
+        if inside < rules.term[i, 0]:
+            return False
+    return True
+
+
+@piece
+def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
+    rules, domains = problem.rules, problem.domains
+    g = problem.partitions.group[problem.partitions.owner[k]]
+    here = index(state.node[k])
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        level = index(rules.group_limit[i, 0])
+        to = index(domains.domain[level, n])
+        come_from = domains.domain[level, here] if here >= 0 else -1
+        if to == come_from:
+            continue
+        base = rules.group_base[i] - domains.domain_offset[level]
+        if to >= 0 and rules.group_limit[i, 1] >= 0:
+            if state.group_count[base + to] >= rules.group_limit[i, 1]:
+                return False
+        lost = come_from >= 0 and state.group_count[base + come_from] == 1
+        gained = to >= 0 and state.group_count[base + to] == 0
+        after = state.group_domains[i] - int(lost) + int(gained)
+        if lost and not gained and 0 <= after < rules.group_limit[i, 2]:
+            return False
+        if gained and not lost and 0 <= rules.group_limit[i, 3] < after:
+            return False
+    for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
+        mask = rules.term_mask[rules.group_term[i, 2]]
+        if mask[n] or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
+            continue
+        if here >= 0 and mask[here] and state.group_inside[i] <= rules.group_term[i, 0]:
+            return False
+    return True
+
+
+@piece
+def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether every group still has the groups it needs in each domain that it touches. O(L)."""
+    rules, domains = problem.rules, problem.domains
+    if state.near_count.shape[0] == 0:
+        return True
+    g = problem.partitions.group[problem.partitions.owner[k]]
+    here = index(state.node[k])
+    for level in range(rules.near_base.shape[1]):
+        if rules.near_base[g, level] < 0:
+            continue
+        base = rules.near_base[g, level] - domains.domain_offset[level]
+        to = index(domains.domain[level, n])
+        come_from = domains.domain[level, here] if here >= 0 else -1
+        if to == come_from:
+            continue
+        if to >= 0 and state.near_absent[base + to] > 0:
+            return False
+        last = come_from >= 0 and state.near_count[base + come_from] == 1
+        if last and state.near_relying[base + come_from] > 0:
+            return False
+    return True
+
+
+@piece
+def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
+    """Whether what `keeps_near` said of ``a`` and ``b`` by themselves holds if they trade nodes.
+
+    Each is told what it finds there while the other one has not left. O(L), and O(groups tied to
+    theirs) where one of them is the last of its group in a domain.
+    """
+    rules, domains = problem.rules, problem.domains
+    if state.near_count.shape[0] == 0:
+        return True
+    g = index(problem.partitions.group[problem.partitions.owner[a]])
+    h = index(problem.partitions.group[problem.partitions.owner[b]])
+    for level in range(rules.near_base.shape[1]):
+        if rules.near_base[g, level] < 0 or rules.near_base[h, level] < 0 or g == h:
+            continue
+        for turn in range(2):
+            leaves, comes = (g, h) if turn == 0 else (h, g)
+            where = domains.domain[level, state.node[a if turn == 0 else b]]
+            if where < 0 or domains.domain[level, state.node[b if turn == 0 else a]] == where:
+                continue
+            at = rules.near_base[leaves, level] - domains.domain_offset[level] + where
+            if state.near_count[at] > 1:
+                continue
+            for i in range(rules.needs_first[comes], rules.needs_first[comes + 1]):
+                if rules.needs[i, 0] == leaves and rules.needs[i, 1] == level:
+                    return False
+    return True
+
+
+@piece
+def admits(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether replica ``k`` may move to node ``n``: every hard rule, and room.
+
+    Complexity: O(R * levels + D), R the replicas of its partition, whatever its group needs.
+    """
+    p = index(problem.partitions.owner[k])
+    here = index(state.node[k])
+    if here == n or not problem.partitions.movable[k]:
+        return False
+    if leads_now(problem.partitions.first, state.leader, p, k):
+        rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+        if not problem.nodes.leads[n] or rank[n] == 255:
+            return False
+        if here >= 0 and rank[n] > rank[here]:
+            return False
+    return (
+        may_stand(problem, p, n)
+        and fits(problem, state, k, n)
+        and keeps_limits(problem, state, k, n)
+        and keeps_terms(problem, state, k, n)
+        and keeps_group_limits(problem, state, k, n)
+        and keeps_near(problem, state, k, n)
+    )
+
+
+@piece
+def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
+    """Whether ``slot`` may lead ``p``: a voter, where leaders may be, preferred, with room."""
+    partitions = problem.partitions
+    k = partitions.first[p] + slot
+    n = index(state.node[k])
+    if n < 0 or state.role[k] != VOTER or slot == state.leader[p] or not problem.nodes.leads[n]:
+        return False
+    rank = problem.rules.lead_rank[partitions.rule[p]]
+    if rank[n] == 255:
+        return False
+    if state.leader[p] >= 0:
+        now = state.node[partitions.first[p] + state.leader[p]]
+        if now >= 0 and problem.nodes.leads[now] and rank[n] > rank[now]:
+            return False
+    for d in range(problem.nodes.capacity.shape[0]):
+        more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+        if more > 0.0:
+            there = state.load[d, n] + state.held[d, n] + more
+            if there > problem.nodes.capacity[d, n]:
+                return False
+    return True

@@ -1,0 +1,71 @@
+"""The partitions that each node leads, as linked lists, and the search through them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean
+
+
+class Leading(NamedTuple):
+    """The partitions that each node leads, as linked lists.
+
+    Attributes
+    ----------
+    led : (N,) int64
+        How many a node leads.
+    first : (N,) int64
+        One of them, -1 for none.
+    next, previous : (P,) int64
+        The ones that the same node leads after and before a partition, -1 for none.
+    """
+
+    led: NDArray[np.int64]
+    first: NDArray[np.int64]
+    next: NDArray[np.int64]
+    previous: NDArray[np.int64]
+
+
+class Search(NamedTuple):
+    """A search for the shortest chain of handing on.
+
+    Attributes
+    ----------
+    queue : (N,) int64
+        Nodes reached, in order.
+    reached : (N,) int64
+        Number of the last search that reached a node.
+    through, before : (N,) int64
+        The partition whose lead a node would take, and the node that would hand it on.
+    """
+
+    queue: NDArray[np.int64]
+    reached: NDArray[np.int64]
+    through: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+
+@lean
+def take_lead(leading: Leading, n: int, p: int) -> None:
+    """Let a node lead one more partition."""
+    follower = leading.first[n]
+    leading.next[p] = follower
+    leading.previous[p] = -1
+    if follower >= 0:
+        leading.previous[follower] = p
+    leading.first[n] = p
+    leading.led[n] += 1
+
+
+@lean
+def leave_lead(leading: Leading, n: int, p: int) -> None:
+    """Let a node lead one partition less."""
+    before, after = leading.previous[p], leading.next[p]
+    if before >= 0:
+        leading.next[before] = after
+    else:
+        leading.first[n] = after
+    if after >= 0:
+        leading.previous[after] = before
+    leading.led[n] -= 1

@@ -1,0 +1,128 @@
+"""A scan over all nodes for the one that a replica fits best.
+
+A node's score for a replica is the greatest of its utilisations, over the dimensions, with the
+replica on it. numba vectorises no minimum of floats, but it does vectorise filling a row of scores
+and taking the least of the same bits read as integers, and floats that are not negative order as
+those do. So a scan is two such passes; a node that may not be used scores ``FAR``, and whatever
+rule is too particular for a pass is asked of the least node only, which is then closed if the rule
+says no.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.core.feasibility import admits, count_in_domain
+from evenkeel_kernels.core.problem import Problem, State, index, load_of
+
+FAR = 1e300
+
+
+class Scan(NamedTuple):
+    """What one pass over the nodes needs."""
+
+    scale: NDArray[np.float64]  # (D, N) 1 / the load to stay below; 0 where any load will do
+    closed: NDArray[np.float64]  # (M, N) FAR where the mask or the node forbids a replica, else 0
+    score: NDArray[np.float64]  # (N,)
+    bits: NDArray[np.int64]  # (N,) the same memory, read as integers
+    size: NDArray[np.float64]  # (D,) load of the replica in hand
+    keep: int  # the bits of a score that count; those below them hold the node
+
+
+def new_scan(problem: Problem, reserve: NDArray[np.float64]) -> Scan:
+    """Scan against the watermarks, of which the share ``reserve (D,)`` is to stay free. O(D N)."""
+    nodes = problem.nodes
+    usable = problem.rules.allowed & nodes.accepts
+    score = np.empty(nodes.accepts.shape[0])
+    return Scan(
+        inverse(nodes.watermark * (1.0 - reserve)[:, np.newaxis]),
+        np.where(usable, 0.0, FAR),
+        score,
+        score.view(np.int64),
+        np.empty(reserve.shape[0]),
+        -(1 << (score.shape[0] - 1).bit_length()),
+    )
+
+
+def inverse(limit: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / limit; 0 for no limit, and very large where nothing may be: 0 / 0 is to be 0."""
+    return 1.0 / np.maximum(limit, 1e-30)
+
+
+@piece
+def lowest(scan: Scan) -> int:
+    """Node with the least score; among those that agree in all bits that count, the first.
+
+    The node's index takes the place of the last bits, so that one pass finds both.
+    """
+    least = scan.bits[0] & scan.keep
+    for n in range(scan.bits.shape[0]):
+        least = min(least, (scan.bits[n] & scan.keep) | n)
+    return least & ~scan.keep
+
+
+@piece
+def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
+    """Score every node, with its ``load (D, N)``, for the replica in hand.
+
+    One vectorised pass for each dimension.
+    """
+    n_nodes = scan.score.shape[0]
+    more = scan.size[0]
+    for n in range(n_nodes):
+        scan.score[n] = scan.closed[mask, n] + (load[0, n] + more) * scan.scale[0, n]
+    for d in range(1, load.shape[0]):
+        more = scan.size[d]
+        for n in range(n_nodes):
+            scan.score[n] = max(scan.score[n], (load[d, n] + more) * scan.scale[d, n])
+
+
+@piece
+def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
+    """Close the domains that hold as many other replicas of the partition as its limits allow."""
+    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
+    p = index(partitions.owner[k])
+    q = partitions.rule[p]
+    here = index(state.node[k])
+    for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
+        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
+        if most < 0:
+            continue
+        for j in range(partitions.first[p], partitions.first[p + 1]):
+            if j == k or state.node[j] < 0:
+                continue
+            where = domains.domain[level, state.node[j]]
+            if where < 0 or (here >= 0 and domains.domain[level, here] == where):
+                continue
+            if most > 1:
+                others = count_in_domain(
+                    partitions.first, state.node, domains.domain, p, k, level, where
+                )
+                if others < most:
+                    continue
+            for m in range(domains.member_first[where], domains.member_first[where + 1]):
+                scan.score[domains.member[m]] = FAR
+
+
+@piece
+def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
+    """Take replica ``k`` in hand."""
+    for d in range(scan.size.shape[0]):
+        scan.size[d] = load_of(problem.partitions, state, k, d)
+
+
+@shared
+def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
+    """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
+    take_size(problem, state, scan, k)
+    fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
+    close_full(problem, state, scan, k)
+    while True:
+        n = lowest(scan)
+        if scan.score[n] > ceiling:
+            return -1
+        if admits(problem, state, k, n):
+            return n
+        scan.score[n] = FAR

@@ -1,0 +1,163 @@
+"""What every search shares: what is fixed, and what it changes, as tuples of arrays.
+
+``Problem`` holds what a search never changes, ``State`` what it does, so that a kernel takes two
+arguments and not sixty. All arrays are C-contiguous. N nodes, P partitions, K replicas, G groups, D
+dimensions, L levels, Q rules, M masks.
+
+A *domain id* is global: the domains of level 0 come first, then those of level 1, and so on; the
+last level (number L) is the node itself, so ``domain[L, n] == domain_offset[L] + n``. A node
+without a domain on a level has -1 there, and limits on that level do not see it.
+
+Loads stay in the units they came in. The level that a search aims at is a *watermark*: a node costs
+``weight[d]`` for every unit of load above ``watermark[d, n]``, which is what the public machine
+reassignment problem charges, and with ``watermark = (1 + tolerance) * fair share`` it is levelness.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import piece
+
+VOTER = 0
+NON_VOTER = 1
+
+
+class NodeArrays(NamedTuple):
+    """Per node. Dimension-major, so that a scan over nodes is contiguous."""
+
+    capacity: NDArray[np.float64]  # (D, N) hard limit, inf for none
+    inverse: NDArray[np.float64]  # (D, N) 1 / capacity; 0 where that is inf; huge where 0
+    watermark: NDArray[np.float64]  # (D, N) load above it costs
+    weight: NDArray[np.float64]  # (D,) cost of one unit above the watermark
+    transient: NDArray[np.bool_]  # (D,) a moved replica counts on both ends
+    accepts: NDArray[np.bool_]  # (N,) may receive a replica (alive, accepting, not gone)
+    leads: NDArray[np.bool_]  # (N,) may hold a leader
+    max_replicas: NDArray[np.int32]  # (N,) most replicas; 2**31 - 1 for no limit
+    proportion_of: NDArray[np.int32]  # (B, 2) dimensions (a, b): charge ratio * free_a - free_b
+    proportion: NDArray[np.float64]  # (B, 2) ratio, weight
+    hinge_of: NDArray[np.int32]  # (H,) dimension whose load beyond a point costs
+    hinge: NDArray[np.float64]  # (H, 2) sign (1: above, -1: below), cost of one unit
+    hinge_at: NDArray[np.float64]  # (H, N) the point; inf * sign where a node never pays
+
+
+class PartitionArrays(NamedTuple):
+    """Per partition, and per replica where it says so."""
+
+    first: NDArray[np.int64]  # (P + 1,) its replicas are first[p] : first[p + 1]
+    owner: NDArray[np.int32]  # (K,) partition of each replica
+    movable: NDArray[np.bool_]  # (K,) not pinned
+    home: NDArray[np.int32]  # (K,) the node it came from, -1 none
+    leader_load: NDArray[np.float64]  # (P, D)
+    voter_load: NDArray[np.float64]  # (P, D)
+    non_voter_load: NDArray[np.float64]  # (P, D)
+    group: NDArray[np.int32]  # (P,)
+    rule: NDArray[np.int32]  # (P,) row of the rule tables
+    mask: NDArray[np.int32]  # (P,) row of ``RuleArrays.allowed``
+    forbidden_first: NDArray[np.int64]  # (P + 1,)
+    forbidden: NDArray[np.int32]  # (F,) nodes on which this partition is disabled
+
+
+class DomainArrays(NamedTuple):
+    """Where a node sits, and who sits in a domain."""
+
+    domain: NDArray[np.int32]  # (L + 1, N) global domain id, -1 for a missing tier
+    domain_offset: NDArray[np.int64]  # (L + 2,) first id of each level
+    member_first: NDArray[np.int64]  # (domains + 1,)
+    member: NDArray[np.int32]  # (.,) nodes of each domain, ascending
+    limited: NDArray[np.int32]  # (C,) levels that have a capacity of their own
+    level_capacity: NDArray[np.float64]  # (D, domains) inf for none
+
+
+class RuleArrays(NamedTuple):
+    """Limits and terms. A limit row is (level, most, fewest, most domains, skew); -1 for none."""
+
+    allowed: NDArray[np.bool_]  # (M, N) nodes that may hold a replica at all
+    limit_first: NDArray[np.int64]  # (Q + 1,) partition limits of each rule
+    limit: NDArray[np.int32]  # (., 5)
+    term_first: NDArray[np.int64]  # (Q + 1,) terms of each rule
+    term: NDArray[np.int32]  # (., 3) least count (-1 all), voters only (0/1), row of term_mask
+    term_mask: NDArray[np.bool_]  # (T, N)
+    lead_rank: NDArray[np.uint8]  # (Q, N) 0 = first choice for a leader, 255 = may not lead
+    group_limit_first: NDArray[np.int64]  # (G + 1,) group limits of each group
+    group_limit: NDArray[np.int32]  # (., 5)
+    group_base: NDArray[np.int64]  # (.,) where each group limit's counts start
+    price_of: NDArray[
+        np.int32
+    ]  # (., 2) of each group limit: row of its first domain, -1 none; step
+    price: NDArray[np.float64]  # (T, m) cost of 0, 1, 2 ... replicas; beyond it goes on straight
+    group_term_first: NDArray[np.int64]  # (G + 1,) terms that bind the group as a whole
+    group_term: NDArray[np.int32]  # (., 3) as ``term``
+    needs_first: NDArray[np.int64]  # (G + 1,) groups that this group needs near it
+    needs: NDArray[np.int32]  # (., 2) group, level
+    needed_first: NDArray[np.int64]  # (G + 1,) groups that need this group near them
+    needed: NDArray[np.int32]  # (., 2) group, level
+    near_base: NDArray[np.int64]  # (G, L + 1) where a group's counts per domain start, -1 none
+
+
+class MoveArrays(NamedTuple):
+    """What moving costs."""
+
+    move_cost: NDArray[np.float64]  # (P,)
+    group_weight: float  # times the largest number of moved replicas of one group
+    distance_weight: float  # times the distance from home
+    level_distance: NDArray[
+        np.float64
+    ]  # (L + 1,) by the widest level that differs; last: none does
+    distance: NDArray[np.float64]  # (N, N), or (0, 0) to use level_distance
+
+
+class Problem(NamedTuple):
+    """What a search never changes."""
+
+    nodes: NodeArrays
+    partitions: PartitionArrays
+    domains: DomainArrays
+    rules: RuleArrays
+    moves: MoveArrays
+
+
+class State(NamedTuple):
+    """What a search changes."""
+
+    node: NDArray[np.int32]  # (K,) -1 none
+    role: NDArray[np.uint8]  # (K,) VOTER or NON_VOTER; who leads is ``leader`` alone
+    leader: NDArray[np.int16]  # (P,) slot that leads, -1 none
+    load: NDArray[np.float64]  # (D, N)
+    held: NDArray[np.float64]  # (D, N) transient load of replicas that left
+    replicas: NDArray[np.int32]  # (N,)
+    leaders: NDArray[np.int32]  # (N,)
+    domain_load: NDArray[np.float64]  # (D, domains) on limited levels only
+    group_count: NDArray[np.int32]  # replicas of a group per domain, one run per group limit
+    group_domains: NDArray[np.int32]  # (.,) distinct domains, one per group limit
+    group_inside: NDArray[np.int32]  # (.,) replicas inside the mask, one per group term
+    near_count: NDArray[np.int32]  # replicas of a tied group per domain
+    near_absent: NDArray[np.int32]  # groups that it needs and that are not in that domain
+    near_relying: NDArray[np.int32]  # groups that need it and are in that domain
+    moved: NDArray[np.int32]  # (G,) moved replicas of each group
+    moved_histogram: NDArray[np.int32]  # groups by number of moved replicas
+    moved_most: NDArray[np.int32]  # (1,) largest entry of ``moved``
+
+
+@piece
+def index(value: int) -> int:
+    """Widen an index to 64 bits, so that no piece is compiled for two widths or for a constant."""
+    return int(np.int64(value))
+
+
+@piece
+def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: int) -> bool:
+    """Whether replica ``k`` of ``p`` leads it, by ``first (P + 1,)`` and ``leader (P,)``."""
+    return leader[p] >= 0 and k == first[p] + leader[p]
+
+
+@piece
+def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
+    """Load of replica ``k`` in dimension ``d``, in the role it has now."""
+    p = index(partitions.owner[k])
+    if leads_now(partitions.first, state.leader, p, k):
+        return partitions.leader_load[p, d]
+    if state.role[k] == NON_VOTER:
+        return partitions.non_voter_load[p, d]
+    return partitions.voter_load[p, d]

@@ -1,0 +1,1 @@
+"""Kernels that minimise a weighted sum: annealing and its large moves."""

@@ -1,0 +1,348 @@
+"""The books of a search: what each node costs now, and what a candidate would change.
+
+A node costs ``sum(weight * max(0, excess))`` over *channels*: first the D dimensions, whose excess
+is load minus watermark, then one channel per proportion and one per hinge of a cost table, whose
+excess is the same kind of linear expression of the loads and whose needs may be negative. With
+needs and excesses node-major and in one form, pricing a candidate is a handful of additions on
+short rows, and most candidates are dismissed in the middle of them because their sum has passed
+what the search would accept.
+
+Capacity is not a wall but a *fine* on every unit above it, so that a search can pass through states
+that do not fit; fines grow where a node stays too full, and only a state without any fine may
+become the best one. The rules of groups may be softened in the same way, at a fine for each breach.
+All other hard rules hold in every state.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.core.problem import Problem, State, index, load_of
+from evenkeel_kernels.core.state import move
+
+NEVER = np.inf
+"""Price of a candidate that is out of the question."""
+
+EVALUATED, APPLIED, IMPROVED = 0, 1, 2
+"""Places in ``Walk.tally``."""
+
+
+class Walk(NamedTuple):
+    """Where a search stands. C channels: D dimensions, proportions, hinges."""
+
+    item: NDArray[np.int32]  # (I,) replicas that may move and are somewhere
+    group: NDArray[np.int32]  # (K,) group of each replica's partition
+    reach: NDArray[np.uint64]  # (R, W) a bit for each node that can ever take a replica
+    reach_row: NDArray[np.int32]  # (K,) row of each replica
+    need: NDArray[np.float64]  # (K, C) what a replica adds to a node's excess
+    weight: NDArray[np.float64]  # (C,) cost of one unit of excess
+    excess: NDArray[np.float64]  # (N, C) load above the watermark, negative below
+    room: NDArray[np.float64]  # (N, D) capacity left, replicas that left counted where transient
+    cost: NDArray[np.float64]  # (N,) what the node costs now
+    fine: NDArray[np.float64]  # (N, D) fine for one unit above capacity
+    fined: NDArray[np.float64]  # (N,) fines of the node now
+    crowded: NDArray[np.int64]  # (1,) nodes above capacity
+    breaches: NDArray[np.int64]  # (1,) how often rules of groups are broken, over the start
+    tied: NDArray[np.int64]  # (G,) 1 for a group that needs or is needed by another one
+    broken: NDArray[np.int64]  # (G,) breaches of each group; never below 1 where tied
+    breach_fine: NDArray[np.float64]  # (1,) fine for each; NEVER: none may be broken
+    total: NDArray[np.float64]  # (2,) cost of the state now, and of the best one seen
+    spare: NDArray[np.float64]  # (2,) most that a candidate can save beside loads; groups' part
+    best: NDArray[np.int32]  # (K,) node of each replica in the best state
+    astray: NDArray[np.int32]  # (K,) replicas that may stand elsewhere than in the best state
+    is_astray: NDArray[np.bool_]  # (K,)
+    astray_count: NDArray[np.int64]  # (1,)
+    random: NDArray[np.uint64]  # (1,) state of the generator
+    tally: NDArray[np.int64]  # (3,) candidates evaluated, applied, and new best states
+
+
+@lean
+def begin(problem: Problem, state: State, walk: Walk) -> None:
+    """Fill weights, needs and the rows of every node; totals, fines and ``random`` are given."""
+    nodes = problem.nodes
+    dimensions = nodes.capacity.shape[0]
+    for d in range(dimensions):
+        walk.weight[d] = nodes.weight[d]
+    for b in range(nodes.proportion.shape[0]):
+        walk.weight[dimensions + b] = nodes.proportion[b, 1]
+    hinges = dimensions + nodes.proportion.shape[0]
+    for h in range(nodes.hinge.shape[0]):
+        walk.weight[hinges + h] = nodes.hinge[h, 1]
+    for k in range(state.node.shape[0]):
+        for d in range(dimensions):
+            walk.need[k, d] = load_of(problem.partitions, state, k, d)
+        for b in range(nodes.proportion.shape[0]):
+            i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
+            more = walk.need[k, j] - nodes.proportion[b, 0] * walk.need[k, i]
+            walk.need[k, dimensions + b] = more
+        for h in range(nodes.hinge.shape[0]):
+            walk.need[k, hinges + h] = nodes.hinge[h, 0] * walk.need[k, nodes.hinge_of[h]]
+        walk.best[k] = state.node[k]
+    for n in range(walk.cost.shape[0]):
+        refresh(problem, state, walk, n)
+
+
+@inlined
+def refresh(problem: Problem, state: State, walk: Walk, n: int) -> None:
+    """Bring the rows of node ``n``, and the number of crowded nodes, in step with the loads."""
+    nodes = problem.nodes
+    dimensions = nodes.capacity.shape[0]
+    cost = 0.0
+    fined = 0.0
+    for d in range(dimensions):
+        walk.excess[n, d] = state.load[d, n] - nodes.watermark[d, n]
+        walk.room[n, d] = nodes.capacity[d, n] - state.load[d, n] - state.held[d, n]
+        fined += walk.fine[n, d] * max(0.0, -walk.room[n, d])
+    for b in range(nodes.proportion.shape[0]):
+        i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
+        free_i = nodes.capacity[i, n] - state.load[i, n]
+        free_j = nodes.capacity[j, n] - state.load[j, n]
+        walk.excess[n, dimensions + b] = nodes.proportion[b, 0] * free_i - free_j
+    hinges = dimensions + nodes.proportion.shape[0]
+    for h in range(nodes.hinge.shape[0]):
+        beyond = state.load[nodes.hinge_of[h], n] - nodes.hinge_at[h, n]
+        walk.excess[n, hinges + h] = nodes.hinge[h, 0] * beyond
+    for c in range(walk.weight.shape[0]):
+        cost += walk.weight[c] * max(0.0, walk.excess[n, c])
+    walk.crowded[0] += int(fined > 0.0) - int(walk.fined[n] > 0.0)
+    walk.cost[n] = cost
+    walk.fined[n] = fined
+
+
+@lean
+def tighten(
+    problem: Problem, state: State, walk: Walk, floor: NDArray[np.float64], up: float, down: float
+) -> None:
+    """Raise fines of crowded nodes by the factor ``up``, lower others towards ``floor`` (D,)."""
+    for n in range(walk.cost.shape[0]):
+        for d in range(floor.shape[0]):
+            factor = up if walk.room[n, d] < 0.0 else down
+            walk.fine[n, d] = max(floor[d], walk.fine[n, d] * factor)
+        refresh(problem, state, walk, n)
+
+
+@inlined
+def shift_price(
+    need: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    a: int,
+    x: int,
+    y: int,
+    limit: float,
+) -> float:
+    """Change of the cost of nodes ``x`` and ``y`` if ``a`` went from one to the other.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, y : int
+        Replica, the node it is on, and another.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
+    """
+    price = -cost[x] - cost[y]
+    for c in range(weight.shape[0]):
+        more = need[a, c]
+        price += weight[c] * (max(0.0, excess[x, c] - more) + max(0.0, excess[y, c] + more))
+        if price > limit:
+            return NEVER
+    return price
+
+
+@inlined
+def swap_price(
+    need: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    a: int,
+    x: int,
+    b: int,
+    y: int,
+    limit: float,
+) -> float:
+    """Change of the cost of nodes ``x`` and ``y`` if ``a`` and ``b``, one on each, changed places.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, b, y : int
+        Two replicas, each with the node it is on.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
+    """
+    price = -cost[x] - cost[y]
+    for c in range(weight.shape[0]):
+        more = need[a, c] - need[b, c]
+        price += weight[c] * (max(0.0, excess[x, c] - more) + max(0.0, excess[y, c] + more))
+        if price > limit:
+            return NEVER
+    return price
+
+
+@inlined
+def chain_price(
+    need: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    a: int,
+    x: int,
+    b: int,
+    y: int,
+    z: int,
+    limit: float,
+) -> float:
+    """Change of the cost of three nodes if ``a`` took the place of ``b``, which went to ``z``.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        What each replica adds to a node's excess.
+    weight : (C,) float64
+        Cost of one unit of excess.
+    excess : (N, C) float64
+        Load above the watermark.
+    cost : (N,) float64
+        What each node costs now.
+    a, x, b, y, z : int
+        Two replicas, each with the node it is on, and a third node.
+    limit : float
+        Price from which on a candidate is not worth pricing any further.
+
+    Returns
+    -------
+    float
+        The change; NEVER once it is above the limit.
+    """
+    price = -cost[x] - cost[y] - cost[z]
+    for c in range(weight.shape[0]):
+        more, other = need[a, c], need[b, c]
+        left = max(0.0, excess[x, c] - more) + max(0.0, excess[z, c] + other)
+        price += weight[c] * (left + max(0.0, excess[y, c] + (more - other)))
+        if price > limit:
+            return NEVER
+    return price
+
+
+@inlined
+def fine_with(
+    need: NDArray[np.float64],
+    room: NDArray[np.float64],
+    fine: NDArray[np.float64],
+    transient: NDArray[np.bool_],
+    n: int,
+    comes: int,
+    is_home: bool,
+    goes: int,
+    was_home: bool,
+) -> float:
+    """Fines of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
+
+    In a transient dimension one that comes home is counted there already, and one that leaves home
+    stays counted.
+
+    Parameters
+    ----------
+    need : (K, C) float64
+        Load of each replica in the first D channels.
+    room : (N, D) float64
+        Capacity left.
+    fine : (N, D) float64
+        Fine for one unit above capacity.
+    transient : (D,) bool
+        Dimensions in which a moved replica counts on both ends.
+    n, comes : int
+        The node, and who comes.
+    is_home : bool
+        Whether the node is the home of the one that comes.
+    goes : int
+        Who leaves.
+    was_home : bool
+        Whether the node is the home of the one that leaves.
+
+    Returns
+    -------
+    float
+        Fines of the node in all dimensions.
+    """
+    fined = 0.0
+    for d in range(room.shape[1]):
+        more = 0.0
+        if comes >= 0 and not (is_home and transient[d]):
+            more += need[comes, d]
+        if goes >= 0 and not (was_home and transient[d]):
+            more -= need[goes, d]
+        fined += fine[n, d] * max(0.0, more - room[n, d])
+    return fined
+
+
+@inlined
+def stray(walk: Walk, k: int) -> None:
+    """Note that replica ``k`` may stand elsewhere than in the best state."""
+    if not walk.is_astray[k]:
+        walk.is_astray[k] = True
+        walk.astray[walk.astray_count[0]] = k
+        walk.astray_count[0] += 1
+
+
+@inlined
+def keep_if_best(state: State, walk: Walk) -> None:
+    """Make the state the best one if it is; O(replicas moved since the last best one)."""
+    feasible = walk.crowded[0] == 0 and walk.breaches[0] <= 0
+    if not feasible or walk.total[0] >= walk.total[1]:
+        return
+    walk.total[1] = walk.total[0]
+    walk.tally[IMPROVED] += 1
+    for i in range(walk.astray_count[0]):
+        k = walk.astray[i]
+        walk.best[k] = state.node[k]
+        walk.is_astray[k] = False
+    walk.astray_count[0] = 0
+
+
+@lean
+def visit(problem: Problem, state: State, walk: Walk, node: NDArray[np.int32], cost: float) -> None:
+    """Go to the placement ``node`` (K,), which breaks no rule of a group and costs ``cost``.
+
+    It becomes the best one if it is.
+    """
+    for k in range(node.shape[0]):
+        if state.node[k] != node[k]:
+            move(problem, state, k, index(node[k]))
+            stray(walk, k)
+    for n in range(walk.cost.shape[0]):
+        refresh(problem, state, walk, n)
+    walk.breaches[0] = 0
+    for g in range(walk.tied.shape[0]):
+        walk.broken[g] = walk.tied[g]
+    walk.total[0] = cost
+    keep_if_best(state, walk)

@@ -1,0 +1,159 @@
+"""A candidate looked at in full: its whole price and every hard rule, whatever one of them says.
+
+A search dismisses most candidates by part of their price (`evenkeel_kernels.cost.annealing`). Here
+nothing is left out, so that what all of it takes can be measured, and be compared with a recount.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.feasibility import keeps_group_limits, keeps_near, trade_keeps_near
+from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.rng import advance, scaled
+from evenkeel_kernels.core.state import more_moved, most_moved, sharing_cost, trip_cost
+from evenkeel_kernels.cost.annealing import domains_bear, suits
+from evenkeel_kernels.cost.cost_state import Walk, fine_with, shift_price, swap_price
+
+OVERFULL, MISPLACED, CLASHING, FORSAKEN = 1, 2, 4, 8
+"""What a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of
+its partition or the capacity of a domain; a limit or term of its group (conflict and spread); what
+its group needs, or is needed for, nearby."""
+
+
+@piece
+def nodes_bear(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> bool:
+    """Whether no node is above a capacity once ``a`` is on ``y``, and ``b``, if any, where it was.
+
+    In a transient dimension those who are away from home count at home, too. O(D).
+    """
+    x = index(state.node[a])
+    home = problem.partitions.home
+    if b < 0 and state.replicas[y] >= problem.nodes.max_replicas[y]:
+        return False
+    leaves, arrives = home[a] == x, home[a] == y
+    returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
+    transient = problem.nodes.transient
+    fine = fine_with(walk.need, walk.room, walk.fine, transient, y, a, arrives, b, departs)
+    fine += fine_with(walk.need, walk.room, walk.fine, transient, x, b, returns, a, leaves)
+    return fine == 0.0
+
+
+@piece
+def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> float:
+    """What moves and groups cost more if ``a`` went to ``y``, and ``b``, if any, to its place.
+
+    O(L + limits of the group).
+    """
+    x = index(state.node[a])
+    groups, owner = problem.partitions.group, problem.partitions.owner
+    price = trip_cost(problem, state, a, y)
+    more = more_moved(problem, state, a, y)
+    g = index(groups[owner[a]])
+    h, also = g, index(0)
+    if b >= 0:
+        price += trip_cost(problem, state, b, x)
+        h, also = index(groups[owner[b]]), more_moved(problem, state, b, x)
+    if b < 0 or g != h:  # two of one group leave its counts as they are
+        price += sharing_cost(problem, state, a, y)
+        if b >= 0:
+            price += sharing_cost(problem, state, b, x)
+    if problem.moves.group_weight != 0.0 and (more != 0 or also != 0):
+        most = most_moved(state, g, more, h, also)
+        price += problem.moves.group_weight * (most - state.moved_most[0])
+    return price
+
+
+@piece
+def broken_by(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> int:
+    """Return what breaks if ``a`` went to ``y``, and ``b`` (-1: none) to where ``a`` is, as bits.
+
+    A limit that is broken already may stay as broken as it is. All rules are asked.
+    """
+    x = index(state.node[a])
+    partitions = problem.partitions
+    broken = 0 if nodes_bear(problem, state, walk, a, b, y) else OVERFULL
+    alike = False
+    if b >= 0:
+        p, q = partitions.owner[a], partitions.owner[b]
+        if p == q:
+            return MISPLACED
+        # two of one group and role leave all counts of the group as they are
+        alike = partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
+    for turn in range(1 if b < 0 else 2):
+        k, n = (a, y) if turn == 0 else (b, x)
+        if not suits(problem, state, k, n):
+            broken |= MISPLACED
+        if not domains_bear(problem, state, n, k, b if turn == 0 else a):
+            broken |= MISPLACED
+        if alike:
+            continue
+        if not keeps_group_limits(problem, state, k, n):
+            broken |= CLASHING
+        if not keeps_near(problem, state, k, n):
+            broken |= FORSAKEN
+    if b >= 0 and not alike and not trade_keeps_near(problem, state, a, b):
+        broken |= FORSAKEN
+    return broken
+
+
+@lean
+def probe(
+    problem: Problem,
+    state: State,
+    walk: Walk,
+    work: int,
+    found: NDArray[np.int64],
+) -> float:
+    """Look at random candidates in full, changing nothing; a quarter of them are single moves.
+
+    Parameters
+    ----------
+    problem : Problem
+        What does not change.
+    state : State
+        Where all stands.
+    walk : Walk
+        Its books, with a fine above 0 everywhere; only its generator changes.
+    work : int
+        Candidates to look at.
+    found : (4,) int64
+        Counted up: single moves; candidates that break nothing; those that break no rule of group
+        or neighbourhood; those that cost less.
+
+    Returns
+    -------
+    float
+        The sum of what those that break nothing cost more, of nodes and movement.
+    """
+    need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
+    item, node = walk.item, state.node
+    random = walk.random[0]
+    total = 0.0
+    for _ in range(work):
+        random = advance(random)
+        a = index(item[scaled(random, item.shape[0])])
+        x = index(node[a])
+        random = advance(random)
+        if random & np.uint64(3) == np.uint64(0):
+            b = index(-1)
+            y = scaled(random, cost.shape[0])
+        else:
+            b = index(item[scaled(random, item.shape[0])])
+            y = index(node[b])
+        if x == y:
+            continue
+        found[0] += int(b < 0)
+        if b < 0:
+            price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
+        else:
+            price = swap_price(need, weight, excess, cost, a, x, b, y, np.inf)
+        price += moving_price(problem, state, a, b, y)
+        broken = broken_by(problem, state, walk, a, b, y)
+        found[1] += int(broken == 0)
+        found[2] += int(broken & (CLASHING | FORSAKEN) == 0)
+        found[3] += int(price < 0.0)
+        if broken == 0:
+            total += price
+    walk.random[0] = random
+    return total

@@ -1,0 +1,1 @@
+"""Kernels of Apache Helix's strategies, bit for bit."""

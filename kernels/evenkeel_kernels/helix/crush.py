@@ -1,0 +1,475 @@
+"""Helix's CRUSH: straws, draws, and the placement of many partitions.
+
+A draw asks which child of a bucket an input takes at a trial: the child with the greatest hash
+times straw length. Inputs that draw from the same bucket are drawn together, one child after
+another, so that the hash runs in vector lanes whatever the size of the bucket.
+
+Children stand in the order in which ties are decided: the first one of equals wins.
+
+References
+----------
+Apache Helix, ``CRUSHPlacementAlgorithm`` and ``CrushRebalanceStrategy``.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import inlined, jit, lean
+from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
+
+WIDTH = 256
+"""Inputs drawn together at most."""
+
+STRIDE = 64
+"""Inputs drawn together come in multiples of this, so that the loops over them have no rest."""
+
+LOOPBACKS = 50
+"""Draws of something that is out, after which one replica is given up."""
+
+ROUNDS = 10
+"""Inputs that CRUSH tries before it returns a short list."""
+
+LOW = np.uint32(0xFFFF)
+FULL_STRAW = np.float32(65536)
+
+
+class Level(NamedTuple):
+    """Children of one bucket or, one bucket after another, of several.
+
+    Attributes
+    ----------
+    id : (C,) uint32
+        What is hashed for a child.
+    straw : (C,) uint32
+        Straw length, from 0 to 65536.
+    live : (C,) bool
+        Whether the child weighs something and has not failed.
+    item : (C,) int32
+        The node, or zone, that the child is.
+    """
+
+    id: NDArray[np.uint32]
+    straw: NDArray[np.uint32]
+    live: NDArray[np.bool_]
+    item: NDArray[np.int32]
+
+
+@jit
+def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Turn weights into straw lengths, in 32-bit floats but for the power.
+
+    The recurrence is CRUSH's first one (straw version 0), run from the heaviest child to the
+    lightest, so that lighter children get shorter straws in only roughly the right proportion.
+
+    Parameters
+    ----------
+    weight : (C,) int64
+        Weights in descending order, none negative.
+
+    Returns
+    -------
+    (C,) uint32
+        Straw lengths; 0 for weight 0, 65536 for the heaviest.
+
+    Examples
+    --------
+    >>> straw_lengths(np.array([2000, 1000, 1000, 0])).tolist()
+    [65536, 56755, 56755, 0]
+    """
+    straw = np.empty(weight.size, np.uint32)
+    fill_straws(weight, straw)
+    return straw
+
+
+@lean
+def fill_straws(weight: NDArray[np.int64], straw: NDArray[np.uint32]) -> None:
+    """Compute straw lengths into an array that is there already.
+
+    Parameters
+    ----------
+    weight : (C,) int64
+        Weights in descending order, none negative.
+    straw : (C,) uint32
+        Receives the straw lengths.
+    """
+    count = weight.size
+    scale, below, last = np.float32(1), np.float32(0), np.float32(0)
+    left = count
+    i = 0
+    while i < count:
+        own = weight[i]
+        end = i + 1
+        while end < count and weight[end] == own:
+            end += 1
+        length = np.uint32(scale * FULL_STRAW) if own > 0 else np.uint32(0)
+        for j in range(i, end):
+            straw[j] = length
+        if own == 0 or end == count:
+            i = end
+            continue
+        after = weight[end]
+        below = np.float32(below + (np.float32(own) - last) * np.float32(left))
+        run = end
+        while run < count and weight[run] == after:
+            run += 1
+        left -= run - end
+        ahead = np.float32(left * (after - own))
+        share = np.float64(np.float32(below / np.float32(below + ahead)))
+        scale = np.float32(np.float64(scale) * math.pow(1.0 / share, 1.0 / left))
+        last = np.float32(own)
+        i = end
+
+
+@inlined
+def draw_one(level: Level, begin: int, end: int, x: np.uint32, trial: int) -> int:
+    """Draw one child for one input.
+
+    Returns
+    -------
+    int
+        Place of the child in the level.
+    """
+    winner = begin
+    best = np.uint32(0)
+    for i in range(begin, end):
+        score = np.uint32((hash3(x, level.id[i], np.uint32(trial)) & LOW) * level.straw[i])
+        if score > best:
+            best = score
+            winner = i
+    return winner
+
+
+@jit
+def draw_many(
+    level: Level,
+    begin: int,
+    end: int,
+    x: NDArray[np.uint32],
+    count: int,
+    trial: int,
+    winner: NDArray[np.int32],
+) -> None:
+    """Draw one child for each of many inputs.
+
+    Parameters
+    ----------
+    level : Level
+        Children.
+    begin, end : int
+        The bucket's children among them.
+    x : (at least count,) uint32
+        Inputs.
+    count : int
+        How many of them draw.
+    trial : int
+        Number of the trial, from 1.
+    winner : (at least count,) int32
+        Receives the places of the children drawn.
+    """
+    lane = np.zeros(WIDTH, np.uint32)
+    drawn = np.empty(WIDTH + 1, np.uint32)
+    best = np.empty(WIDTH, np.uint32)
+    place = np.empty(WIDTH, np.int32)
+    for start in range(0, count, WIDTH):
+        used = min(WIDTH, count - start)
+        lanes = (used + STRIDE - 1) // STRIDE * STRIDE
+        for p in range(used):
+            lane[p] = x[start + p]
+        for p in range(lanes):
+            best[p] = 0
+            place[p] = begin
+        for i in range(begin, end):
+            hash3_lanes(lane, level.id[i], np.uint32(trial), lanes, drawn)
+            length = level.straw[i]
+            for p in range(lanes):
+                score = np.uint32((drawn[p] & LOW) * length)
+                longer = score > best[p]
+                best[p] = score if longer else best[p]
+                place[p] = i if longer else place[p]
+        for p in range(used):
+            winner[start + p] = place[p]
+
+
+class Members(NamedTuple):
+    """Cells of a table, brought together by what stands in them.
+
+    Attributes
+    ----------
+    first : (V + 1,) int64
+        The cells with value v are ``first[v]`` to ``first[v + 1]``.
+    row, column : (M,) int32
+        Where a cell stands.
+    """
+
+    first: NDArray[np.int64]
+    row: NDArray[np.int32]
+    column: NDArray[np.int32]
+
+
+@jit
+def by_value(cell: NDArray[np.int32], order: NDArray[np.int64], values: int) -> Members:
+    """Bring together the cells in which the same value stands.
+
+    Parameters
+    ----------
+    cell : (P, R) int32
+        Values from 0.
+    order : (Q,) int64
+        The rows that count, in the order in which their cells are listed.
+    values : int
+        V, above every value.
+
+    Returns
+    -------
+    Members
+        Cells by value.
+    """
+    columns = cell.shape[1]
+    first = np.zeros(values + 1, np.int64)
+    for p in order:
+        for k in range(columns):
+            first[cell[p, k] + 1] += 1
+    for v in range(values):
+        first[v + 1] += first[v]
+    row = np.empty(first[values], np.int32)
+    column = np.empty(first[values], np.int32)
+    cursor = first[:-1].copy()
+    for p in order:
+        for k in range(columns):
+            at = cursor[cell[p, k]]
+            row[at] = p
+            column[at] = k
+            cursor[cell[p, k]] = at + 1
+    return Members(first, row, column)
+
+
+@jit
+def choose(
+    level: Level, x: NDArray[np.uint32], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Choose for each input the first ``count`` different children that it draws.
+
+    Parameters
+    ----------
+    level : Level
+        The children of one bucket, of which at least ``count`` are live.
+    x : (P,) uint32
+        Inputs.
+    count : int
+        How many children each needs.
+
+    Returns
+    -------
+    chosen : (P, count) int32
+        Places of children in the level, in the order drawn.
+    plain : (P,) bool
+        False where a child was drawn that is not live; that row is not complete.
+    """
+    total = x.size
+    chosen = np.full((total, count), -1, np.int32)
+    plain = np.ones(total, np.bool_)
+    found = np.zeros(total, np.int32)
+    waiting = np.arange(total)
+    lane = x.copy()
+    winner = np.empty(total, np.int32)
+    left = total if count > 0 else 0
+    trial = 0
+    while left > 0:
+        trial += 1
+        draw_many(level, 0, level.id.size, lane, left, trial, winner)
+        kept = 0
+        for a in range(left):
+            p = waiting[a]
+            drawn = winner[a]
+            if not level.live[drawn]:
+                plain[p] = False
+                continue
+            have = found[p]
+            new = True
+            for k in range(have):
+                if chosen[p, k] == drawn:
+                    new = False
+            if new:
+                chosen[p, have] = drawn
+                have += 1
+                found[p] = have
+            if have < count:
+                waiting[kept] = p
+                lane[kept] = lane[a]
+                kept += 1
+        left = kept
+    return chosen, plain
+
+
+@jit
+def select(
+    level: Level,
+    begin: int,
+    end: int,
+    x: np.uint32,
+    count: int,
+    taken: NDArray[np.bool_],
+    selected: NDArray[np.int32],
+) -> int:
+    """Select up to ``count`` children that are live and not taken, for one input.
+
+    Parameters
+    ----------
+    level : Level
+        Children.
+    begin, end : int
+        The bucket's children among them.
+    x : uint32
+        Input.
+    count : int
+        How many to select.
+    taken : (C,) bool
+        Children that do not count; those selected are added.
+    selected : (at least count,) int32
+        Receives the places of those selected.
+
+    Returns
+    -------
+    int
+        How many were selected. A draw of something that is out sends the search back to its
+        origin; a replica that comes back more than 50 times is given up.
+    """
+    available = 0
+    for i in range(begin, end):
+        available += level.live[i] and not taken[i]
+    done = 0
+    for r in range(1, count + 1):
+        trial = r
+        loopbacks = 0
+        while available > 0:
+            drawn = draw_one(level, begin, end, x, trial)
+            trial += 1
+            if taken[drawn]:
+                continue
+            if level.live[drawn]:
+                taken[drawn] = True
+                selected[done] = drawn
+                done += 1
+                available -= 1
+                break
+            if loopbacks == LOOPBACKS:
+                break
+            loopbacks += 1
+    return done
+
+
+@jit
+def place_on_nodes(nodes: Level, x: NDArray[np.uint32], replicas: int) -> NDArray[np.int32]:
+    """Place partitions by CRUSH where every node is a fault zone of its own.
+
+    Parameters
+    ----------
+    nodes : Level
+        The nodes.
+    x : (P,) uint32
+        Hash of each partition's name.
+    replicas : int
+        Replicas of each partition.
+
+    Returns
+    -------
+    (P, replicas) int32
+        The nodes, first the one that leads; -1 where no node could be found.
+    """
+    reachable = min(replicas, int(np.count_nonzero(nodes.live)))
+    chosen, plain = choose(nodes, x, reachable)
+    placed = np.full((x.size, replicas), -1, np.int32)
+    taken = np.zeros(nodes.id.size, np.bool_)
+    selected = np.empty(replicas, np.int32)
+    for p in range(x.size):
+        if plain[p]:
+            for k in range(reachable):
+                placed[p, k] = nodes.item[chosen[p, k]]
+            continue
+        taken[:] = False
+        again = x[p]
+        have = 0
+        for _ in range(ROUNDS):
+            got = select(nodes, 0, nodes.id.size, again, replicas - have, taken, selected)
+            for k in range(got):
+                placed[p, have + k] = nodes.item[selected[k]]
+            have += got
+            if have >= reachable:
+                break
+            again = hash1(again)
+    return placed
+
+
+@jit
+def place_in_zones(
+    zones: Level,
+    first: NDArray[np.int64],
+    nodes: Level,
+    x: NDArray[np.uint32],
+    replicas: int,
+) -> NDArray[np.int32]:
+    """Place partitions by CRUSH: distinct zones first, then a node inside each.
+
+    Parameters
+    ----------
+    zones : Level
+        The zones.
+    first : (Z + 1,) int64
+        The nodes of zone ``zones.item[z]`` are ``first[z]`` to ``first[z + 1]`` of ``nodes``.
+    nodes : Level
+        The nodes, zone after zone.
+    x : (P,) uint32
+        Hash of each partition's name.
+    replicas : int
+        Replicas of each partition.
+
+    Returns
+    -------
+    (P, replicas) int32
+        The nodes, first the one that leads; -1 where no node could be found.
+    """
+    total = x.size
+    reachable = min(replicas, int(np.count_nonzero(zones.live)))
+    chosen, plain = choose(zones, x, reachable)
+    placed = np.full((total, replicas), -1, np.int32)
+    members = by_value(chosen, np.flatnonzero(plain), zones.id.size)
+    lane = np.empty(total, np.uint32)
+    winner = np.empty(total, np.int32)
+    for z in range(zones.id.size):
+        count = members.first[z + 1] - members.first[z]
+        for a in range(count):
+            lane[a] = x[members.row[members.first[z] + a]]
+        draw_many(nodes, first[z], first[z + 1], lane, count, 1, winner)
+        for a in range(count):
+            p = members.row[members.first[z] + a]
+            drawn = winner[a]
+            if nodes.live[drawn]:
+                placed[p, members.column[members.first[z] + a]] = nodes.item[drawn]
+            else:
+                plain[p] = False
+    zone_taken = np.zeros(zones.id.size, np.bool_)
+    node_taken = np.zeros(nodes.id.size, np.bool_)
+    selected = np.empty(replicas, np.int32)
+    inner = np.empty(1, np.int32)
+    for p in range(total):
+        if plain[p]:
+            continue
+        zone_taken[:] = False
+        placed[p] = -1
+        again = x[p]
+        have = 0
+        for _ in range(ROUNDS):
+            got = select(zones, 0, zones.id.size, again, replicas - have, zone_taken, selected)
+            for k in range(got):
+                z = selected[k]
+                node_taken[first[z] : first[z + 1]] = False
+                if select(nodes, first[z], first[z + 1], again, 1, node_taken, inner):
+                    placed[p, have] = nodes.item[inner[0]]
+                    have += 1
+            if have == replicas:
+                break
+            again = hash1(again)
+    return placed

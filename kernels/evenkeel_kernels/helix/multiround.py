@@ -1,0 +1,446 @@
+"""MultiRoundCRUSH: zones by CRUSH, then each zone's partitions dealt to its nodes, one at a time.
+
+After every partition the nodes of the zone are weighed anew by what they lack, so that straws are
+computed as often as partitions are placed; the hashes, which do not depend on weights, are computed
+before, in vector lanes.
+
+References
+----------
+Apache Helix, ``MultiRoundCrushRebalanceStrategy``.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.core.jenkins_hash import hash1
+from evenkeel_kernels.helix.crush import Level, by_value, choose, select
+from evenkeel_kernels.helix.reweighted_zone import (
+    LACKING,
+    ORIGINAL,
+    ROUNDS,
+    Rooms,
+    Straws,
+    draw_again,
+    longest,
+    new_straws,
+    weigh,
+)
+
+ITERATIONS = 3
+"""Times that partitions are distributed inside a zone."""
+
+DEALT, FILLED, OVERFULL = 0, 1, 2
+"""What is counted in ``Hands.size``."""
+
+
+class Hands(NamedTuple):
+    """What n nodes hold of M partitions, and what they are to give back.
+
+    Attributes
+    ----------
+    target, held : (n,) int64
+        Partitions that a node should hold, and does.
+    partition, node : (4 * M,) int64
+        Who was dealt what, in order.
+    filled, overfull : (n,) int64
+        Nodes that ever held a partition, and that ever had a surplus, in the order of that.
+    known : (2, n) bool
+        Whether a node is among them.
+    size : (3,) int64
+        How many entries there are in ``partition``, ``filled`` and ``overfull``.
+    fresh : (n,) int64
+        Surplus of a node that has changed since surplus was last taken back, else 0.
+    surplus_first, surplus_count : (n,) int64
+        The node's surplus in ``surplus``.
+    surplus : (4 * M,) int64
+        Partitions remembered for removal, node after node.
+    returned : (n, M) bool
+        The same as a table.
+    """
+
+    target: NDArray[np.int64]
+    held: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    node: NDArray[np.int64]
+    filled: NDArray[np.int64]
+    overfull: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    size: NDArray[np.int64]
+    fresh: NDArray[np.int64]
+    surplus_first: NDArray[np.int64]
+    surplus_count: NDArray[np.int64]
+    surplus: NDArray[np.int64]
+    returned: NDArray[np.bool_]
+
+
+@jit
+def place_in_rounds(
+    zones: Level,
+    rooms: Rooms,
+    x: NDArray[np.uint32],
+    state: NDArray[np.int32],
+    order: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], int]:
+    """Place the partitions of a group by MultiRoundCRUSH.
+
+    Parameters
+    ----------
+    zones : Level
+        The zones; ``zones.item`` are their places in tree order, and in ``rooms``.
+    rooms : Rooms
+        Their nodes.
+    x : (P,) uint32
+        Hash of each partition's name.
+    state : (R,) int32
+        State of each place of a list, from 0, ascending.
+    order : (P,) int64
+        The partitions in the order in which a map of their names is walked.
+
+    Returns
+    -------
+    placed : (P, R) int32
+        The nodes by state and, inside one state, by zone.
+    failed : int
+        A partition for which no zones or no node could be found; -1 when all went well.
+    """
+    total, replicas = x.size, state.size
+    placed = np.full((total, replicas), -1, np.int32)
+    if total == 0 or replicas == 0:
+        return placed, -1
+    if np.count_nonzero(zones.live) < replicas:
+        return placed, 0
+    chosen, plain = choose(zones, x, replicas)
+    for p in range(total):
+        if not plain[p] and not zones_in_rounds(zones, x[p], chosen[p]):
+            return placed, p
+    states = state[-1] + 1
+    for p in range(total):
+        for k in range(replicas):
+            chosen[p, k] = zones.item[chosen[p, k]] * states + state[k]
+    members = by_value(chosen, order, zones.id.size * states)
+    place_of = np.searchsorted(state, np.arange(states))
+    for v in range(zones.id.size * states):
+        row = members.row[members.first[v] : members.first[v + 1]]
+        if row.size == 0:
+            continue
+        begin, end = rooms.first[v // states], rooms.first[v // states + 1]
+        own = x[row]
+        drawn, failed = distribute(rooms, begin, end, own)
+        if failed >= 0:
+            return placed, row[failed]
+        for m in range(row.size):
+            k = place_of[v % states]
+            while placed[row[m], k] >= 0:
+                k += 1
+            placed[row[m], k] = rooms.node[begin + drawn[m]]
+    return placed, -1
+
+
+@jit
+def zones_in_rounds(zones: Level, x: np.uint32, chosen: NDArray[np.int32]) -> bool:
+    """Choose zones for one partition, trying up to a hundred inputs.
+
+    Parameters
+    ----------
+    zones : Level
+        The zones.
+    x : uint32
+        Hash of the partition's name.
+    chosen : (R,) int32
+        Receives places in ``zones``.
+
+    Returns
+    -------
+    bool
+        Whether R zones were found.
+    """
+    taken = np.zeros(zones.id.size, np.bool_)
+    selected = np.empty(chosen.size, np.int32)
+    have = 0
+    for _ in range(ROUNDS):
+        got = select(zones, 0, zones.id.size, x, chosen.size, taken, selected)
+        for k in range(min(got, chosen.size - have)):
+            chosen[have] = selected[k]
+            have += 1
+        if have == chosen.size:
+            return True
+        x = hash1(x)
+    return False
+
+
+@jit
+def distribute(
+    rooms: Rooms, begin: int, end: int, x: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], int]:
+    """Deal partitions to the nodes of one zone, and deal surplus again, twice.
+
+    Parameters
+    ----------
+    rooms : Rooms
+        Nodes.
+    begin, end : int
+        Those of the zone, which weighs something.
+    x : (M,) uint32
+        Hashes of the partitions' names.
+
+    Returns
+    -------
+    drawn : (M,) int64
+        The node of each partition, counted inside the zone.
+    failed : int
+        A partition that no node could be found for, or -1.
+    """
+    size, count = end - begin, x.size
+    hands = new_hands(rooms.weight[begin:end], count)
+    straws = new_straws(rooms, begin, end, x, hands.target)
+    waiting = np.arange(4 * count)
+    place = np.empty(size, np.int64)
+    drawn = np.full(count, -1)
+    left = count
+    which = ORIGINAL
+    for iteration in range(ITERATIONS):
+        if iteration > 0:
+            left = take_back(rooms, begin, hands, waiting, place)
+        which = deal(rooms, begin, x, waiting, left, straws, hands, which)
+        if which < 0:
+            return drawn, waiting[-1 - which]
+    for i in range(hands.size[FILLED]):
+        place[i] = hands.filled[i]
+    walk(rooms, begin, place, hands.size[FILLED])
+    for i in range(hands.size[FILLED]):
+        for entry in range(hands.size[DEALT]):
+            if hands.node[entry] == place[i]:
+                drawn[hands.partition[entry]] = place[i]
+    return drawn, -1
+
+
+@jit
+def new_hands(weight: NDArray[np.int64], count: int) -> Hands:
+    """Set targets and lay empty hands.
+
+    Parameters
+    ----------
+    weight : (n,) int64
+        Weights of the nodes.
+    count : int
+        Partitions to deal.
+
+    Returns
+    -------
+    Hands
+        Nobody holds anything.
+    """
+    size = weight.size
+    target = np.empty(size, np.int64)
+    whole = np.float64(np.sum(weight))
+    for n in range(size):
+        target[n] = math.floor(np.float64(weight[n]) / whole * np.float64(count))
+    return Hands(
+        target=target,
+        held=np.zeros(size, np.int64),
+        partition=np.empty(4 * count, np.int64),
+        node=np.empty(4 * count, np.int64),
+        filled=np.empty(size, np.int64),
+        overfull=np.empty(size, np.int64),
+        known=np.zeros((2, size), np.bool_),
+        size=np.zeros(3, np.int64),
+        fresh=np.zeros(size, np.int64),
+        surplus_first=np.zeros(size, np.int64),
+        surplus_count=np.zeros(size, np.int64),
+        surplus=np.empty(4 * count, np.int64),
+        returned=np.zeros((size, count), np.bool_),
+    )
+
+
+@lean
+def deal(
+    rooms: Rooms,
+    begin: int,
+    x: NDArray[np.uint32],
+    waiting: NDArray[np.int64],
+    left: int,
+    straws: Straws,
+    hands: Hands,
+    which: int,
+) -> int:
+    """Deal the waiting partitions, weighing the nodes anew after each.
+
+    Parameters
+    ----------
+    rooms : Rooms
+        Nodes.
+    begin : int
+        The zone's first.
+    x : (M,) uint32
+        Hashes of the partitions' names.
+    waiting : (at least left,) int64
+        Partitions to deal, in order.
+    left : int
+        How many.
+    straws, hands : Straws, Hands
+        Updated.
+    which : int
+        The bucket that the first of them draws from.
+
+    Returns
+    -------
+    int
+        The bucket that the next one would draw from; ``-1 - a`` when none was found for the
+        a-th one waiting.
+    """
+    size = straws.bucket.size
+    for a in range(left):
+        m = waiting[a]
+        n = longest(straws, which, straws.hashed, m)
+        if straws.weight[which, n] == 0:
+            n = draw_again(straws, which, rooms.id, begin, x[m])
+            if n < 0:
+                return -1 - a
+        entry = hands.size[DEALT]
+        hands.partition[entry] = m
+        hands.node[entry] = n
+        hands.size[DEALT] = entry + 1
+        hands.held[n] += 1
+        note_surplus(hands, n)
+        if a == 0:  # since surplus was taken back, anybody may lack something
+            for other in range(size):
+                straws.weight[LACKING, other] = 10 * max(0, hands.target[other] - hands.held[other])
+        straws.weight[LACKING, n] = 10 * max(0, hands.target[n] - hands.held[n])
+        which = ORIGINAL
+        for other in range(size):
+            if straws.weight[LACKING, other] > 0:
+                which = LACKING
+        if which == LACKING:
+            weigh(straws, LACKING)
+    return which
+
+
+@lean
+def note_surplus(hands: Hands, n: int) -> None:
+    """Note that a node came to hold one more partition.
+
+    Parameters
+    ----------
+    hands : Hands
+        Updated.
+    n : int
+        The node.
+    """
+    if not hands.known[0, n]:
+        hands.known[0, n] = True
+        hands.filled[hands.size[FILLED]] = n
+        hands.size[FILLED] += 1
+    surplus = hands.held[n] - hands.target[n] - 1
+    if surplus <= 0:
+        return
+    hands.fresh[n] = surplus
+    if not hands.known[1, n]:
+        hands.known[1, n] = True
+        hands.overfull[hands.size[OVERFULL]] = n
+        hands.size[OVERFULL] += 1
+
+
+@lean
+def take_back(
+    rooms: Rooms, begin: int, hands: Hands, waiting: NDArray[np.int64], place: NDArray[np.int64]
+) -> int:
+    """Take all remembered surplus out of the hands, and let it wait to be dealt again.
+
+    What a node is remembered for is never forgotten, only replaced by a later surplus.
+
+    Parameters
+    ----------
+    rooms : Rooms
+        Nodes.
+    begin : int
+        The zone's first.
+    hands : Hands
+        Updated.
+    waiting : (4 * M,) int64
+        Receives the partitions.
+    place : (n,) int64
+        Scratch.
+
+    Returns
+    -------
+    int
+        How many wait.
+    """
+    remember(hands)
+    overfull = hands.size[OVERFULL]
+    for i in range(overfull):
+        place[i] = hands.overfull[i]
+    walk(rooms, begin, place, overfull)
+    left = 0
+    for i in range(overfull):
+        n = place[i]
+        for j in range(hands.surplus_first[n], hands.surplus_first[n] + hands.surplus_count[n]):
+            waiting[left] = hands.surplus[j]
+            left += 1
+    kept = 0
+    hands.held[:] = 0
+    for entry in range(hands.size[DEALT]):
+        m, n = hands.partition[entry], hands.node[entry]
+        if not hands.returned[n, m]:
+            hands.partition[kept] = m
+            hands.node[kept] = n
+            hands.held[n] += 1
+            kept += 1
+    hands.size[DEALT] = kept
+    return left
+
+
+@lean
+def remember(hands: Hands) -> None:
+    """Write down the oldest partitions of every node whose surplus has changed.
+
+    Parameters
+    ----------
+    hands : Hands
+        Updated.
+    """
+    used = 0
+    for n in range(hands.held.size):
+        used = max(used, hands.surplus_first[n] + hands.surplus_count[n])
+    for n in range(hands.held.size):
+        if hands.fresh[n] > 0:
+            hands.surplus_first[n] = used
+            hands.surplus_count[n] = 0
+            used += hands.fresh[n]
+            hands.returned[n, :] = False
+    for entry in range(hands.size[DEALT]):
+        m, n = hands.partition[entry], hands.node[entry]
+        if hands.surplus_count[n] < hands.fresh[n]:
+            hands.surplus[hands.surplus_first[n] + hands.surplus_count[n]] = m
+            hands.surplus_count[n] += 1
+            hands.returned[n, m] = True
+    hands.fresh[:] = 0
+
+
+@lean
+def walk(rooms: Rooms, begin: int, place: NDArray[np.int64], count: int) -> None:
+    """Put nodes that entered a map one after another into the order in which it is walked.
+
+    Parameters
+    ----------
+    rooms : Rooms
+        Nodes.
+    begin : int
+        The zone's first.
+    place : (at least count,) int64
+        Nodes, in the order in which they entered; sorted in place.
+    count : int
+        How many.
+    """
+    row = rooms.capacity[count]
+    for i in range(count):
+        n = place[i]
+        j = i
+        while j > 0 and rooms.bucket[row, begin + place[j - 1]] > rooms.bucket[row, begin + n]:
+            place[j] = place[j - 1]
+            j -= 1
+        place[j] = n

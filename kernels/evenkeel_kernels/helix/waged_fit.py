@@ -1,0 +1,379 @@
+"""WAGED's greedy fit: each replica in a given order goes to the best node of all.
+
+A node's score for a replica is a sum of six terms. Two of them, how many replicas the node has and
+how many of the same group, change only when the node is given one, so they are kept. Two follow
+from its usage with the replica on it and are computed for all nodes in passes over contiguous rows.
+The last two, for staying where the partition is or was meant to be, concern the few nodes that held
+it, which are scored once more by themselves. The arithmetic, 32-bit floats and the order of sums
+included, is the original's; see `evenkeel_kernels.helix.waged_sigmoid` for the curve.
+
+Nodes stand in the order in which ties are broken, so that of the best the first one wins. Scores
+are never negative, so they compare like their bits, of which a greatest one is found in vector
+lanes; a node that may not be used scores less than 0. Replicas of one partition in one state follow
+each other and share a scan: placing one changes only its node, whose zone is then closed.
+
+References
+----------
+Apache Helix, ``ConstraintBasedAlgorithm`` and the constraints of its factory.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.problem import index
+from evenkeel_kernels.helix.waged_sigmoid import sigmoid
+
+NO = -1.0
+"""Score of a node that may not be used."""
+
+SHUT = np.float32(3e38)
+"""Usage of such a node, while usages are computed; a usage is never as large."""
+
+SAME_STATE, OTHER_STATE = 1.0, 0.5
+"""What a node that held the partition gets of the two terms for staying."""
+
+
+class WagedNodes(NamedTuple):
+    """What is fixed about nodes. n nodes in the order of ties, D keys, Z zones."""
+
+    capacity: NDArray[np.float32]  # (D, n)
+    zone: NDArray[np.int32]  # (n,)
+    member_first: NDArray[np.int64]  # (Z + 1,)
+    member: NDArray[np.int32]  # (n,) nodes of each zone
+    limit: NDArray[np.int32]  # (n,) most replicas; 2**31 - 1 for no limit
+    void: NDArray[np.int32]  # (E,) nodes without capacity in a scored key
+
+
+class WagedPartitions(NamedTuple):
+    """What is fixed about P partitions in G groups, and where they were."""
+
+    weight: NDArray[np.int32]  # (P, D) of each replica, in whatever state
+    group: NDArray[np.int32]  # (P,)
+    mask: NDArray[np.int32]  # (P,) row of ``WagedState.closed``
+    disabled_first: NDArray[np.int64]  # (P + 1,)
+    disabled: NDArray[np.int32]  # (F,) nodes on which the partition is disabled
+    held_first: NDArray[np.int64]  # (P + 1,) where it is now
+    held_node: NDArray[np.int32]  # (H,) -1 for a node that is not among these
+    held_state: NDArray[np.uint8]  # (H,)
+    meant_first: NDArray[np.int64]  # (P + 1,) where the baseline has it
+    meant_node: NDArray[np.int32]  # (B,)
+    meant_state: NDArray[np.uint8]  # (B,)
+    row_first: NDArray[np.int64]  # (P + 1,) room for its replicas in ``WagedState``
+
+
+class WagedTerms(NamedTuple):
+    """What scores are made of."""
+
+    weight: NDArray[np.float64]  # (6,) stay, converge, count, group count, top usage, usage
+    usage: float  # expected usage; infinite where it is 0, so that all usages score alike
+    usage_top: float
+    replicas: float  # expected replicas of a node, infinite where it is 0
+    group_count: NDArray[np.float64]  # (G,) the same of a group
+    group_limit: NDArray[np.int32]  # (G,) most replicas of a group on a node; 2**31 - 1: no limit
+    scored: NDArray[np.int64]  # (S,) keys of which the greatest usage counts
+
+
+class WagedState(NamedTuple):
+    """What the fit changes."""
+
+    left: NDArray[np.int32]  # (D, n) capacity that is left
+    left_top: NDArray[np.int32]  # (D, n) the same, as if only top states took any
+    used: NDArray[np.float32]  # (D, n) capacity less what is left
+    used_top: NDArray[np.float32]  # (D, n)
+    replicas: NDArray[np.int32]  # (n,)
+    group_count: NDArray[np.int32]  # (G, n)
+    count_score: NDArray[np.float64]  # (n,) third term
+    group_score: NDArray[np.float64]  # (G, n) fourth term, where ``scanned``
+    scanned: NDArray[np.bool_]  # (G,) groups of which a replica was placed
+    closed: NDArray[np.float32]  # (M, n) SHUT where a mask, or the node's limit, shuts it, else 0
+    row_node: NDArray[np.int32]  # (K,) who holds each partition now
+    row_state: NDArray[np.uint8]  # (K,)
+    row_size: NDArray[np.int32]  # (P,)
+    usage: NDArray[np.float32]  # (n,) of the replica in hand
+    usage_top: NDArray[np.float32]  # (n,)
+    score: NDArray[np.float64]  # (n,)
+    bits: NDArray[np.int64]  # (n,) the same memory, read as integers
+
+
+@lean
+def hold(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    owner: NDArray[np.int32],
+    node: NDArray[np.int32],
+    role: NDArray[np.uint8],
+) -> None:
+    """Book the replicas that are kept: ``owner``, ``node`` and state ``role`` of each, all (K,).
+
+    To be called once, on a fresh state. O(K D + D n).
+    """
+    for k in range(owner.shape[0]):
+        _book(partitions, state, index(owner[k]), role[k], index(node[k]))
+    for n in range(nodes.zone.shape[0]):
+        for d in range(nodes.capacity.shape[0]):
+            _measure(nodes, state, d, n)
+        _count(nodes, terms, state, n)
+
+
+@lean
+def fit(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    owner: NDArray[np.int32],
+    role: NDArray[np.uint8],
+    begin: int,
+    end: int,
+) -> int:
+    """Place the replicas ``begin`` to ``end`` of an order: ``owner (K,)`` and state ``role (K,)``.
+
+    Returns ``end``, or the place of the first replica for which there is no node. Call it again
+    with the next stretch to go on; the answer does not depend on how an order is cut. O((D + 1) n)
+    for each scan.
+    """
+    scanned, as_role = -1, np.uint8(0)
+    for at in range(begin, end):
+        p = index(owner[at])
+        if p != scanned or role[at] != as_role:
+            scanned, as_role = p, role[at]
+            scan(nodes, partitions, terms, state, p, as_role)
+        n = _first_of_the_best(state)
+        if n < 0:
+            return at
+        _book(partitions, state, p, as_role, n)
+        for d in range(nodes.capacity.shape[0]):
+            _measure(nodes, state, d, n)
+        _count(nodes, terms, state, n)
+        g = index(partitions.group[p])
+        state.group_score[g, n] = _score_of_count(
+            terms.weight[3], state.group_count[g, n], terms.group_count[g]
+        )
+        _close_zone(nodes, state, n)
+    return end
+
+
+@lean
+def scan(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    p: int,
+    role: np.uint8,
+) -> None:
+    """Score every node for a replica of partition ``p`` in the state ``role``. O((D + 1) n)."""
+    g = index(partitions.group[p])
+    count = nodes.zone.shape[0]
+    if not state.scanned[g]:
+        state.scanned[g] = True
+        for n in range(count):
+            state.group_score[g, n] = _score_of_count(
+                terms.weight[3], state.group_count[g, n], terms.group_count[g]
+            )
+    _fill_usage(nodes, partitions, terms, state, p)
+    weight, expected = terms.weight[5], terms.usage
+    weight_top, expected_top = terms.weight[4], terms.usage_top
+    if role == 0:
+        _fill_usage_top(nodes, partitions, terms, state, p)
+        for n in range(count):
+            score = state.count_score[n] + state.group_score[g, n]
+            score += weight_top * sigmoid(np.float64(state.usage_top[n]) / expected_top)
+            score += weight * sigmoid(np.float64(state.usage[n]) / expected)
+            state.score[n] = NO if state.usage[n] >= SHUT else score
+    else:
+        top = weight_top * sigmoid(0.0)
+        for n in range(count):
+            score = state.count_score[n] + state.group_score[g, n]
+            score += top
+            score += weight * sigmoid(np.float64(state.usage[n]) / expected)
+            state.score[n] = NO if state.usage[n] >= SHUT else score
+    for i in range(nodes.void.shape[0]):
+        _score_void(nodes, partitions, terms, state, p, role, index(nodes.void[i]))
+    for i in range(partitions.disabled_first[p], partitions.disabled_first[p + 1]):
+        state.score[partitions.disabled[i]] = NO
+    for i in range(partitions.held_first[p], partitions.held_first[p + 1]):
+        _score_again(partitions, terms, state, p, role, index(partitions.held_node[i]))
+    for i in range(partitions.meant_first[p], partitions.meant_first[p + 1]):
+        _score_again(partitions, terms, state, p, role, index(partitions.meant_node[i]))
+    for i in range(partitions.row_first[p], partitions.row_first[p] + state.row_size[p]):
+        _close_zone(nodes, state, index(state.row_node[i]))
+
+
+@piece
+def _fill_usage(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    p: int,
+) -> None:
+    """Fill ``usage`` with the greatest of the scored keys, and SHUT where there is no room."""
+    count = nodes.zone.shape[0]
+    mask = index(partitions.mask[p])
+    for n in range(count):
+        state.usage[n] = state.closed[mask, n]
+    for i in range(terms.scored.shape[0]):
+        d = terms.scored[i]
+        more = np.float32(partitions.weight[p, d])
+        for n in range(count):
+            usage = (state.used[d, n] + more) / nodes.capacity[d, n]
+            state.usage[n] = usage if usage > state.usage[n] else state.usage[n]
+    for d in range(nodes.capacity.shape[0]):
+        need = partitions.weight[p, d]
+        for n in range(count):
+            state.usage[n] = SHUT if state.left[d, n] < need else state.usage[n]
+    g = index(partitions.group[p])
+    most = terms.group_limit[g]
+    if most < 2147483647:
+        for n in range(count):
+            state.usage[n] = SHUT if state.group_count[g, n] >= most else state.usage[n]
+
+
+@piece
+def _fill_usage_top(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    p: int,
+) -> None:
+    """Fill ``usage_top`` with the usage by top states alone."""
+    count = nodes.zone.shape[0]
+    for n in range(count):
+        state.usage_top[n] = np.float32(0.0)
+    for i in range(terms.scored.shape[0]):
+        d = terms.scored[i]
+        more = np.float32(partitions.weight[p, d])
+        for n in range(count):
+            usage = (state.used_top[d, n] + more) / nodes.capacity[d, n]
+            state.usage_top[n] = usage if usage > state.usage_top[n] else state.usage_top[n]
+
+
+@piece
+def _score_void(
+    nodes: WagedNodes,
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    p: int,
+    role: np.uint8,
+    n: int,
+) -> None:
+    """Score a node without capacity in some key: Java finds no number better than every number.
+
+    What weighs something does not fit there, so only 0 / 0 is left; its score is no number.
+    """
+    if state.score[n] == NO:
+        return
+    weighty = terms.weight[5] != 0.0 and terms.usage < np.inf
+    weighty |= role == 0 and terms.weight[4] != 0.0 and terms.usage_top < np.inf
+    for i in range(terms.scored.shape[0]):
+        if weighty and nodes.capacity[terms.scored[i], n] == 0.0:
+            state.bits[n] = 0x7FF8000000000000
+
+
+@piece
+def _score_again(
+    partitions: WagedPartitions,
+    terms: WagedTerms,
+    state: WagedState,
+    p: int,
+    role: np.uint8,
+    n: int,
+) -> None:
+    """Score a node that held the partition, or was meant to, with the two terms for staying."""
+    if n < 0 or not state.score[n] >= 0.0:
+        return
+    held = _stay(partitions.held_first, partitions.held_node, partitions.held_state, p, role, n)
+    meant = _stay(partitions.meant_first, partitions.meant_node, partitions.meant_state, p, role, n)
+    known = partitions.held_first[p] < partitions.held_first[p + 1]
+    score = terms.weight[0] * (held if known else meant)
+    score += terms.weight[1] * (meant if known else 0.0)
+    score += state.count_score[n]
+    score += state.group_score[index(partitions.group[p]), n]
+    top = 0.0
+    if role == 0:
+        top = np.float64(state.usage_top[n]) / terms.usage_top
+    score += terms.weight[4] * sigmoid(top)
+    score += terms.weight[5] * sigmoid(np.float64(state.usage[n]) / terms.usage)
+    state.score[n] = score
+
+
+@piece
+def _stay(
+    first: NDArray[np.int64],
+    node: NDArray[np.int32],
+    state: NDArray[np.uint8],
+    p: int,
+    role: np.uint8,
+    n: int,
+) -> float:
+    """Value of a node for staying, by one of the two assignments."""
+    for i in range(first[p], first[p + 1]):
+        if node[i] == n:
+            return SAME_STATE if state[i] == role else OTHER_STATE
+    return 0.0
+
+
+@piece
+def _first_of_the_best(state: WagedState) -> int:
+    """Return the first node with the greatest score, -1 if none may be used."""
+    count = state.bits.shape[0]
+    best = np.int64(-1)
+    for n in range(count):
+        best = max(best, state.bits[n])
+    first = count
+    for n in range(count):
+        first = min(first, n if state.bits[n] == best else count)
+    return -1 if best < 0 else first
+
+
+@piece
+def _book(partitions: WagedPartitions, state: WagedState, p: int, role: np.uint8, n: int) -> None:
+    """Give node ``n`` a replica of ``p``; what follows from that is for the caller to renew."""
+    for d in range(state.left.shape[0]):
+        state.left[d, n] -= partitions.weight[p, d]
+        if role == 0:
+            state.left_top[d, n] -= partitions.weight[p, d]
+    state.replicas[n] += np.int32(1)
+    state.group_count[partitions.group[p], n] += np.int32(1)
+    at = partitions.row_first[p] + state.row_size[p]
+    state.row_node[at] = n
+    state.row_state[at] = role
+    state.row_size[p] += np.int32(1)
+
+
+@piece
+def _measure(nodes: WagedNodes, state: WagedState, d: int, n: int) -> None:
+    """Renew what a node uses of a key, in 32-bit floats as the original takes the difference."""
+    state.used[d, n] = nodes.capacity[d, n] - np.float32(state.left[d, n])
+    state.used_top[d, n] = nodes.capacity[d, n] - np.float32(state.left_top[d, n])
+
+
+@piece
+def _count(nodes: WagedNodes, terms: WagedTerms, state: WagedState, n: int) -> None:
+    """Renew what follows from the number of replicas on a node."""
+    state.count_score[n] = _score_of_count(terms.weight[2], state.replicas[n], terms.replicas)
+    if state.replicas[n] >= nodes.limit[n]:
+        for m in range(state.closed.shape[0]):
+            state.closed[m, n] = SHUT
+
+
+@piece
+def _score_of_count(weight: float, count: int, expected: float) -> float:
+    """Return the term for a number of replicas."""
+    return weight * sigmoid(np.float64(count) / expected)
+
+
+@piece
+def _close_zone(nodes: WagedNodes, state: WagedState, n: int) -> None:
+    """Close the zone of a node that holds the partition in hand."""
+    zone = index(nodes.zone[n])
+    for i in range(nodes.member_first[zone], nodes.member_first[zone + 1]):
+        state.score[nodes.member[i]] = NO

@@ -1,0 +1,1 @@
+"""Kernels that choose leaders among replicas that stay."""

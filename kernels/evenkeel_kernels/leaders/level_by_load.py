@@ -1,0 +1,246 @@
+"""Who leads what, by load: the fullest node in any dimension is brought down by handing leads on.
+
+Replicas stay. Each partition is led over one of its *arcs*, one for each replica that may lead it,
+and what that adds to the node counts in units of the node's target. The penalty that is lowered is
+the sum of the squares of what is above a threshold; where no lead alone lowers it, two change at
+once, and where that is of no use either, an annealing walk shakes them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.core.excess import squared_excess
+from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
+from evenkeel_kernels.core.rng import advance
+
+LEAST_GAIN = -1e-13
+"""A change of the penalty that is worth making; what is nearer to 0 may be rounding."""
+
+COOLING_STEP = 64
+UNIT = 2.0**-53
+
+
+class Duty(NamedTuple):
+    """Who may lead what, who does, and how full nodes are by that. A arcs, N nodes, D dimensions.
+
+    Attributes
+    ----------
+    first : (P + 1,) int64
+        Arcs of partition p are ``first[p] : first[p + 1]``; each has one at least.
+    node : (A,) int64
+        Node of each arc.
+    share : (A, D) float64
+        What leading there adds, in units of the node's target.
+    taken : (P,) int64
+        The arc over which each partition is led; changed.
+    level : (N, D) float64
+        Load of each node in units of its target; changed.
+    leading : Leading
+        The partitions that each node leads; changed.
+    """
+
+    first: NDArray[np.int64]
+    node: NDArray[np.int64]
+    share: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    level: NDArray[np.float64]
+    leading: Leading
+
+
+@lean
+def muster(duty: Duty, base: NDArray[np.float64]) -> None:
+    """Fill levels and lists from ``taken``, over ``base (N, D)``. O(P D + N D)."""
+    leading = duty.leading
+    for n in range(base.shape[0]):
+        leading.led[n] = 0
+        leading.first[n] = -1
+        for d in range(base.shape[1]):
+            duty.level[n, d] = base[n, d]
+    for p in range(duty.taken.shape[0] - 1, -1, -1):
+        a = duty.taken[p]
+        take_lead(leading, duty.node[a], p)
+        for d in range(base.shape[1]):
+            duty.level[duty.node[a], d] += duty.share[a, d]
+
+
+@lean
+def fullest(duty: Duty) -> float:
+    """Greatest level anywhere. O(N D)."""
+    most = -np.inf
+    for n in range(duty.level.shape[0]):
+        for d in range(duty.level.shape[1]):
+            most = max(most, duty.level[n, d])
+    return most
+
+
+@inlined
+def shifted(duty: Duty, a: int, b: int, threshold: float) -> float:
+    """Change of the penalty if what is led over arc ``a`` were led over ``b``."""
+    here, there = duty.node[a], duty.node[b]
+    change = 0.0
+    if here == there:
+        return change
+    for d in range(duty.level.shape[1]):
+        before = squared_excess(duty.level[here, d], threshold) + squared_excess(
+            duty.level[there, d], threshold
+        )
+        less, more = duty.level[here, d] - duty.share[a, d], duty.level[there, d] + duty.share[b, d]
+        change += squared_excess(less, threshold) + squared_excess(more, threshold) - before
+    return change
+
+
+@lean
+def hand_over(duty: Duty, p: int, b: int) -> None:
+    """Let partition ``p`` be led over arc ``b``. O(D)."""
+    a = duty.taken[p]
+    here, there = duty.node[a], duty.node[b]
+    for d in range(duty.level.shape[1]):
+        duty.level[here, d] -= duty.share[a, d]
+        duty.level[there, d] += duty.share[b, d]
+    leave_lead(duty.leading, here, p)
+    take_lead(duty.leading, there, p)
+    duty.taken[p] = b
+
+
+@inlined
+def is_above(duty: Duty, n: int, threshold: float) -> bool:
+    """Whether a node is above the threshold in some dimension."""
+    for d in range(duty.level.shape[1]):
+        if duty.level[n, d] > threshold:
+            return True
+    return False
+
+
+@lean
+def descend(duty: Duty, threshold: float) -> int:
+    """Hand leads on one by one, from nodes above ``threshold``, until that lowers nothing more.
+
+    Returns how often. O(A D) for each sweep.
+    """
+    changes = 0
+    before = -1
+    while changes != before:
+        before = changes
+        for p in range(duty.taken.shape[0]):
+            a = duty.taken[p]
+            if not is_above(duty, duty.node[a], threshold):
+                continue
+            best = -1
+            least = LEAST_GAIN
+            for b in range(duty.first[p], duty.first[p + 1]):
+                if b != a:
+                    change = shifted(duty, a, b, threshold)
+                    if change < least:
+                        best, least = b, change
+            if best >= 0:
+                hand_over(duty, p, best)
+                changes += 1
+    return changes
+
+
+@lean
+def trade(duty: Duty, threshold: float, work: NDArray[np.int64]) -> int:
+    """Hand on two leads at once where that lowers the penalty, the second from the first one's end.
+
+    Each lead of a node above ``threshold`` is the first of such a pair at most once. Ends once
+    ``work (1,)`` is used up, from which each pair looked at is taken. Returns how many changed.
+    O(R^2 D) for each lead and each one of the node it goes to.
+    """
+    changes = 0
+    leading = duty.leading
+    for p in range(duty.taken.shape[0]):
+        a = duty.taken[p]
+        if work[0] <= 0 or not is_above(duty, duty.node[a], threshold):
+            continue
+        done = False
+        for b in range(duty.first[p], duty.first[p + 1]):
+            if b == a or done:
+                continue
+            alone = shifted(duty, a, b, threshold)
+            hand_over(duty, p, b)
+            q = leading.first[duty.node[b]]
+            while q >= 0 and not done:
+                follower = leading.next[q]
+                if q != p:
+                    work[0] -= duty.first[q + 1] - duty.first[q]
+                    for c in range(duty.first[q], duty.first[q + 1]):
+                        own = duty.taken[q]
+                        if c != own and alone + shifted(duty, own, c, threshold) < LEAST_GAIN:
+                            hand_over(duty, q, c)
+                            changes += 1
+                            done = True
+                            break
+                q = follower
+            if not done:
+                hand_over(duty, p, a)
+    return changes
+
+
+@lean
+def shake(
+    duty: Duty, threshold: float, work: int, hot: float, cold: float, random: NDArray[np.uint64]
+) -> None:
+    """Hand leads on at random while a temperature falls, those that lower the penalty always.
+
+    Parameters
+    ----------
+    duty : Duty
+        Changed.
+    threshold : float
+        Level above which the penalty begins.
+    work : int
+        Leads to try.
+    hot, cold : float
+        Temperature at the beginning and at the end, in units of the penalty; both above 0.
+    random : (1,) uint64
+        State of the generator, not 0; changed.
+    """
+    partitions = np.uint64(duty.taken.shape[0])
+    fall = (cold / hot) ** (COOLING_STEP / max(work, 1))
+    temperature = hot
+    now = random[0]
+    for step in range(work):
+        if step % COOLING_STEP == COOLING_STEP - 1:
+            temperature *= fall
+        now = advance(now)
+        p = int(np.int64(((now >> np.uint64(32)) * partitions) >> np.uint64(32)))
+        first, arcs = duty.first[p], duty.first[p + 1] - duty.first[p]
+        if arcs < 2:
+            continue
+        a = duty.taken[p]
+        skip = 1 + np.int64((now & np.uint64(0xFFFF)) % np.uint64(arcs - 1))
+        b = int(first + (a - first + skip) % arcs)
+        now = advance(now)
+        accepted = -temperature * np.log((np.float64(now >> np.uint64(11)) + 1.0) * UNIT)
+        if shifted(duty, a, b, threshold) <= accepted:
+            hand_over(duty, p, b)
+    random[0] = now
+
+
+@lean
+def restore(duty: Duty, began: NDArray[np.int64], most: float) -> int:
+    """Give leads back to the arcs ``began (P,)``, -1 for none, where no level passes ``most``.
+
+    Returns how many went back. O(P D) for each sweep.
+    """
+    restored = 0
+    before = -1
+    while restored != before:
+        before = restored
+        for p in range(began.shape[0]):
+            a, b = duty.taken[p], began[p]
+            if b < 0 or a == b:
+                continue
+            fits = True
+            for d in range(duty.level.shape[1]):
+                more = duty.level[duty.node[b], d] + duty.share[b, d]
+                less = duty.level[duty.node[a], d] - duty.share[a, d]
+                if more > most or less > most:
+                    fits = False
+            if fits:
+                hand_over(duty, p, b)
+                restored += 1
+    return restored

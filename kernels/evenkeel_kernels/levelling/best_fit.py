@@ -1,0 +1,102 @@
+"""Greedy best fit: each replica, largest first, goes where the greatest utilisation stays least."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
+from evenkeel_kernels.core.state import apply
+from evenkeel_kernels.levelling.leader_moves import appoint, can_lead, stands_alone
+
+
+@lean
+def best_fit(
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    order: NDArray[np.int64],
+    forced: NDArray[np.bool_],
+    led: NDArray[np.bool_],
+    ceiling: float,
+    begin: int,
+    end: int,
+) -> int:
+    """Move the replicas ``order[begin:end]``, in that order, each to the node where it fits best.
+
+    A replica that finds no node, or, unless it is ``forced (K,)``, none that scores at most
+    ``ceiling``, stays where it is. A partition that is not ``led (P,)`` gets its leader as soon as
+    the last of its replicas in a row is placed; until then any voter of it might be the one, and
+    the first of them goes where there is room to lead. Replicas of one partition that follow each
+    other, have no node yet and weigh the same share a scan. Returns how many were moved. Call it
+    again with the next stretch of ``order`` to go on; a stretch should not end within a partition.
+
+    Complexity: O(D N) for each partition and O(N) for each further replica of it, both vectorised.
+    """
+    partitions = problem.partitions
+    moved = 0
+    if scan.score.shape[0] == 0:
+        return moved  # no node to look at
+    scanned = -1  # partition whose scores are in the buffer and still hold
+    role = np.uint8(VOTER)
+    for at in range(begin, end):
+        k = order[at]
+        p = index(partitions.owner[k])
+        alike = state.node[k] < 0 and not leads_now(partitions.first, state.leader, p, k)
+        if scanned != p or role != state.role[k] or not alike:
+            role = state.role[k]
+            take_size(problem, state, scan, k)
+            if not led[p] and role == VOTER:
+                for d in range(scan.size.shape[0]):
+                    scan.size[d] = partitions.leader_load[p, d]
+            fill(scan, state.load, partitions.mask[p])
+            scanned = p if alike else -1
+        close_full(problem, state, scan, k)
+        limit = FAR * 0.5 if forced[k] else ceiling
+        while True:
+            n = lowest(scan)
+            if scan.score[n] > limit:
+                scanned = -1
+                break
+            alone = not led[p] and stands_alone(problem, state, p)
+            if not admits(problem, state, k, n) or (alone and not can_lead(problem, state, p, n)):
+                scan.score[n] = FAR
+                scanned = -1
+                continue
+            apply(problem, state, k, n)
+            moved += 1
+            score = scan.closed[partitions.mask[p], n]
+            for d in range(scan.size.shape[0]):
+                score = max(score, (state.load[d, n] + scan.size[d]) * scan.scale[d, n])
+            scan.score[n] = score
+            break
+        if not led[p] and (at + 1 == end or partitions.owner[order[at + 1]] != p):
+            scanned = -1
+            if state.leader[p] < 0:
+                appoint(problem, state, scan, p, index(-1))
+    return moved
+
+
+def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """List the ``chosen (K,)`` replicas, those of the largest partitions first; ties by index.
+
+    A partition is as large as the greatest share of the cluster that a replica of it takes in any
+    dimension, its leader counting as a voter. Replicas of one partition stay together.
+    O(K + P log P).
+    """
+    partitions, watermark = problem.partitions, problem.nodes.watermark
+    room = np.where(np.isfinite(watermark) & problem.nodes.accepts, watermark, 0.0).sum(axis=1)
+    weight = np.divide(1.0, room, out=np.zeros_like(room), where=room > 0.0)
+    replicas = np.flatnonzero(chosen)
+    count = np.bincount(partitions.owner[replicas], minlength=partitions.first.shape[0] - 1)
+    some = np.flatnonzero(count)
+    size = np.zeros(some.shape[0])
+    for d in range(weight.shape[0]):  # a maximum along a short axis is slow
+        for load in (partitions.voter_load, partitions.non_voter_load):
+            np.maximum(size, load[some, d] * weight[d], out=size)
+    rank = some[np.argsort(-size, kind="stable")]
+    length = count[rank]
+    start = (np.cumsum(count) - count)[rank]
+    within = np.arange(replicas.shape[0]) - np.repeat(np.cumsum(length) - length, length)
+    return replicas[np.repeat(start, length) + within]

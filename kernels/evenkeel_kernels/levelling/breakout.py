@@ -1,0 +1,348 @@
+"""Breaking out: every exchange that would relieve the hottest node, and the best of them made.
+
+A walk that draws its changes at random seldom hits the few that help once few nodes are hot. Here
+the hottest node looks at all it could do at no further move: hand a leadership on; trade a replica
+that came to it for another that moves anyway, or send it elsewhere; let one of its own go in the
+stead of one that left. Where nothing helps, what it is above its watermark by weighs more from then
+on, so that others make room for it, and for a while it is passed over.
+
+References
+----------
+P. Morris, "The breakout method for escaping from local minima", AAAI (1993): the weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.core.excess import squared_excess
+from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.state import hand_on, move, move_if_admitted
+from evenkeel_kernels.levelling.penalty import Gauge
+from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted
+
+LEAST = -1e-14  # change of the penalty that is worth making
+GROWTH, HEAVIEST = 1.1, 100.0  # of a weight
+SPAN = 512  # replicas that each one in turn is compared with before another node has its turn
+LOOKS_PER_SCAN = 8  # entries of a list gone through at the cost of one candidate
+PATIENCE = 8  # turns for each node without a change before it is given up
+TURN, LOOKED, START, CHANGED = 0, 1, 2, 3
+
+
+class Breakout(NamedTuple):
+    """What breaking out remembers from turn to turn."""
+
+    weight: NDArray[np.float64]  # (D, N) what a node's penalty counts
+    rest: NDArray[np.int64]  # (N,) turn until which a node is passed over
+    tally: NDArray[np.int64]  # (4,) turns, candidates looked at, where the next comparison
+    # starts, turn of the last change
+    partner: NDArray[np.int64]  # (M,) scratch: those that a replica is compared with
+
+
+def new_breakout(state: State, moved: NDArray[np.int64]) -> Breakout:
+    """Begin with equal weights, for the replicas that ``moved``. O(D N)."""
+    return Breakout(
+        np.ones_like(state.load),
+        np.zeros(state.load.shape[1], np.int64),
+        np.zeros(4, np.int64),
+        np.empty(max(SPAN, state.load.shape[1], moved.shape[0]), np.int64),
+    )
+
+
+def gave_up(breakout: Breakout) -> bool:
+    """Whether nothing has changed for so long that nothing will."""
+    idle = breakout.tally[TURN] - breakout.tally[CHANGED]
+    return bool(idle >= PATIENCE * breakout.rest.shape[0])
+
+
+@piece
+def more_leaders(state: State, gauge: Gauge, n: int, more: int) -> float:
+    """Change of the penalty if node ``n`` led so many more."""
+    scale = gauge.leader_scale[n]
+    return squared_excess((state.leaders[n] + more) * scale, 1.0) - squared_excess(
+        state.leaders[n] * scale, 1.0
+    )
+
+
+@piece
+def more_load(
+    state: State, gauge: Gauge, weight: NDArray[np.float64], d: int, n: int, more: float
+) -> float:
+    """Change of the penalty, by ``weight (D, N)``, if ``n`` carried ``more`` in dimension ``d``."""
+    now = state.load[d, n] * gauge.scale[d, n]
+    then = (state.load[d, n] + more) * gauge.scale[d, n]
+    return weight[d, n] * (squared_excess(then, gauge.knee) - squared_excess(now, gauge.knee))
+
+
+@piece
+def lead_passing(
+    partitions: PartitionArrays,
+    state: State,
+    gauge: Gauge,
+    weight: NDArray[np.float64],
+    p: int,
+    n: int,
+    more: int,
+) -> float:
+    """Change of ``n``'s penalty, by ``weight (D, N)``, if it led ``p`` (``more`` 1) or not (-1)."""
+    change = more_leaders(state, gauge, n, more)
+    for d in range(state.load.shape[0]):
+        extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+        if extra != 0.0:
+            change += more_load(state, gauge, weight, d, n, more * extra)
+    return change
+
+
+@piece
+def replica_passing(
+    partitions: PartitionArrays,
+    state: State,
+    gauge: Gauge,
+    weight: NDArray[np.float64],
+    k: int,
+    n: int,
+    more: int,
+) -> float:
+    """Change of ``n``'s penalty, by ``weight (D, N)``, if ``k`` came (``more`` 1) or left (-1)."""
+    change = 0.0
+    if leads_now(partitions.first, state.leader, index(partitions.owner[k]), k):
+        change = more_leaders(state, gauge, n, more)
+    for d in range(state.load.shape[0]):
+        load = more * load_of(partitions, state, k, d)
+        change += more_load(state, gauge, weight, d, n, load)
+    return change
+
+
+@piece
+def replaced(
+    partitions: PartitionArrays,
+    state: State,
+    gauge: Gauge,
+    weight: NDArray[np.float64],
+    k: int,
+    i: int,
+    n: int,
+) -> float:
+    """Change of the penalty of ``n``, by ``weight (D, N)``, if ``i`` stood there and not ``k``."""
+    change = 0.0
+    leaders = int(leads_now(partitions.first, state.leader, index(partitions.owner[i]), i)) - int(
+        leads_now(partitions.first, state.leader, index(partitions.owner[k]), k)
+    )
+    if leaders != 0:
+        change = more_leaders(state, gauge, n, leaders)
+    for d in range(state.load.shape[0]):
+        load = load_of(partitions, state, i, d) - load_of(partitions, state, k, d)
+        change += more_load(state, gauge, weight, d, n, load)
+    return change
+
+
+@piece
+def hottest(state: State, gauge: Gauge, breakout: Breakout) -> int:
+    """Find the node that is most above its watermarks, by weight; -1 if none is.
+
+    One that is passed over is taken only if all hot ones are.
+    """
+    best = index(-1)
+    most = 0.0
+    awake = False
+    turn = breakout.tally[TURN] + 1
+    for n in range(state.load.shape[1]):
+        excess = max(0.0, state.leaders[n] * gauge.leader_scale[n] - 1.0)
+        for d in range(state.load.shape[0]):
+            over = state.load[d, n] * gauge.scale[d, n] - 1.0
+            if over > 0.0:
+                excess += breakout.weight[d, n] * over
+        if excess > 0.0:
+            up = breakout.rest[n] <= turn
+            if (up and not awake) or (up == awake and excess > most):
+                most = excess
+                best = index(n)
+                awake = up
+    return best
+
+
+@shared
+def hand_best_on(
+    problem: Problem, state: State, gauge: Gauge, breakout: Breakout, k: int, least: float
+) -> float:
+    """Return by how much the penalty changes if ``k`` hands its leadership on, at best.
+
+    ``least`` where nothing changes it by less; else the slot is left in ``breakout.partner[0]``.
+    """
+    partitions = problem.partitions
+    p = index(partitions.owner[k])
+    here = index(state.node[k])
+    relief = lead_passing(partitions, state, gauge, breakout.weight, p, here, index(-1))
+    if relief >= least:
+        return least
+    for slot in range(partitions.first[p + 1] - partitions.first[p]):
+        there = index(state.node[partitions.first[p] + slot])
+        if there < 0 or there == here:
+            continue
+        breakout.tally[LOOKED] += 1
+        change = relief + lead_passing(
+            partitions, state, gauge, breakout.weight, p, there, index(1)
+        )
+        if change < least and admits_leader(problem, state, p, slot):
+            least = change
+            breakout.partner[0] = slot
+    return least
+
+
+@shared
+def best_partner(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    breakout: Breakout,
+    moved: NDArray[np.int64],
+    k: int,
+    partners: int,
+    least: float,
+) -> tuple[int, float]:
+    """Find which of the first so many ``breakout.partner`` (places in ``moved``) to trade with.
+
+    Returns the place, -1 if no trade changes the penalty by less than ``least``, and that change.
+    """
+    partitions = problem.partitions
+    weight = breakout.weight
+    here = index(state.node[k])
+    best = index(-1)
+    breakout.tally[LOOKED] += partners
+    for at in range(partners):
+        i = moved[breakout.partner[at]]
+        there = index(state.node[i])
+        change = replaced(partitions, state, gauge, weight, k, i, here)
+        if change >= least or partitions.owner[k] == partitions.owner[i]:
+            continue
+        if partitions.home[k] == there:
+            continue
+        change += replaced(partitions, state, gauge, weight, i, k, there)
+        if change < least and trade_if_admitted(problem, state, k, i):
+            move(problem, state, k, here)
+            move(problem, state, i, there)
+            least = change
+            best = index(breakout.partner[at])
+    return best, least
+
+
+@shared
+def best_place(
+    problem: Problem, state: State, gauge: Gauge, breakout: Breakout, k: int, least: float
+) -> tuple[int, float]:
+    """Find the node to send ``k`` to, as `best_partner` finds a partner; home is none."""
+    partitions = problem.partitions
+    here = index(state.node[k])
+    best = index(-1)
+    relief = replica_passing(partitions, state, gauge, breakout.weight, k, here, index(-1))
+    breakout.tally[LOOKED] += state.load.shape[1]
+    for n in range(state.load.shape[1]):
+        if n == here or n == partitions.home[k]:
+            continue
+        change = relief + replica_passing(partitions, state, gauge, breakout.weight, k, n, index(1))
+        if change < least and move_if_admitted(problem, state, k, index(n)):
+            move(problem, state, k, here)
+            least = change
+            best = index(n)
+    return best, least
+
+
+@lean
+def break_out(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    moved: NDArray[np.int64],
+    home_first: NDArray[np.int64],
+    home_member: NDArray[np.int64],
+    breakout: Breakout,
+    most: int,
+) -> bool:
+    """Relieve the hottest node, time and again; True as soon as it finds that none is hot.
+
+    Ends once ``most`` candidates have been looked at in all, or nothing has helped for long.
+    ``moved`` lists the moved replicas, and is kept up to date; none is added. ``home_first (N +
+    1,)`` and ``home_member`` list the replicas by the node they came from. Going on with the same
+    ``breakout`` does what one call would.
+
+    Complexity: O(D N) for each turn, and O(D) for each candidate.
+    """
+    partitions = problem.partitions
+    partner = breakout.partner
+    count = moved.shape[0]
+    patience = PATIENCE * state.load.shape[1]
+    while (
+        breakout.tally[LOOKED] < most and breakout.tally[TURN] - breakout.tally[CHANGED] < patience
+    ):
+        here = hottest(state, gauge, breakout)
+        if here < 0:
+            return True
+        breakout.tally[TURN] += 1
+        least = LEAST
+        best, other, place = index(-1), index(-1), index(-1)
+        breakout.tally[LOOKED] += 1 + (count + state.load.shape[1]) // LOOKS_PER_SCAN
+        own = home_first[here + 1] - home_first[here]
+        for at in range(own + count):
+            k = home_member[home_first[here] + at] if at < own else moved[at - own]
+            p = index(partitions.owner[k])
+            if state.node[k] != here or not leads_now(partitions.first, state.leader, p, k):
+                continue
+            change = hand_best_on(problem, state, gauge, breakout, k, least)
+            if change < least:
+                least, best, other = change, index(k), partner[0]
+        if best >= 0:
+            hand_on(problem, state, index(partitions.owner[best]), other)
+            breakout.tally[CHANGED] = breakout.tally[TURN]
+            continue
+        partners = 0
+        for at in range(count):
+            i = moved[at]
+            if partitions.home[i] == here and state.node[i] != here and state.node[i] >= 0:
+                partner[partners] = at
+                partners += 1
+        for at in range(own if partners > 0 else 0):
+            k = home_member[home_first[here] + at]
+            if state.node[k] == here:
+                found, least = best_partner(
+                    problem, state, gauge, breakout, moved, k, partners, least
+                )
+                if found >= 0:
+                    best, other = index(k), found
+        partners = 0
+        for at in range(min(SPAN, count)):
+            place_in = (breakout.tally[START] + at) % count
+            i = moved[place_in]
+            if state.node[i] != here and state.node[i] >= 0 and partitions.home[i] != here:
+                partner[partners] = place_in
+                partners += 1
+        for at in range(count):
+            k = moved[at]
+            if state.node[k] != here or partitions.home[k] == here:
+                continue
+            found, least = best_partner(problem, state, gauge, breakout, moved, k, partners, least)
+            if found >= 0:
+                best, other, place = index(k), found, index(-1)
+            found, least = best_place(problem, state, gauge, breakout, k, least)
+            if found >= 0:
+                best, place = index(k), found
+        if count > 0:
+            breakout.tally[START] = (breakout.tally[START] + SPAN) % count
+        if best >= 0:
+            breakout.tally[CHANGED] = breakout.tally[TURN]
+        if best < 0:
+            hot = 0
+            for d in range(state.load.shape[0]):
+                if state.load[d, here] * gauge.scale[d, here] > 1.0:
+                    breakout.weight[d, here] = min(breakout.weight[d, here] * GROWTH, HEAVIEST)
+            for n in range(state.load.shape[1]):
+                hot += int(breakout.rest[n] > breakout.tally[TURN])
+            breakout.rest[here] = breakout.tally[TURN] + 1 + hot // 2
+        elif place >= 0:
+            move(problem, state, best, place)
+        elif trade_if_admitted(problem, state, best, moved[other]):
+            if partitions.home[best] == here:
+                moved[other] = best
+    return False

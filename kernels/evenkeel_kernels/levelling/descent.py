@@ -1,0 +1,505 @@
+"""Descent: bring every node below its watermark with few moves.
+
+`redistribute` makes the moves that a level cluster needs at least: leaders stand down, over-full
+nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
+return and spread. What stays hot then is for `evenkeel_kernels.levelling.threshold_walk`, which
+makes it small, and `evenkeel_kernels.levelling.breakout`, which ends it: neither costs a move.
+`relieve` makes one more for each node that they leave hot. `send_home` and `reinstate` take back
+the moves and the changes of leaders that turned out superfluous. `descend` does all of it in small
+pieces.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.excess import squared_excess
+from evenkeel_kernels.core.node_scan import Scan, find, new_scan
+from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.state import move, move_if_admitted
+from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
+from evenkeel_kernels.levelling.leader_chains import relay_leaders
+from evenkeel_kernels.levelling.leader_headroom import draw_off
+from evenkeel_kernels.levelling.leader_moves import (
+    hand_back,
+    reinstate,
+    spread_leaders,
+    stand_down,
+    stand_up,
+)
+from evenkeel_kernels.levelling.offload import shed
+from evenkeel_kernels.levelling.penalty import (
+    Gauge,
+    count_hot,
+    highest,
+    is_hot,
+    new_gauge,
+    passing_replica,
+    penalty,
+)
+from evenkeel_kernels.levelling.threshold_walk import (
+    mean_square,
+    moved_replicas,
+    placed_replicas,
+    rearrange,
+)
+
+SWEEPS = 12
+CEILING = 1.03  # pressure up to which what was given away may be put down
+WALK_STEPS = 4_000_000  # as many at most, or
+WALK_PER_REPLICA = 400  # so many for each replica, if that is less, or
+WALK_PER_PARTITION = 60  # so many for each partition, if that is more
+FIRST_STEPS = 2_000_000  # where walks only find out whether too few replicas have moved
+OPEN_WALKS, TOLL_FALLS = 6, 0.3
+FREE_WALKS = 8
+STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
+RELIEFS = 12  # rounds of relief then
+FEW_HOT = 32  # one in so many nodes too full is few
+RELIEFS_AT_ONCE = 4  # before any walk, while so few are
+FEW_REPLICAS = 2_000
+MANY_REPLICAS = 20_000
+MANY_RELIEFS = 8
+FALLS = 0.9  # part that the penalty must fall to for another wait of
+FAR_WAIT, NEAR_WAIT = 2.5, 8.0  # so many long walks
+CHUNK = 250_000
+THRESHOLD = 0.1  # of walks, in units of the `mean_square` of what leading adds
+SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
+
+
+class Ease(NamedTuple):
+    """How much room leadership needs and has."""
+
+    share: NDArray[np.float64]  # (D,) part of the watermarks that leaders take on average
+    firm: float  # part of its share that a node must keep free when it gives replicas away
+    reserve: float  # part of its share that best fit keeps free on a node
+
+
+class Walk(NamedTuple):
+    """How to walk (`evenkeel_kernels.levelling.threshold_walk`), and what to do after it."""
+
+    length: int  # steps
+    threshold: float  # rise of the penalty allowed at the start
+    toll: float  # price of leaving home; inf for a closed walk
+    looks: int  # candidates to look at for breaking out afterwards
+    relievable: int  # while no more nodes are hot after that, relieve them,
+    rounds: int  # at most so often
+
+
+class Progress(NamedTuple):
+    """Where a descent stands."""
+
+    stage: str  # "redistribute", "walk", "break out", "relieve" or "level"
+    highest: float  # greatest pressure; level at 1 or less
+    steps: int  # steps walked and candidates looked at so far
+
+
+def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
+    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all.
+
+    The more the watermarks leave over in the dimensions that leaders load, the less a node that
+    gives replicas away need free for them, since other nodes can lead more, and the more of their
+    share best fit can afford to keep free where it puts replicas. Measured, not derived. O(D N).
+    """
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark) & problem.nodes.leads
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    share = np.clip(np.divide(extra, room, out=np.zeros_like(extra), where=room > 0.0), 0.0, 0.9)
+    free = np.where(counted, watermark - state.load, 0.0).sum(axis=1) - extra
+    led = share > 0.0
+    ease = float((free[led] / (room[led] * share[led])).min(initial=1.0))
+    return Ease(
+        share,
+        0.0 if led.all() else min(max(0.5 - 0.4 * ease, 0.25), 0.5),
+        min(max(0.5 + 2.0 * ease, 0.5), 1.0),
+    )
+
+
+def knee(problem: Problem, state: State, part: float) -> float:
+    """Pressure that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark)
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    load = np.where(counted, state.load, 0.0).sum(axis=1)
+    slack = np.divide(room - load, room, out=np.ones_like(room), where=room > 0.0)
+    return 1.0 - part * float(np.clip(slack.min(initial=1.0), 0.0, 0.1))
+
+
+def redistribute(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+) -> int:
+    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
+
+    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
+    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Returns
+    how many replicas were moved.
+
+    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
+    """
+    gauge = new_gauge(problem, most_leaders, 1.0)
+    too_full = forced.any() or highest(state, gauge) > 1.0
+    was = np.empty(state.leader.shape[0], np.int16)
+    extra = np.empty(state.load.shape[0])
+    stand_down(problem, state, was, extra)
+    ease = leader_ease(problem, state, extra)
+    leaving = np.zeros_like(forced)
+    if too_full:
+        first, member = by_node(state.node, state.load.shape[1])
+        leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
+        if (ease.share > 0.0).all():
+            leaving[draw_off(problem, state, forced | leaving, extra)] = True
+    left = max(0, most_moves - moves_made(problem, state, forced))
+    if left < leaving.sum():
+        leaving[largest_first(problem, leaving)[left:]] = False
+    order = largest_first(problem, forced | leaving)
+    scan = new_scan(problem, ease.reserve * ease.share)
+    moved = best_fit(problem, state, scan, order, forced, was >= 0, CEILING, 0, order.shape[0])
+    stand_up(problem, state, scan, was)
+    if highest(state, gauge) > 1.0:
+        gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+        partitions = problem.partitions
+        large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS, large)
+        relay_leaders(problem, state, gauge)
+    return moved
+
+
+def descend(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    seed: int,
+) -> Iterator[Progress]:
+    """Repair and level the cluster, piece by piece; the caller may stop after any of them.
+
+    ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `redistribute`, the first
+    piece; ``seed`` starts the walks. Every
+    piece leaves a state that breaks no rule that it did not break before. The pieces depend on
+    nothing but the arguments: whoever takes the same number of them has the same bits.
+
+    Yields
+    ------
+    Progress
+        After each piece. The last one is "level", unless the cluster cannot be brought there by
+        these means.
+    """
+    was = state.leader.copy()
+    redistribute(problem, state, forced, most_leaders, most_moves)
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+    scan = new_scan(problem, np.zeros(state.load.shape[0]))
+    yield Progress("redistribute", highest(state, gauge), 0)
+    gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
+    steps = 0
+    patience = Patience(problem, state, gauge)
+    for progress in walked(problem, state, gauge, scan, forced, most_moves, seed):
+        yield progress
+        steps = progress.steps
+        if patience.is_over(progress):
+            break
+    if highest(state, gauge) <= 1.0:
+        send_home(problem, state, gauge, forced)
+        reinstate(problem, state, gauge, was)
+        recall(problem, state, gauge, was)
+        yield Progress("level", highest(state, gauge), steps)
+
+
+def walked(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    scan: Scan,
+    forced: NDArray[np.bool_],
+    most_moves: int,
+    seed: int,
+) -> Iterator[Progress]:
+    """Walk, break out and relieve, piece by piece, until level or at the end of the schedule.
+
+    ``forced (K,)``, ``most_moves`` and ``seed`` are those of `descend`.
+    """
+    if highest(state, gauge) <= 1.0:
+        return
+    n_nodes = state.load.shape[1]
+    homes = by_node(problem.partitions.home, n_nodes)
+    random = np.array([2 * seed + 88172645463325252], np.uint64)
+    size = mean_square(gauge, problem.partitions.voter_load) ** 0.5
+    steps = 0
+    for walk in walks(problem, state, gauge):
+        if highest(state, gauge) <= 1.0:
+            break
+        may_go = moved_replicas if np.isinf(walk.toll) else placed_replicas
+        replicas = may_go(problem, state)
+        spare = np.array([most_moves - moves_made(problem, state, forced)], np.int64)
+        step = 0
+        while step < walk.length:
+            end = min(step + CHUNK, walk.length)
+            reached = rearrange(
+                problem,
+                state,
+                gauge,
+                replicas,
+                walk.threshold,
+                step,
+                end,
+                walk.length,
+                walk.toll,
+                spare,
+                random,
+            )
+            steps += reached - step
+            yield Progress("walk", highest(state, gauge), steps)
+            if reached < end:
+                break
+            step = end
+        for turn in range(walk.rounds + 1):
+            for looked in broken_out(problem, state, gauge, homes, walk.looks):
+                steps += looked
+                yield Progress("break out", highest(state, gauge), steps)
+            if turn == walk.rounds or not 0 < count_hot(state, gauge) <= walk.relievable:
+                break
+            left = most_moves - moves_made(problem, state, forced)
+            if highest(state, gauge) - 1.0 < size:
+                left = min(left, (count_hot(state, gauge) + 1) // 2)
+            made = relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
+            yield Progress("relieve", highest(state, gauge), steps)
+            if made == 0:
+                break
+
+
+class Patience:
+    """When to give up: once the penalty of the hot nodes has not fallen for long.
+
+    Where the level is about as near as a replica is large, what is left falls slowly, and it is
+    worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is being levelled.
+    state : State
+        As it changes: looked at again each time.
+    gauge : Gauge
+        Of the watermarks; its knee does not count.
+    """
+
+    def __init__(self, problem: Problem, state: State, gauge: Gauge) -> None:
+        replicas = state.node.shape[0]
+        self._state = state
+        self._gauge = gauge._replace(knee=1.0)
+        self._near = 1.0 + state.load.shape[1] / max(1, replicas)
+        self._length = walk_length(problem) if replicas > FEW_REPLICAS else 1 << 60
+        self._least = np.inf
+        self._since = 0
+
+    def is_over(self, progress: Progress) -> bool:
+        """Whether the penalty has not fallen for longer than is worth waiting."""
+        now = penalty(self._state, self._gauge)
+        if now < FALLS * self._least:
+            self._least, self._since = now, progress.steps
+        wait = NEAR_WAIT if progress.highest < self._near else FAR_WAIT
+        return progress.steps - self._since > wait * self._length
+
+
+def walk_length(problem: Problem) -> int:
+    """Steps of a long walk."""
+    partitions = problem.partitions
+    most = min(WALK_STEPS, WALK_PER_REPLICA * partitions.home.shape[0])
+    return max(most, WALK_PER_PARTITION * (partitions.first.shape[0] - 1))
+
+
+def recall(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> bool:
+    """Let the slots ``was (P,)`` lead again, and hand on no more than then must be.
+
+    ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
+    Whether it changed. O(K D) for each sweep.
+    """
+    partitions = problem.partitions
+    before = state.leader.copy()
+    bare = np.zeros_like(gauge.scale), np.zeros_like(gauge.leader_scale)
+    reinstate(problem, state, Gauge(*bare, gauge.knee), was)
+    tight = gauge._replace(knee=1.0)
+    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+    relay_leaders(problem, state, tight)
+    spread_leaders(problem, state, tight, 1.0, SWEEPS, large)
+    relay_leaders(problem, state, tight)
+    reinstate(problem, state, tight, was)
+    fewer = int((state.leader != was).sum()) < int((before != was).sum())
+    if fewer and highest(state, gauge) <= 1.0:
+        return True
+    hand_back(problem, state, before)
+    return False
+
+
+def broken_out(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    homes: tuple[NDArray[np.int64], NDArray[np.int64]],
+    most: int,
+) -> Iterator[int]:
+    """Break out, piece by piece, looking at about ``most`` candidates; yields how many each did.
+
+    ``homes`` lists the replicas by the node they came from (`by_node`).
+    """
+    moved = moved_replicas(problem, state)
+    breakout = new_breakout(state, moved)
+    looked = 0
+    while looked < most and highest(state, gauge) > 1.0 and not gave_up(breakout):
+        until = min(looked + CHUNK, most)
+        break_out(problem, state, gauge, moved, *homes, breakout, until)
+        yield int(breakout.tally[LOOKED]) - looked
+        looked = int(breakout.tally[LOOKED])
+
+
+def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
+    """Propose walks for as long as ``state`` is not level, each when the one before was taken.
+
+    Closed ones first, a short one, which often will do, and longer ones; then open ones at a
+    falling toll; and, where replicas are few, some that are all but free to go anywhere: few
+    replicas are large beside the room that is left, so that what is level lies far apart. Where
+    they are not, and few nodes are hot, relief comes before any walk: a move or two, and all is
+    level.
+    """
+    partitions = problem.partitions
+    n_nodes = state.load.shape[1]
+    lead = mean_square(gauge, partitions.leader_load - partitions.voter_load)
+    data = mean_square(gauge, partitions.voter_load)
+    unit = THRESHOLD * (lead if lead > 0.0 else THRESHOLD * data)
+    replicas = state.node.shape[0]
+    length = walk_length(problem)
+    least = 0.1 * unit
+    first = min(length, max(FIRST_STEPS, WALK_PER_PARTITION * (partitions.first.shape[0] - 1)))
+    for _ in range(RELIEFS_AT_ONCE if replicas > FEW_REPLICAS else 0):
+        if count_hot(state, gauge) <= n_nodes // FEW_HOT:
+            yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
+    for _ in range(RELIEFS):
+        before = penalty(state, gauge)
+        yield Walk(first // 8, unit, np.inf, 0, 0, 0)
+        if penalty(state, gauge) <= STUCK * before:
+            yield Walk(0, unit, np.inf, first // 2, 0, 0)
+            before = penalty(state, gauge)
+            yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
+            if penalty(state, gauge) <= STUCK * before:
+                break
+        yield Walk(0, unit, np.inf, 0, n_nodes, 1)
+    schedule = [
+        Walk(length // 2, unit, np.inf, length, 0, 0),
+        Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),
+    ]
+    if replicas > MANY_REPLICAS:  # open walks take too long to come back to what relief reaches
+        yield from schedule
+        yield Walk(length // 4, least, np.inf, length, n_nodes, MANY_RELIEFS)
+        if count_hot(state, gauge) <= n_nodes // 4:
+            yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
+        return
+    schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
+    tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
+    schedule += [Walk(length, 0.1 * toll, toll, length, 0, 0) for toll in tolls.tolist()]
+    if replicas <= FEW_REPLICAS:
+        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * FREE_WALKS
+    yield from schedule
+
+
+def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
+    """Count the replicas that have moved though nothing forced them; dropping one is none. O(K)."""
+    return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
+
+
+@lean
+def relieve(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    scan: Scan,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    most_moves: int,
+) -> int:
+    """Make, for every hot node, the one move out of it that lowers the penalty most.
+
+    ``first`` and ``member`` list the replicas of each node. At most ``most_moves`` moves of
+    replicas that are at home are made. Returns how many moves were made.
+
+    Complexity: O(D N) for each replica on a hot node, vectorised.
+    """
+    partitions = problem.partitions
+    made = 0
+    spent = 0
+    for here in range(state.load.shape[1]):
+        if not is_hot(state, gauge, here):
+            continue
+        least = -1e-12
+        best = index(-1)
+        target = index(-1)
+        for i in range(first[here], first[here + 1]):
+            k = member[i]
+            if state.node[k] != here or not partitions.movable[k]:
+                continue
+            if state.node[k] == partitions.home[k] and spent >= most_moves:
+                continue
+            if relief(problem, state, gauge, k, here) >= least:
+                continue
+            there = find(problem, state, scan, k, 2.0)
+            if there < 0:
+                continue
+            change = passing_replica(partitions, state, gauge, k, here, there)
+            if change < least:
+                least = change
+                best = k
+                target = there
+        if best >= 0:
+            spent += int(state.node[best] == partitions.home[best])
+            move(problem, state, best, target)
+            made += 1
+    return made
+
+
+@piece
+def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> float:
+    """Change of the penalty of node ``here`` alone if ``k`` left it."""
+    change = 0.0
+    for d in range(state.load.shape[0]):
+        pressure = state.load[d, here] * gauge.scale[d, here]
+        less = load_of(problem.partitions, state, k, d) * gauge.scale[d, here]
+        change += squared_excess(pressure - less, gauge.knee) - squared_excess(pressure, gauge.knee)
+    p = index(problem.partitions.owner[k])
+    if leads_now(problem.partitions.first, state.leader, p, k):
+        pressure = state.leaders[here] * gauge.leader_scale[here]
+        change += squared_excess(pressure - gauge.leader_scale[here], 1.0) - squared_excess(
+            pressure, 1.0
+        )
+    return change
+
+
+@lean
+def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.bool_]) -> int:
+    """Take back every move that the level does not need, the ``forced (K,)`` ones apart.
+
+    Returns how many. O(K D).
+    """
+    partitions = problem.partitions
+    returned = 0
+    for k in range(state.node.shape[0]):
+        home = index(partitions.home[k])
+        if home < 0 or home == state.node[k] or state.node[k] < 0 or forced[k]:
+            continue
+        room = True
+        for d in range(state.load.shape[0]):
+            load = state.load[d, home] + load_of(partitions, state, k, d)
+            if load * gauge.scale[d, home] > 1.0:
+                room = False
+        p = index(partitions.owner[k])
+        if leads_now(partitions.first, state.leader, p, k):
+            room = room and (state.leaders[home] + 1) * gauge.leader_scale[home] <= 1.0
+        if room and move_if_admitted(problem, state, k, home):
+            returned += 1
+    return returned

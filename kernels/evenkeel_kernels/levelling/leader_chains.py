@@ -1,0 +1,124 @@
+"""Relays: leadership handed on along a chain, where no single change of hands would help.
+
+A node that leads too many hands a partition on to one that leads as many as it should, which hands
+on another one, until it reaches a node that may lead one more. The shortest chain is taken.
+"""
+
+import numpy as np
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
+from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.state import hand_on
+from evenkeel_kernels.levelling.penalty import Gauge
+
+
+def relay_leaders(problem: Problem, state: State, gauge: Gauge) -> int:
+    """Bring every node down to the leaders it should have, as far as chains reach.
+
+    No node gets hot by it. Returns how many partitions changed hands.
+
+    Complexity: O(N) where no node leads too many, else O(P) and, for each leader too many, at most
+    O(K D).
+    """
+    n_nodes, n_partitions = state.leaders.shape[0], state.leader.shape[0]
+    if not (state.leaders * gauge.leader_scale > 1.0).any():
+        return 0
+    leading = Leading(
+        led=np.zeros(n_nodes, np.int64),
+        first=np.full(n_nodes, -1, np.int64),
+        next=np.full(n_partitions, -1, np.int64),
+        previous=np.full(n_partitions, -1, np.int64),
+    )
+    search = Search(
+        queue=np.empty(n_nodes, np.int64),
+        reached=np.full(n_nodes, -1, np.int64),
+        through=np.empty(n_nodes, np.int64),
+        before=np.empty(n_nodes, np.int64),
+    )
+    return relay_each(problem, state, gauge, leading, search)
+
+
+@lean
+def relay_each(
+    problem: Problem, state: State, gauge: Gauge, leading: Leading, search: Search
+) -> int:
+    """Do what `relay_leaders` does, with the scratch that it makes. The first node comes first."""
+    partitions = problem.partitions
+    for p in range(state.leader.shape[0] - 1, -1, -1):
+        if state.leader[p] >= 0 and state.node[partitions.first[p] + state.leader[p]] >= 0:
+            take_lead(leading, index(state.node[partitions.first[p] + state.leader[p]]), p)
+    number = 0
+    changed = 0
+    for top in range(state.leaders.shape[0]):
+        while state.leaders[top] * gauge.leader_scale[top] > 1.0:
+            goal = nearest_with_room(problem, state, gauge, leading, search, top, number)
+            number += 1
+            if goal < 0:
+                break
+            while goal != top:
+                k, giver = search.through[goal], search.before[goal]
+                p = index(partitions.owner[k])
+                hand_on(problem, state, p, k - partitions.first[p])
+                leave_lead(leading, giver, p)
+                take_lead(leading, goal, p)
+                changed += 1
+                goal = giver
+    return changed
+
+
+@lean
+def nearest_with_room(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    leading: Leading,
+    search: Search,
+    top: int,
+    number: int,
+) -> int:
+    """Find the node nearest to ``top`` that may lead one more; -1 for none.
+
+    The chain to it is in ``search``; a node is reached ``through`` the replica that would lead
+    there. Two nodes are next to each other where one leads what the other could (`could_take`).
+    """
+    partitions = problem.partitions
+    search.queue[0] = top
+    search.reached[top] = number
+    head, tail = 0, 1
+    while head < tail:
+        here = search.queue[head]
+        head += 1
+        p = leading.first[here]
+        while p >= 0:
+            for slot in range(partitions.first[p + 1] - partitions.first[p]):
+                n = index(state.node[partitions.first[p] + slot])
+                if n < 0 or search.reached[n] == number:
+                    continue
+                if not could_take(problem, state, gauge, p, slot, n):
+                    continue
+                search.reached[n] = number
+                search.before[n] = here
+                search.through[n] = partitions.first[p] + slot
+                if (state.leaders[n] + 1) * gauge.leader_scale[n] <= 1.0:
+                    return n
+                search.queue[tail] = n
+                tail += 1
+            p = leading.next[p]
+    return -1
+
+
+@piece
+def could_take(problem: Problem, state: State, gauge: Gauge, p: int, slot: int, n: int) -> bool:
+    """Whether ``slot`` of ``p``, on node ``n``, may lead it and its node stays below its watermark.
+
+    Only where leading weighs no less than following: then no link of a chain strains another.
+    """
+    for d in range(state.load.shape[0]):
+        extra = problem.partitions.leader_load[p, d] - problem.partitions.voter_load[p, d]
+        if extra < 0.0:
+            return False
+        if extra > 0.0 and (state.load[d, n] + extra) * gauge.scale[d, n] > 1.0:
+            return False
+    return admits_leader(problem, state, p, slot)

@@ -1,0 +1,276 @@
+"""Leadership: who stands down, who is appointed, and how leaders spread without moving data.
+
+A leader's extra load goes with the leadership, and handing it on costs no data. So before replicas
+are placed the leaders stand down: replicas then weigh what data weighs, and a share of every node
+is kept free for the leaders that come back. Then leadership is handed on until no node is above
+its watermark.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.node_scan import FAR, Scan
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index
+from evenkeel_kernels.core.state import hand_on, lead
+from evenkeel_kernels.levelling.penalty import Gauge, passing_lead
+
+LARGE_SWEEPS = 4
+
+
+@piece
+def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether replica ``k`` of ``p`` stands where a leader may, room apart."""
+    n = index(state.node[k])
+    return (
+        n >= 0
+        and state.role[k] == VOTER
+        and problem.nodes.leads[n]
+        and problem.rules.lead_rank[problem.partitions.rule[p], n] < 255
+    )
+
+
+@piece
+def leads_well(problem: Problem, state: State, p: int) -> bool:
+    """Whether ``p`` has a leader that may lead where it is."""
+    slot = state.leader[p]
+    return slot >= 0 and may_lead(problem, state, p, problem.partitions.first[p] + slot)
+
+
+@piece
+def can_pass_on(problem: Problem, state: State, p: int) -> bool:
+    """Whether another replica of ``p`` could lead it."""
+    partitions = problem.partitions
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        if k != partitions.first[p] + state.leader[p] and may_lead(problem, state, p, k):
+            return True
+    return False
+
+
+@piece
+def stands_alone(problem: Problem, state: State, p: int) -> bool:
+    """Whether no replica of ``p`` has a node: the first that gets one may have to lead."""
+    for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
+        if state.node[k] >= 0:
+            return False
+    return True
+
+
+@piece
+def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
+    """Whether node ``n`` has room for the leader of ``p``, which is not there yet."""
+    for d in range(state.load.shape[0]):
+        there = state.load[d, n] + state.held[d, n] + problem.partitions.leader_load[p, d]
+        if there > problem.nodes.capacity[d, n]:
+            return False
+    return True
+
+
+@lean
+def stand_down(
+    problem: Problem, state: State, was: NDArray[np.int16], extra: NDArray[np.float64]
+) -> None:
+    """Let every leader that another replica could replace stand down.
+
+    ``was (P,)`` becomes the slot that led; ``extra (D,)`` the load that the leadership of those who
+    stood down adds in all. O(K + P D).
+    """
+    partitions = problem.partitions
+    for d in range(extra.shape[0]):
+        extra[d] = 0.0
+    for p in range(was.shape[0]):
+        was[p] = state.leader[p]
+        if state.leader[p] >= 0 and can_pass_on(problem, state, p):
+            lead(problem, state, p, index(-1))
+            for d in range(extra.shape[0]):
+                extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
+
+
+@piece
+def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
+    """Give ``p``, which nobody leads, the leader that its rule prefers.
+
+    Among equals the ``favoured`` slot, else the one whose node is least pressed afterwards. Room
+    counts only while some slot has it: a partition that can be led is led.
+    """
+    partitions = problem.partitions
+    rank = problem.rules.lead_rank[partitions.rule[p]]
+    best = index(-1)
+    best_rank = 255
+    best_score = FAR
+    for slot in range(partitions.first[p + 1] - partitions.first[p]):
+        k = partitions.first[p] + slot
+        if not may_lead(problem, state, p, k):
+            continue
+        n = index(state.node[k])
+        score = -1.0
+        if slot != favoured:
+            score = 0.0
+            for d in range(state.load.shape[0]):
+                extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+                score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
+        if not admits_leader(problem, state, p, slot):
+            score += 1e200
+        if rank[n] < best_rank or (rank[n] == best_rank and score < best_score):
+            best, best_rank, best_score = slot, rank[n], score
+    if best >= 0:
+        lead(problem, state, p, best)
+
+
+@lean
+def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16]) -> int:
+    """Appoint a leader wherever nobody leads, preferably the slot ``was (P,)`` that did.
+
+    Returns how many changed. O(K D).
+    """
+    changed = 0
+    for p in range(was.shape[0]):
+        if state.leader[p] < 0:
+            appoint(problem, state, scan, p, index(was[p]))
+            changed += int(state.leader[p] != was[p])
+    return changed
+
+
+@lean
+def hand_back(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
+    """Let the slot ``was (P,)`` lead again, or nobody, asking no rule. O(P), and D for each."""
+    for p in range(was.shape[0]):
+        if state.leader[p] != was[p]:
+            hand_on(problem, state, p, index(was[p]))
+
+
+@lean
+def depose(problem: Problem, state: State, scan: Scan) -> int:
+    """Replace every leader whose node may not lead, where another replica can. O(K)."""
+    changed = 0
+    for p in range(state.leader.shape[0]):
+        if leads_well(problem, state, p):
+            continue
+        before = state.leader[p]
+        if before < 0 or can_pass_on(problem, state, p):
+            hand_on(problem, state, p, index(-1))
+            appoint(problem, state, scan, p, index(-1))
+            changed += int(state.leader[p] != before)
+    return changed
+
+
+@lean
+def spread_leaders(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    trigger: float,
+    sweeps: int,
+    large: float,
+) -> int:
+    """Hand leadership on, partition by partition, from nodes whose pressure is above ``trigger``.
+
+    Each goes to the replica that lowers the penalty most. The first sweep looks only at leaders
+    whose extra pressure is ``large`` or more, the next ones at those of half of that, and so on:
+    fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or after
+    ``sweeps``. Returns the changes made.
+
+    Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
+    """
+    partitions = problem.partitions
+    dimensions = state.load.shape[0]
+    changed = 0
+    for sweep in range(sweeps):
+        before = changed
+        least_extra = large * 0.5**sweep if sweep < LARGE_SWEEPS else 0.0
+        for p in range(state.leader.shape[0]):
+            slot = state.leader[p]
+            if slot < 0:
+                continue
+            here = state.node[partitions.first[p] + slot]
+            if here < 0:
+                continue
+            pressed = least_extra == 0.0 and state.leaders[here] * gauge.leader_scale[here] > 1.0
+            for d in range(dimensions):
+                if state.load[d, here] * gauge.scale[d, here] > trigger:
+                    extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+                    if extra > 0.0 and extra * gauge.scale[d, here] >= least_extra:
+                        pressed = True
+            if not pressed:
+                continue
+            best = index(-1)
+            least = -1e-12
+            for other in range(partitions.first[p + 1] - partitions.first[p]):
+                there = state.node[partitions.first[p] + other]
+                if there < 0 or there == here:
+                    continue
+                change = passing_lead(partitions, state, gauge, p, here, there)
+                if change < least and admits_leader(problem, state, p, other):
+                    least = change
+                    best = other
+            if best >= 0:
+                hand_on(problem, state, p, best)
+                changed += 1
+        if changed == before and least_extra == 0.0:
+            break
+    return changed
+
+
+@piece
+def can_take_over(problem: Problem, state: State, gauge: Gauge, p: int, slot: int) -> bool:
+    """Whether ``slot``, which has a node, may lead ``p``, and no node gets hot by it."""
+    partitions = problem.partitions
+    n = index(state.node[partitions.first[p] + slot])
+    now = index(state.node[partitions.first[p] + state.leader[p]])
+    if now < 0 or (state.leaders[n] + 1) * gauge.leader_scale[n] > 1.0:
+        return False
+    for d in range(state.load.shape[0]):
+        extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+        gains, more = (n, extra) if extra > 0.0 else (now, -extra)
+        if more > 0.0 and (state.load[d, gains] + more) * gauge.scale[d, gains] > 1.0:
+            return False
+    return admits_leader(problem, state, p, slot)
+
+
+@lean
+def prefer(problem: Problem, state: State, gauge: Gauge) -> int:
+    """Hand leadership on to where the rules prefer it, wherever no node gets hot by it.
+
+    Returns how many changed. O(K D).
+    """
+    partitions = problem.partitions
+    changed = 0
+    for p in range(state.leader.shape[0]):
+        if state.leader[p] < 0:
+            continue
+        rank = problem.rules.lead_rank[partitions.rule[p]]
+        now = index(state.node[partitions.first[p] + state.leader[p]])
+        if now < 0:
+            continue
+        best, least = index(-1), rank[now]
+        for slot in range(partitions.first[p + 1] - partitions.first[p]):
+            n = index(state.node[partitions.first[p] + slot])
+            if n >= 0 and rank[n] < least and can_take_over(problem, state, gauge, p, slot):
+                best, least = slot, rank[n]
+        if best >= 0:
+            hand_on(problem, state, p, best)
+            changed += 1
+    return changed
+
+
+@lean
+def reinstate(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> int:
+    """Let the slot ``was (P,)`` lead again wherever it has not moved and no node gets hot by it.
+
+    Returns how many changed. O(P D).
+    """
+    partitions = problem.partitions
+    changed = 0
+    for p in range(was.shape[0]):
+        slot = index(was[p])
+        if slot < 0 or state.leader[p] < 0 or state.leader[p] == slot:
+            continue
+        k = partitions.first[p] + slot
+        n = index(state.node[k])
+        if n < 0 or n != partitions.home[k]:
+            continue
+        if can_take_over(problem, state, gauge, p, slot):
+            hand_on(problem, state, p, slot)
+            changed += 1
+    return changed

@@ -1,0 +1,161 @@
+"""Displacing: a replica that fits nowhere takes the room of smaller ones, which go elsewhere.
+
+A node gives away, of the replicas smaller than the one that comes, those whose going makes room:
+one alone that does, the smallest, or else, one after the other, those that cover most of what is
+missing. Of all nodes that one is taken which gives away least in all.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.feasibility import admits, may_stand
+from evenkeel_kernels.core.node_scan import FAR
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index, load_of
+from evenkeel_kernels.core.state import apply, hand_on
+from evenkeel_kernels.levelling.leader_moves import stands_alone
+
+
+@piece
+def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[np.float64]) -> int:
+    """Fill ``lack (D,)`` with the load by which ``k`` does not fit on ``n``; returns replicas."""
+    nodes = problem.nodes
+    for d in range(lack.shape[0]):
+        load = state.load[d, n] + state.held[d, n] + load_of(problem.partitions, state, k, d)
+        if nodes.transient[d] and problem.partitions.home[k] == n:
+            load -= load_of(problem.partitions, state, k, d)
+        lack[d] = load - nodes.capacity[d, n]
+    return state.replicas[n] + 1 - nodes.max_replicas[n]
+
+
+@piece
+def frees(problem: Problem, state: State, i: int, n: int, d: int) -> float:
+    """Room in dimension ``d`` that the going of replica ``i`` makes on its node ``n``."""
+    if problem.nodes.transient[d] and problem.partitions.home[i] == n:
+        return 0.0
+    return load_of(problem.partitions, state, i, d)
+
+
+@lean
+def choose_victims(
+    problem: Problem,
+    state: State,
+    size: NDArray[np.float64],
+    k: int,
+    n: int,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    lack: NDArray[np.float64],
+    victim: NDArray[np.int64],
+) -> int:
+    """Fill ``victim`` with the replicas of ``n`` that make way for ``k``; returns how many, or -1.
+
+    ``size (P,)`` says which partitions are smaller, ``first (N + 1,)`` and ``member`` list the
+    replicas of each node, and ``lack (D,)`` is scratch.
+
+    Complexity: O(replicas D) for each one chosen.
+    """
+    partitions = problem.partitions
+    dimensions = lack.shape[0]
+    p = index(partitions.owner[k])
+    too_many = missing_room(problem, state, k, n, lack)
+    count = 0
+    while True:
+        short = too_many > count
+        for d in range(dimensions):
+            short = short or lack[d] > 0.0
+        if not short:
+            return count
+        alone = index(-1)
+        best = index(-1)
+        most = 0.0
+        for at in range(first[n], first[n + 1]):
+            i = member[at]
+            o = index(partitions.owner[i])
+            if state.node[i] != n or not partitions.movable[i] or size[o] >= size[p]:
+                continue
+            taken = False
+            for c in range(count):
+                taken = taken or victim[c] == i
+            if taken:
+                continue
+            enough = too_many <= count + 1
+            worth = 1e-9 if too_many > count else 0.0
+            for d in range(dimensions):
+                if lack[d] > 0.0:
+                    freed = frees(problem, state, i, n, d)
+                    enough = enough and freed >= lack[d]
+                    worth += min(freed, lack[d]) / lack[d]
+            if enough and (alone < 0 or size[o] < size[partitions.owner[alone]]):
+                alone = i
+            if worth > most:
+                most = worth
+                best = i
+        if alone >= 0:
+            best = alone
+        if best < 0:
+            return -1
+        victim[count] = best
+        count += 1
+        for d in range(dimensions):
+            lack[d] -= frees(problem, state, best, n, d)
+
+
+@lean
+def node_to_clear(
+    problem: Problem,
+    state: State,
+    size: NDArray[np.float64],
+    k: int,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    closed: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    lack: NDArray[np.float64],
+    victim: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Choose the node, not ``closed (N,)``, that ``k`` would be on if others made way for it.
+
+    Returns it and how many of ``victim`` these are; -1 and 0 if there is none. ``size``, ``first``,
+    ``member`` and ``lack`` are those of `choose_victims`; ``score (N,)`` is scratch. Nobody moves.
+    A partition that nobody leads, and that has no other replica, is led by ``k`` then, unless
+    leading weighs less than following.
+
+    Complexity: O(K D) for each victim of a node.
+    """
+    partitions = problem.partitions
+    p = index(partitions.owner[k])
+    leads = state.leader[p] < 0 and state.role[k] == VOTER and stands_alone(problem, state, p)
+    for d in range(lack.shape[0]):  # it has to fit before it leads, too
+        leads = leads and partitions.leader_load[p, d] >= partitions.voter_load[p, d]
+    if leads:
+        hand_on(problem, state, p, k - partitions.first[p])
+    for n in range(score.shape[0]):
+        score[n] = FAR
+        if closed[n] or n == state.node[k] or not may_stand(problem, p, n):
+            continue
+        count = choose_victims(problem, state, size, k, n, first, member, lack, victim)
+        if count >= 0:
+            score[n] = 0.0
+            for c in range(count):
+                score[n] += size[partitions.owner[victim[c]]]
+    while True:
+        there = index(0)
+        for n in range(score.shape[0]):
+            if score[n] < score[there]:
+                there = n
+        if score[there] >= FAR:
+            if leads:
+                hand_on(problem, state, p, index(-1))
+            return index(-1), index(0)
+        count = choose_victims(problem, state, size, k, there, first, member, lack, victim)
+        # whether the rules admit it is asked while the others are away
+        admitted = False
+        for turn in range(2):
+            for c in range(count):
+                apply(problem, state, victim[c], index(-1) if turn == 0 else there)
+            if turn == 0:
+                admitted = admits(problem, state, k, there)
+        if admitted:
+            return there, index(count)
+        score[there] = FAR

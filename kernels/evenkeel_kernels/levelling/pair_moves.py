@@ -1,0 +1,229 @@
+"""Two replicas of a partition move at the same time, where neither may, or should, move alone.
+
+A partition may keep the rules before and after and break one halfway: two racks of which each holds
+one replica, and two tags that are to be one each. Whoever moves one replica at a time never gets
+there. Here both are taken off; the first is tried on the best node of every kind, and the second
+then finds its own best. Nodes are of one kind if no rule tells them apart.
+
+What concerns a group as a whole is not looked at: its partitions are left to single moves.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.core.excess import squared_excess
+from evenkeel_kernels.core.feasibility import admits, distinct_domains, skew_of
+from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.state import move
+from evenkeel_kernels.levelling.penalty import Gauge, is_hot
+
+LEAST_GAIN = 1e-9
+"""Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
+
+COUNTS = 2
+"""What is remembered of each limit: distinct domains, and skew."""
+
+
+@piece
+def pressing(problem: Problem, state: State, gauge: Gauge, k: int, n: int, sign: float) -> float:
+    """Change of the penalty if node ``n`` had replica ``k`` more (``sign`` 1.0) or less (-1.0)."""
+    change = 0.0
+    for d in range(state.load.shape[0]):
+        more = sign * load_of(problem.partitions, state, k, d)
+        change += squared_excess((state.load[d, n] + more) * gauge.scale[d, n], gauge.knee)
+        change -= squared_excess(state.load[d, n] * gauge.scale[d, n], gauge.knee)
+    if leads_now(problem.partitions.first, state.leader, problem.partitions.owner[k], k):
+        change += squared_excess((state.leaders[n] + sign) * gauge.leader_scale[n], 1.0)
+        change -= squared_excess(state.leaders[n] * gauge.leader_scale[n], 1.0)
+    return change
+
+
+@piece
+def stands_alone(problem: Problem, p: int) -> bool:
+    """Whether no rule of its group as a whole binds the partition."""
+    rules = problem.rules
+    g = problem.partitions.group[p]
+    return (
+        rules.group_limit_first[g] == rules.group_limit_first[g + 1]
+        and rules.group_term_first[g] == rules.group_term_first[g + 1]
+        and rules.needs_first[g] == rules.needs_first[g + 1]
+        and rules.needed_first[g] == rules.needed_first[g + 1]
+    )
+
+
+@piece
+def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64]) -> None:
+    """Fill ``counts (limits, COUNTS)`` with how the partition stands to each of its limits."""
+    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
+    q = partitions.rule[p]
+    start = rules.limit_first[q]
+    for i in range(start, rules.limit_first[q + 1]):
+        level = index(rules.limit[i, 0])
+        counts[i - start, 0] = distinct_domains(
+            partitions.first, state.node, domains.domain, p, index(-1), index(-1), level
+        )
+        counts[i - start, 1] = 0
+        if rules.limit[i, 4] >= 0:
+            counts[i - start, 1] = skew_of(
+                partitions.first, state.node, domains, rules.allowed[partitions.mask[p]], p,
+                index(-1), index(-1), level,
+            )  # fmt: skip
+
+
+@piece
+def keeps_counts(
+    problem: Problem,
+    state: State,
+    p: int,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+) -> bool:
+    """Whether no limit is broken more than ``before``; as ``after``, scratch, (limits, COUNTS)."""
+    rules = problem.rules
+    q = problem.partitions.rule[p]
+    start = rules.limit_first[q]
+    take_counts(problem, state, p, after)
+    for i in range(start, rules.limit_first[q + 1]):
+        was, now = before[i - start, 0], after[i - start, 0]
+        if rules.limit[i, 2] >= 0 and now < rules.limit[i, 2] and now < was:
+            return False
+        if rules.limit[i, 3] >= 0 and now > rules.limit[i, 3] and now > was:
+            return False
+        skewed = rules.limit[i, 4] >= 0 and after[i - start, 1] > rules.limit[i, 4]
+        if skewed and after[i - start, 1] > before[i - start, 1]:
+            return False
+    return True
+
+
+@piece
+def keeps_rank(problem: Problem, state: State, k: int, here: int, n: int) -> bool:
+    """Whether ``k``, if it leads, is on ``n`` no worse a leader than it was ``here``."""
+    p = index(problem.partitions.owner[k])
+    if not leads_now(problem.partitions.first, state.leader, p, k):
+        return True
+    rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+    return rank[n] <= rank[here]
+
+
+@shared
+def best_for(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    k: int,
+    here: int,
+    kind: NDArray[np.int64],
+    of: int,
+) -> int:
+    """Return the admitted node for ``k``, which is nowhere, that is pressed least by it; or -1.
+
+    Only nodes whose ``kind (N,)`` is ``of`` are looked at, or all for -1. O(N (D + admits)).
+    """  # fmt: skip
+    best = index(-1)
+    least = 0.0
+    for n in range(kind.shape[0]):
+        if of >= 0 and kind[n] != of:
+            continue
+        if not keeps_rank(problem, state, k, here, n) or not admits(problem, state, k, n):
+            continue
+        change = pressing(problem, state, gauge, k, n, 1.0)
+        if best < 0 or change < least:
+            best, least = n, change
+    return best
+
+
+@shared
+def try_pair(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    k: int,
+    j: int,
+    kind: NDArray[np.int64],
+    kinds: int,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+) -> bool:
+    """Move ``k`` and ``j`` at once, if that lowers the penalty; whether they moved.
+
+    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before`` and ``after (limits,
+    COUNTS)`` are scratch. O(kinds N (D + admits)).
+    """
+    p = index(problem.partitions.owner[k])
+    here, there = index(state.node[k]), index(state.node[j])
+    take_counts(problem, state, p, before)
+    gone = pressing(problem, state, gauge, k, here, -1.0)
+    move(problem, state, k, index(-1))
+    gone += pressing(problem, state, gauge, j, there, -1.0)
+    move(problem, state, j, index(-1))
+    best_k, best_j, least = index(-1), index(-1), -LEAST_GAIN
+    for of in range(kinds):
+        n = best_for(problem, state, gauge, k, here, kind, of)
+        if n < 0 or n == here:
+            continue
+        change = gone + pressing(problem, state, gauge, k, n, 1.0)
+        if change >= least:
+            continue
+        move(problem, state, k, n)
+        m = best_for(problem, state, gauge, j, there, kind, index(-1))
+        if m >= 0:
+            change += pressing(problem, state, gauge, j, m, 1.0)
+            move(problem, state, j, m)
+            if change < least and keeps_counts(problem, state, p, before, after):
+                best_k, best_j, least = n, m, change
+            move(problem, state, j, index(-1))
+        move(problem, state, k, index(-1))
+    move(problem, state, k, here if best_k < 0 else best_k)
+    move(problem, state, j, there if best_j < 0 else best_j)
+    return best_k >= 0
+
+
+@lean
+def move_in_tandem(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    replica: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    kinds: int,
+    left: NDArray[np.int64],
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    begin: int,
+    end: int,
+) -> int:
+    """Let each of ``replica[begin:end]`` that is on a hot node move with another of its partition.
+
+    ``kind (N,)`` says of which of so many ``kinds`` each node is. ``left (2,)`` is how many
+    replicas may still move, and how many nodes may still be looked at; both are kept up to date.
+    ``before`` and ``after (limits, COUNTS)`` are scratch. Returns how many pairs moved.
+
+    Complexity: O(R kinds N (D + admits)) for each replica.
+    """
+    partitions = problem.partitions
+    pairs = 0
+    for i in range(begin, end):
+        k = replica[i]
+        if state.node[k] < 0 or not partitions.movable[k]:
+            continue
+        p = index(partitions.owner[k])
+        if not stands_alone(problem, p):
+            continue
+        for j in range(partitions.first[p], partitions.first[p + 1]):
+            if left[0] < 2 or left[1] <= 0:
+                return pairs
+            if j == k or state.node[j] < 0 or not partitions.movable[j]:
+                continue
+            if not is_hot(state, gauge, index(state.node[k])):
+                break
+            left[1] -= kinds * state.load.shape[1]
+            was = int(state.node[k] == partitions.home[k]) + int(
+                state.node[j] == partitions.home[j]
+            )
+            if try_pair(problem, state, gauge, k, j, kind, kinds, before, after):
+                pairs += 1
+                left[0] -= was
+                left[0] += int(state.node[k] == partitions.home[k])
+                left[0] += int(state.node[j] == partitions.home[j])
+    return pairs

@@ -1,0 +1,186 @@
+"""Repair: which replicas must leave where they are, and moves that mend broken rules.
+
+A replica must leave a node that does not keep it, or that its rule's mask or a ban forbids; one
+without a node must get one. `evenkeel_kernels.levelling.best_fit.best_fit` finds them homes. Rules
+that are broken in between replicas, two in one zone for instance, are mended one move at a time.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.feasibility import admits, admits_leader, distinct_domains, skew_of
+from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
+from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
+from evenkeel_kernels.core.state import hand_on, move
+
+
+def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Say of each replica whether it must get another node, where ``keeps (N,)`` may keep theirs.
+
+    O(K), and the bans of each partition.
+    """
+    forced = np.zeros(state.node.shape[0], np.bool_)
+    mark_homeless(problem, state, keeps, forced)
+    return forced
+
+
+@lean
+def mark_homeless(
+    problem: Problem, state: State, keeps: NDArray[np.bool_], forced: NDArray[np.bool_]
+) -> None:
+    """Fill ``forced (K,)`` for `homeless`, with the same ``keeps (N,)``."""
+    partitions = problem.partitions
+    for k in range(state.node.shape[0]):
+        n = index(state.node[k])
+        p = index(partitions.owner[k])
+        forced[k] = n < 0 or not keeps[n] or not problem.rules.allowed[partitions.mask[p], n]
+        for i in range(partitions.forbidden_first[p], partitions.forbidden_first[p + 1]):
+            if partitions.forbidden[i] == n:
+                forced[k] = True
+
+
+@piece
+def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) -> int:
+    """Count by how much ``p`` breaks its limits and terms if ``moved_k`` sat on ``target``.
+
+    O(R^2) for each limit and term.
+    """
+    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
+    first, last = partitions.first[p], partitions.first[p + 1]
+    q = partitions.rule[p]
+    count = 0
+    for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
+        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
+        if most >= 0:
+            seen = 0  # each replica beyond the first ``most`` of its domain is one too many
+            for j in range(first, last):
+                n = target if j == moved_k else state.node[j]
+                where = domains.domain[level, n] if n >= 0 else -1
+                if where < 0:
+                    continue
+                earlier = 0
+                for other in range(first, j):
+                    at = target if other == moved_k else state.node[other]
+                    if at >= 0 and domains.domain[level, at] == where:
+                        earlier += 1
+                seen += int(earlier >= most)
+            count += seen
+        if rules.limit[i, 2] >= 0 or rules.limit[i, 3] >= 0:
+            distinct = distinct_domains(
+                partitions.first, state.node, domains.domain, p, moved_k, target, level
+            )
+            count += max(0, rules.limit[i, 2] - distinct)
+            if rules.limit[i, 3] >= 0:
+                count += max(0, distinct - rules.limit[i, 3])
+        if rules.limit[i, 4] >= 0:
+            allowed = rules.allowed[partitions.mask[p]]
+            skew = skew_of(
+                partitions.first, state.node, domains, allowed, p, moved_k, target, level
+            )
+            count += max(0, skew - rules.limit[i, 4])
+    for i in range(rules.term_first[q], rules.term_first[q + 1]):
+        inside = 0
+        outside = 0
+        for j in range(first, last):
+            n = target if j == moved_k else state.node[j]
+            if n < 0 or (rules.term[i, 1] and state.role[j] == NON_VOTER):
+                continue
+            if rules.term_mask[rules.term[i, 2], n]:
+                inside += 1
+            else:
+                outside += 1
+        count += outside if rules.term[i, 0] < 0 else max(0, rules.term[i, 0] - inside)
+    return count
+
+
+@piece
+def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
+    """Count the limits and terms of the group of ``k`` that are broken because it sits on ``n``."""
+    rules, domains = problem.rules, problem.domains
+    if n < 0:
+        return 0
+    g = problem.partitions.group[problem.partitions.owner[k]]
+    here = index(state.node[k])
+    count = 0
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        level, most = index(rules.group_limit[i, 0]), index(rules.group_limit[i, 1])
+        where = index(domains.domain[level, n])
+        if most < 0 or where < 0:
+            continue
+        inside = state.group_count[rules.group_base[i] - domains.domain_offset[level] + where]
+        if here < 0 or domains.domain[level, here] != where:
+            inside += 1
+        count += int(inside > most)
+    for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
+        if rules.group_term[i, 1] and state.role[k] == NON_VOTER:
+            continue
+        if rules.group_term[i, 0] < 0 or state.group_inside[i] < rules.group_term[i, 0]:
+            count += int(not rules.term_mask[rules.group_term[i, 2], n])
+    return count
+
+
+@piece
+def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
+    """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
+    p = index(problem.partitions.owner[k])
+    take_size(problem, state, scan, k)
+    fill(scan, state.load, problem.partitions.mask[p])
+    close_full(problem, state, scan, k)
+    while True:
+        n = lowest(scan)
+        if scan.score[n] > 0.5 * FAR:
+            return -1
+        now = breaches(problem, state, p, k, n) + group_breaches(problem, state, k, n)
+        if now < broken and admits(problem, state, k, n):
+            return n
+        scan.score[n] = FAR
+
+
+@lean
+def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_moves: int) -> int:
+    """Mend the broken limits and terms of the partitions ``begin`` to ``end``; returns the moves.
+
+    At most ``most_moves`` replicas leave the node that they came from.
+    A partition is mended one move at a time, each of which leaves less broken than before; of its
+    replicas the one tried first leads nothing and comes first; a leader leads on where it goes, if
+    it may, and otherwise nobody leads the partition yet. What no move mends stays.
+
+    Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
+    """
+    partitions = problem.partitions
+    moves = 0
+    left = most_moves
+    for p in range(begin, end):
+        first, last = partitions.first[p], partitions.first[p + 1]
+        going = True
+        while going:
+            going = False
+            own = breaches(problem, state, p, -1, -1)
+            for turn in range(2):
+                for k in range(first, last):
+                    if going or int(leads_now(partitions.first, state.leader, p, k)) != turn:
+                        continue
+                    here = index(state.node[k])
+                    if here < 0 or not partitions.movable[k]:
+                        continue
+                    at_home = here == partitions.home[k]
+                    if at_home and left <= 0:
+                        continue
+                    broken = own + group_breaches(problem, state, k, here)
+                    if broken == 0:
+                        continue
+                    slot = index(k - first)
+                    if turn == 1:  # where it led from is no reason to leave a rule broken
+                        hand_on(problem, state, p, index(-1))
+                    n = mending_node(problem, state, scan, k, broken)
+                    if n < 0 and turn == 1:
+                        hand_on(problem, state, p, slot)
+                    if n >= 0:
+                        move(problem, state, k, n)
+                        if turn == 1 and admits_leader(problem, state, p, slot):
+                            hand_on(problem, state, p, slot)
+                        moves += 1
+                        left -= int(at_home)
+                        going = True
+    return moves

@@ -1,0 +1,359 @@
+"""Refining a small cluster: annealing over all that could be, rules broken on the way included.
+
+Where replicas are few, each is large beside the room that is left, and what is best often lies
+behind placements that break a rule or fill a node. So capacities, targets and the rules of a
+partition are no walls here but penalties; only where a replica may not stand at all, and what a
+group may not do, is never tried. What counts is the best placement met that breaks nothing: within
+the *aim*, a multiple of every target, the one with the fewest moves, then the fewest changes of
+leaders. An aim may fall: each placement met within it sets one a little lower.
+
+References
+----------
+S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi, "Optimization by Simulated Annealing", Science 220
+(1983): the acceptance rule.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.core.excess import squared_excess
+from evenkeel_kernels.core.feasibility import keeps_group_limits, keeps_near, may_stand
+from evenkeel_kernels.core.problem import Problem, State, index, leads_now
+from evenkeel_kernels.core.rng import draw
+from evenkeel_kernels.core.state import hand_on, move
+from evenkeel_kernels.levelling.leader_moves import may_lead
+from evenkeel_kernels.levelling.penalty import Gauge, passing_lead, passing_pair, passing_replica
+from evenkeel_kernels.levelling.repair import breaches
+
+COOL_EVERY = 64
+SHIFT, RETURN, TRADE = 40, 55, 80  # per cent of the proposals, cumulative; the rest hand on
+ONE = float(1 << 30)
+
+
+class Aim(NamedTuple):
+    """How full nodes may be: a multiple of their targets, and never more than they can hold."""
+
+    value: NDArray[np.float64]  # (1,) the multiple; 1 is what was asked for
+    asked: Gauge  # of the targets
+    gauge: Gauge  # of what a node may carry and lead within the aim
+
+
+class Best(NamedTuple):
+    """The best placement met."""
+
+    node: NDArray[np.int32]  # (K,)
+    leader: NDArray[np.int16]  # (P,)
+    worth: NDArray[np.float64]  # (4,) broken rules (inf: none met), aim, moves, leader changes
+
+
+class Pace(NamedTuple):
+    """How a run goes."""
+
+    toll: float  # price of a move, in units of the penalty
+    lead_toll: float  # price of a change of leaders
+    fault: float  # price of a broken rule
+    hot: float  # temperature at the start
+    cold: float  # and at the end
+    fall: float  # by what share an aim above 1 falls once it is met; 0: it stays
+
+
+class Course(NamedTuple):
+    """What a run starts from and keeps up to date."""
+
+    forced: NDArray[np.bool_]  # (K,) replicas that had to leave home
+    was: NDArray[np.int16]  # (P,) who led
+    led: NDArray[np.bool_]  # (P,) whether somebody is to lead
+    faults: NDArray[np.int64]  # (P,) broken rules of each partition
+    random: NDArray[np.uint64]  # (1,) state of the generator
+
+
+@piece
+def set_aim(problem: Problem, aim: Aim, value: float) -> None:
+    """Let nodes be ``value`` times as full as their targets. O(D N)."""
+    aim.value[0] = value
+    for n in range(aim.gauge.scale.shape[1]):
+        aim.gauge.leader_scale[n] = aim.asked.leader_scale[n] / value
+        for d in range(aim.gauge.scale.shape[0]):
+            most = max(aim.asked.scale[d, n] / value, problem.nodes.inverse[d, n])
+            aim.gauge.scale[d, n] = most
+
+
+@shared
+def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
+    """Penalty of node ``n``: what it carries and leads beyond the aim, and beyond its capacity.
+
+    Every other limit that it breaks counts ``fault``.
+    """
+    nodes, domains, gauge = problem.nodes, problem.domains, aim.gauge
+    total = squared_excess(state.leaders[n] * gauge.leader_scale[n], gauge.knee)
+    for d in range(state.load.shape[0]):
+        total += squared_excess(state.load[d, n] * gauge.scale[d, n], gauge.knee)
+        if nodes.transient[d]:
+            held = state.load[d, n] + state.held[d, n]
+            total += squared_excess(held * nodes.inverse[d, n], gauge.knee)
+    if state.replicas[n] > nodes.max_replicas[n]:
+        total += fault * (state.replicas[n] - nodes.max_replicas[n])
+    for i in range(domains.limited.shape[0]):
+        where = index(domains.domain[domains.limited[i], n])
+        if where >= 0:
+            for d in range(state.load.shape[0]):
+                if state.domain_load[d, where] > domains.level_capacity[d, where]:
+                    total += fault
+    return total
+
+
+@shared
+def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
+    """Count the broken rules of ``p``: limits, terms, replicas without a node, who leads."""
+    partitions = problem.partitions
+    first = partitions.first[p]
+    count = breaches(problem, state, p, index(-1), index(-1))
+    rank = problem.rules.lead_rank[partitions.rule[p]]
+    own = 255
+    slot = state.leader[p]
+    if slot >= 0 and may_lead(problem, state, p, first + slot):
+        own = index(rank[state.node[first + slot]])
+    misled = int(course.led[p] and own == 255)
+    for k in range(first, partitions.first[p + 1]):
+        if state.node[k] < 0:
+            count += int(course.forced[k])
+        elif slot >= 0 and own > 0 and may_lead(problem, state, p, k):
+            misled = max(misled, int(rank[state.node[k]] < own))
+    return count + misled
+
+
+@piece
+def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
+    """Whether ``n`` is the home of ``k``, which it may keep, or a node where it may stand."""
+    if n == problem.partitions.home[k]:
+        return not course.forced[k]
+    return may_stand(problem, index(problem.partitions.owner[k]), n)
+
+
+@piece
+def may_join(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
+    """Whether ``k`` may be on ``n`` at all: its home, or where it may stand, and its group may."""
+    if not may_be_on(problem, course, k, n):
+        return False
+    return keeps_group_limits(problem, state, k, n) and keeps_near(problem, state, k, n)
+
+
+@shared
+def moved_if_joining(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
+    """Move ``k`` to ``n`` if it may be there at all; whether it moved."""
+    if not may_join(problem, state, course, k, n):
+        return False
+    move(problem, state, k, n)
+    return True
+
+
+@shared
+def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i: int) -> bool:
+    """Let ``k`` and ``i`` trade nodes if they may be there at all; whether they did.
+
+    Two of one group and role leave its counts as they are, whatever each by itself would do.
+    """
+    partitions = problem.partitions
+    here, there = index(state.node[k]), index(state.node[i])
+    p, q = index(partitions.owner[k]), index(partitions.owner[i])
+    if partitions.group[p] == partitions.group[q] and state.role[k] == state.role[i]:
+        if not may_be_on(problem, course, k, there) or not may_be_on(problem, course, i, here):
+            return False
+        move(problem, state, k, there)
+        move(problem, state, i, here)
+        return True
+    if not moved_if_joining(problem, state, course, k, there):
+        return False
+    if not moved_if_joining(problem, state, course, i, here):
+        move(problem, state, k, here)
+        return False
+    return True
+
+
+@piece
+def is_away(problem: Problem, course: Course, k: int, n: int) -> int:
+    """Whether ``k`` on ``n`` has moved though it need not have: 1 or 0."""
+    return int(n != problem.partitions.home[k] and not course.forced[k])
+
+
+@lean
+def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, fall: float) -> bool:
+    """Keep the placement as the best one if it is, and lower an aim that it is within.
+
+    ``fall`` is that of the pace. Whether it was kept. O(D N + K).
+    """
+    faults = 0
+    for p in range(course.faults.shape[0]):
+        faults += course.faults[p]
+    worth, within = best.worth, aim.value[0]
+    if faults > worth[0] or (faults == worth[0] and within > worth[1]):
+        return False
+    for n in range(state.replicas.shape[0]):
+        if strain(problem, state, aim, 1.0, n) > 0.0:
+            return False
+    moves = 0
+    for k in range(state.node.shape[0]):
+        if state.node[k] >= 0:
+            moves += is_away(problem, course, k, index(state.node[k]))
+    changes = 0
+    for p in range(state.leader.shape[0]):
+        changes += int(state.leader[p] != course.was[p])
+    if faults == worth[0] and within == worth[1]:
+        if moves > worth[2] or (moves == worth[2] and changes >= worth[3]):
+            return False
+    for k in range(state.node.shape[0]):
+        best.node[k] = state.node[k]
+    for p in range(state.leader.shape[0]):
+        best.leader[p] = state.leader[p]
+    worth[0], worth[1], worth[2], worth[3] = faults, within, moves, changes
+    if fall > 0.0 and within > 1.0:
+        most = 0.0
+        for n in range(state.replicas.shape[0]):
+            most = max(most, state.leaders[n] * aim.asked.leader_scale[n])
+            for d in range(state.load.shape[0]):
+                most = max(most, state.load[d, n] * aim.asked.scale[d, n])
+        worth[1] = max(1.0, most)
+        set_aim(problem, aim, max(1.0, most * (1.0 - fall)))
+    return True
+
+
+@lean
+def begin_course(problem: Problem, state: State, aim: Aim, value: float, course: Course) -> None:
+    """Count what is broken, and let nodes be ``value`` times as full as asked. O(K R + D N)."""
+    set_aim(problem, aim, value)
+    for p in range(course.faults.shape[0]):
+        course.faults[p] = faults_of(problem, state, course, p)
+
+
+@piece
+def is_plain(problem: Problem) -> bool:
+    """Whether loads and leaders are all that strains a node."""
+    nodes = problem.nodes
+    for d in range(nodes.transient.shape[0]):
+        if nodes.transient[d]:
+            return False
+    for n in range(nodes.max_replicas.shape[0]):
+        if nodes.max_replicas[n] < 1 << 30:
+            return False
+    return problem.domains.limited.shape[0] == 0
+
+
+@lean
+def refine(
+    problem: Problem,
+    state: State,
+    aim: Aim,
+    course: Course,
+    best: Best,
+    pace: Pace,
+    begin: int,
+    end: int,
+    steps: int,
+) -> int:
+    """Take the steps ``begin`` to ``end`` of a run of ``steps``; returns how many were accepted.
+
+    Complexity: O(D) for most steps, O(D + R^2 levels) for those that are looked at closely.
+    """
+    partitions, random, gauge = problem.partitions, course.random, aim.gauge
+    n_nodes, n_replicas = state.replicas.shape[0], state.node.shape[0]
+    n_partitions = state.leader.shape[0]
+    plain = is_plain(problem)
+    heat = pace.hot
+    accepted = 0
+    for step in range(begin, end):
+        if step % COOL_EVERY == 0 or step == begin:
+            heat = pace.hot * (pace.cold / pace.hot) ** (step / steps)
+        kind = draw(random, 100)
+        allowed = -heat * math.log((draw(random, 1 << 30) + 1.0) / ONE)
+        k, p, i, q = index(-1), index(-1), index(-1), index(-1)
+        slot, led = index(-1), index(-1)
+        if kind < TRADE:
+            k = index(draw(random, n_replicas))
+            p = index(partitions.owner[k])
+            here = index(state.node[k])
+            if kind < SHIFT:
+                there = index(draw(random, n_nodes))
+            elif kind < RETURN:
+                there = index(partitions.home[k])
+            else:
+                i = index(draw(random, n_replicas))
+                q = index(partitions.owner[i])
+                there = index(state.node[i])
+                if here < 0 or q == p or not partitions.movable[i]:
+                    continue
+            if there < 0 or there == here or not partitions.movable[k]:
+                continue
+            if here < 0 and not course.forced[k]:
+                continue
+            more = is_away(problem, course, k, there) - is_away(problem, course, k, here)
+            if i >= 0:
+                more += is_away(problem, course, i, here) - is_away(problem, course, i, there)
+            change = pace.toll * more
+            if plain and here >= 0:
+                rough = change - pace.fault * course.faults[p]
+                if i < 0:
+                    rough += passing_replica(partitions, state, gauge, k, here, there)
+                else:
+                    rough += passing_pair(partitions, state, gauge, k, i, here, there)
+                    rough -= pace.fault * course.faults[q]
+                    if leads_now(partitions.first, state.leader, p, k) != leads_now(
+                        partitions.first, state.leader, q, i
+                    ):
+                        rough = -1.0
+                if rough > allowed:
+                    continue
+        else:
+            p = index(draw(random, n_partitions))
+            first = partitions.first[p]
+            size = partitions.first[p + 1] - first
+            led = index(state.leader[p])
+            if size < 1 or not course.led[p] or (led >= 0 and size < 2):
+                continue
+            slot = index(draw(random, size - int(led >= 0)))
+            slot += int(led >= 0 and slot >= led)
+            here = index(state.node[first + led]) if led >= 0 else index(-1)
+            there = index(state.node[first + slot])
+            if not may_lead(problem, state, p, first + slot) or here == there:
+                continue
+            change = pace.lead_toll * (int(led == course.was[p]) - int(slot == course.was[p]))
+            if plain and here >= 0:
+                rough = change - pace.fault * course.faults[p]
+                if rough + passing_lead(partitions, state, gauge, p, here, there) > allowed:
+                    continue
+        change -= strain(problem, state, aim, pace.fault, there)
+        if here >= 0:
+            change -= strain(problem, state, aim, pace.fault, here)
+        if slot >= 0:
+            hand_on(problem, state, p, slot)
+        elif i >= 0:
+            if not traded_if_joining(problem, state, course, k, i):
+                continue
+        elif not moved_if_joining(problem, state, course, k, there):
+            continue
+        own, other = faults_of(problem, state, course, p), 0
+        change += pace.fault * (own - course.faults[p])
+        if q >= 0:
+            other = faults_of(problem, state, course, q)
+            change += pace.fault * (other - course.faults[q])
+        hot = strain(problem, state, aim, pace.fault, there)
+        if here >= 0:
+            hot += strain(problem, state, aim, pace.fault, here)
+        if change + hot > allowed:
+            if slot >= 0:
+                hand_on(problem, state, p, led)
+            else:
+                if i >= 0:
+                    move(problem, state, i, there)
+                move(problem, state, k, here)
+            continue
+        accepted += 1
+        course.faults[p] = own
+        if q >= 0:
+            course.faults[q] = other
+        if hot == 0.0:
+            note(problem, state, aim, course, best, pace.fall)
+    return accepted

@@ -1,0 +1,1 @@
+"""Kernels of Longhorn's replica auto-balance."""

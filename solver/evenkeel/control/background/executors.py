@@ -1,0 +1,334 @@
+"""Who calculates beside the pipeline: threads, the caller itself, or nobody until told to.
+
+A job is a calculation and its delivery. Whoever runs it does the one after the other; between the
+two the pipeline may have moved on, and it is the delivery that finds out.
+"""
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+
+from evenkeel.control.engines.engine import (
+    Answer,
+    CalculationFailed,
+    Cancelled,
+    Engine,
+    FailureKind,
+    Scope,
+    Task,
+    answered,
+)
+from evenkeel.control.metrics import tell
+
+logger = logging.getLogger("evenkeel.control")
+
+
+@dataclass(eq=False)
+class Job:
+    """One calculation beside the pipeline.
+
+    Parameters
+    ----------
+    task : Task
+        What is calculated; its ``stop`` is the job's own.
+    engine : callable
+        Who calculates.
+    done : callable
+        Told of the job once it is calculated, whatever came of it.
+    elapsed : callable
+        Seconds that only grow.
+    answer : Answer or None
+        What came of it; None if it was cancelled or failed.
+    failure : CalculationFailed or None
+        Why it failed.
+    seconds : float
+        How long it took.
+    stopped : threading.Event
+        Set once the job is cancelled.
+    is_delivered : bool
+        Whether it has been handed over, which happens once.
+    """
+
+    task: Task
+    engine: Engine
+    done: Callable[["Job"], None]
+    elapsed: Callable[[], float]
+    answer: Answer | None = None
+    failure: CalculationFailed | None = None
+    seconds: float = 0.0
+    stopped: threading.Event = field(default_factory=threading.Event)
+    is_delivered: bool = False
+
+    @property
+    def scope(self) -> Scope:
+        """What is placed anew; jobs of one scope never run side by side."""
+        return self.task.scope
+
+    def cancel(self) -> None:
+        """Tell the calculation to stop; this does not wait until it has."""
+        self.stopped.set()
+
+    def calculate(self) -> None:
+        """Run the engine; never raises."""
+        if self.stopped.is_set():
+            return
+        began = self.elapsed()
+        tell("calculating", logging.DEBUG, scope=self.scope.value)
+        try:
+            self.answer = answered(self.engine, self.task)
+        except Cancelled:
+            self.stopped.set()
+        except CalculationFailed as failure:
+            self.failure = failure
+        except Exception as error:  # a worker must outlive its jobs
+            self.failure = CalculationFailed(FailureKind.UNKNOWN_FAILURE, f"{error!r}.")
+            self.failure.__cause__ = error
+        self.seconds = self.elapsed() - began
+
+    def deliver(self) -> None:
+        """Hand over what came of it, unless that was done before."""
+        if not self.is_delivered:
+            self.is_delivered = True
+            self.done(self)
+
+
+class Workers(ABC):
+    """Runs jobs, those of one scope one after the other."""
+
+    @abstractmethod
+    def submit(self, job: Job) -> None:
+        """Take a job; it is calculated and delivered at some time."""
+
+    @abstractmethod
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancel all jobs, and tell whether everybody has gone home before the time was over."""
+
+
+class ThreadWorkers(Workers):
+    """One thread for each scope, started when it is first needed.
+
+    Examples
+    --------
+    >>> ThreadWorkers().close(1.0)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[Scope, SimpleQueue[Job | None]] = {}
+        self._threads: dict[Scope, threading.Thread] = {}
+        self._jobs: set[Job] = set()
+        self._closed = False
+
+    def submit(self, job: Job) -> None:
+        """Take a job.
+
+        Parameters
+        ----------
+        job : Job
+            Run after those of the same scope that were taken before; none is after closing.
+        """
+        with self._lock:
+            is_late = self._closed
+            if not is_late:
+                self._jobs.add(job)
+                self._queue(job.scope).put(job)
+        if is_late:
+            job.cancel()
+            job.deliver()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancel all jobs and wait for the threads.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for each thread; as long as it takes by default.
+
+        Returns
+        -------
+        bool
+            Whether all threads have ended, the calling one apart.
+        """
+        with self._lock:
+            self._closed = True
+            for job in self._jobs:
+                job.cancel()
+            for queue in self._queues.values():
+                queue.put(None)
+            threads = list(self._threads.values())
+        others = [thread for thread in threads if thread is not threading.current_thread()]
+        for thread in others:
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in others)
+
+    def _queue(self, scope: Scope) -> "SimpleQueue[Job | None]":
+        """The queue of a scope, with somebody at its other end; the lock is held."""
+        if scope not in self._queues:
+            queue: SimpleQueue[Job | None] = SimpleQueue()
+            thread = threading.Thread(
+                target=self._work, args=(queue,), name=f"evenkeel-{scope.value}", daemon=True
+            )
+            self._queues[scope], self._threads[scope] = queue, thread
+            thread.start()
+        return self._queues[scope]
+
+    def _work(self, queue: "SimpleQueue[Job | None]") -> None:
+        while (job := queue.get()) is not None:
+            job.calculate()
+            try:
+                job.deliver()
+            except Exception:  # or nobody would be there for the jobs that follow
+                said = {"event": "delivery_failed", "scope": job.scope.value}
+                logger.exception("a delivery failed", extra={"evenkeel": said})
+            with self._lock:
+                self._jobs.discard(job)
+            del job  # a thread at rest holds no cluster
+
+
+class InlineWorkers(Workers):
+    """The caller itself, at once: one thread, in which everything takes its turn.
+
+    Examples
+    --------
+    >>> InlineWorkers().close()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def submit(self, job: Job) -> None:
+        """Calculate and deliver a job, and those that follow from it, before returning.
+
+        Parameters
+        ----------
+        job : Job
+            The job. One that follows from another waits for that one's end, however many there are.
+        """
+        queue: deque[Job] | None = getattr(self._own, "queue", None)
+        if queue is not None:
+            queue.append(job)
+            return
+        self._own.queue = queue = deque([job])
+        try:
+            while queue:
+                queue[0].calculate()
+                queue[0].deliver()
+                queue.popleft()
+        finally:
+            self._own.queue = None
+            for left in queue:  # something else has ended it
+                left.cancel()
+                left.deliver()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Do nothing: nothing runs.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Of no use here.
+
+        Returns
+        -------
+        bool
+            True.
+        """
+        return True
+
+
+class ManualWorkers(Workers):
+    """Nobody, until a test or a simulation says that a job has been calculated or delivered.
+
+    Examples
+    --------
+    >>> workers = ManualWorkers()
+    >>> workers.waiting(Scope.PARTIAL)
+    0
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Scope, deque[Job]] = {scope: deque() for scope in Scope}
+        self._calculated: dict[Scope, deque[Job]] = {scope: deque() for scope in Scope}
+
+    def submit(self, job: Job) -> None:
+        """Keep a job for later.
+
+        Parameters
+        ----------
+        job : Job
+            The job.
+        """
+        self._waiting[job.scope].append(job)
+
+    def waiting(self, scope: Scope) -> int:
+        """Count the jobs that nobody has calculated, cancelled ones apart.
+
+        Parameters
+        ----------
+        scope : Scope
+            Of which scope.
+
+        Returns
+        -------
+        int
+            How many.
+        """
+        return sum(not job.stopped.is_set() for job in self._waiting[scope])
+
+    def calculate(self, scope: Scope) -> None:
+        """Calculate the oldest job of a scope, and do not deliver it yet.
+
+        Parameters
+        ----------
+        scope : Scope
+            Of which scope.
+        """
+        job = self._waiting[scope].popleft()
+        job.calculate()
+        self._calculated[scope].append(job)
+
+    def deliver(self, scope: Scope) -> None:
+        """Deliver the oldest job of a scope that has been calculated.
+
+        Parameters
+        ----------
+        scope : Scope
+            Of which scope.
+        """
+        self._calculated[scope].popleft().deliver()
+
+    def work(self, scope: Scope) -> None:
+        """Calculate and deliver all jobs of a scope that are there now.
+
+        Parameters
+        ----------
+        scope : Scope
+            Of which scope.
+        """
+        for _ in range(len(self._waiting[scope])):
+            self.calculate(scope)
+            self.deliver(scope)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancel what is there.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Of no use here.
+
+        Returns
+        -------
+        bool
+            True.
+        """
+        for jobs in self._waiting.values():
+            for job in jobs:
+                job.cancel()
+        return True

@@ -1,0 +1,1 @@
+"""The algorithms that a pipeline may be given, and what it asks of them."""

@@ -1,0 +1,132 @@
+"""What a pipeline asks of the algorithm behind it, in whatever scope."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
+
+
+class Scope(Enum):
+    """How much of a cluster is placed anew."""
+
+    GLOBAL = "global"
+    """The baseline: where everything would be if nothing were in the way."""
+    PARTIAL = "partial"
+    """The best possible: what differs from the baseline, from where everything is."""
+    EMERGENCY = "emergency"
+    """Only what sits on nodes that will not come back."""
+    OVERWRITE = "overwrite"
+    """Only what partitions short of live replicas need at once, on nodes that serve now."""
+
+
+class Change(Enum):
+    """What changed since the last baseline."""
+
+    CLUSTER = "cluster"
+    NODES = "nodes"
+    GROUPS = "groups"
+
+
+class FailureKind(Enum):
+    """Why a calculation has no result, by the names that Helix gives the kinds."""
+
+    INVALID_CLUSTER_STATUS = "INVALID_CLUSTER_STATUS"
+    INVALID_REBALANCER_STATUS = "INVALID_REBALANCER_STATUS"
+    FAILED_TO_CALCULATE = "FAILED_TO_CALCULATE"
+    INVALID_INPUT = "INVALID_INPUT"
+    UNKNOWN_FAILURE = "UNKNOWN_FAILURE"
+
+
+class CalculationFailed(RuntimeError):
+    """A calculation has no result; what was known before still holds.
+
+    Parameters
+    ----------
+    kind : FailureKind
+        What kind of failure it is.
+    message : str
+        What a person should know.
+    """
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(f"{message} Failure Type: {kind.value}")
+        self.kind = kind
+
+
+class Cancelled(Exception):
+    """A calculation was told to stop; it leaves nothing behind."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One calculation.
+
+    Parameters
+    ----------
+    scope : Scope
+        How much is placed anew.
+    cluster : Cluster
+        The snapshot; node flags say who serves, who keeps its replicas, and who is gone, delay
+        windows and operations included: what ``Nodes.may_hold`` leaves out is lost for good.
+    current : Assignment
+        What to start from: for the baseline the previous one, for an overwrite what is to be
+        filled up, for every other scope the best possible.
+    baseline : Assignment or None
+        For a partial run what to come closer to; None in the other scopes.
+    changes : frozenset of Change
+        For the baseline: what changed since the last one.
+    groups : tuple of int
+        For the baseline: the groups that are new or have partitions that changed since.
+    seed : int
+        All randomness comes from it.
+    stop : callable
+        Asked between slices of work; once it returns True the engine raises ``Cancelled``.
+    """
+
+    scope: Scope
+    cluster: Cluster
+    current: Assignment
+    baseline: Assignment | None = None
+    changes: frozenset[Change] = frozenset()
+    groups: tuple[int, ...] = ()
+    seed: int = 0
+    stop: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a calculation.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        Everything that is held afterwards, kept and placed; for an overwrite what was added
+        included, to be merged by the engine itself.
+    placed : int
+        Replicas that were placed anew.
+    unplaced : int
+        Replicas that found no node.
+    timings : mapping of str to float
+        Seconds per step: model, sort, fit.
+    """
+
+    assignment: Assignment
+    placed: int = 0
+    unplaced: int = 0
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+Engine = Callable[[Task], Answer]
+"""An algorithm in all four scopes; it raises ``CalculationFailed`` where it has no result, and
+``Cancelled`` once it was told to stop. Where more than one replica of a partition may be in the top
+state, its method ``one_leads`` says so: it takes a cluster and returns (P,) bool."""
+
+
+def answered(engine: Engine, task: Task) -> Answer:
+    """Let an engine calculate, and see that it has."""
+    answer = engine(task)
+    if not isinstance(answer, Answer):
+        raise TypeError(f"an engine returns an Answer, not {type(answer).__name__}")
+    return answer

@@ -1,0 +1,1 @@
+"""What a pipeline keeps between two runs, in memory or on disk."""

@@ -1,0 +1,215 @@
+"""Bind a record to a cluster: the same names, whatever their numbers are now.
+
+Nodes that the record knows and the cluster does not are counted on behind the cluster's own, so
+that what sat on them can still be found and placed anew; ``with_vanished`` gives the cluster that
+goes with such an assignment.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.control.naming import numbers, same_names
+from evenkeel.control.operations import successors
+from evenkeel.control.stores.store import Record
+from evenkeel.model.arrays import frozen
+from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """An assignment in the numbers of one cluster. P partitions, N nodes, V vanished ones.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        On nodes below N + V.
+    known : ndarray of bool, shape (P,)
+        Partitions that were ever placed.
+    nodes : int
+        N.
+    vanished : tuple of str
+        V names of nodes that hold replicas and are not in the cluster.
+    """
+
+    assignment: Assignment
+    known: NDArray[np.bool_]
+    nodes: int
+    vanished: tuple[str, ...] = ()
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Nodes that hold replicas, (N + V,) bool."""
+        counts = np.bincount(self.assignment.node, minlength=self.nodes + len(self.vanished))
+        return frozen(counts > 0)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Replicas of each partition, (P,) int64."""
+        return frozen(np.diff(self.assignment.first))
+
+    def sits_outside(self, allowed: NDArray[np.bool_]) -> bool:
+        """Tell whether a replica is on a node other than these."""
+        return bool(self.used[self.nodes :].any() or (self.used[: self.nodes] & ~allowed).any())
+
+    def is_beyond(self, other: "Bound", allowed: NDArray[np.bool_]) -> bool:
+        """Tell whether a replica is on a node that is not allowed, and not used by another."""
+        outside = self.used[: self.nodes] & ~allowed & ~other.used[: self.nodes]
+        return bool(outside.any() or set(self.vanished) - set(other.vanished))
+
+    @cached_property
+    def present(self) -> Assignment:
+        """The assignment without the replicas on nodes that have vanished."""
+        if not self.vanished:
+            return self.assignment
+        full = self.assignment
+        node = np.where(full.node < self.nodes, full.node, -1).astype(np.int32)
+        return Assignment.of_rows(len(full), full.owner, node, full.state)
+
+
+def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
+    """Read a record in the numbers of a cluster."""
+    partitions = cluster.partitions.names
+    swapped = successors(cluster.nodes)
+    if record is None:
+        fresh = np.ones(len(partitions), np.bool_)
+        rows = _no_rows()
+        known = ~fresh
+        vanished: tuple[str, ...] = ()
+    else:
+        number, vanished = _numbers(record.nodes, cluster.nodes.names, record.assignment.node)
+        same_rows = same_names(record.partitions, partitions)
+        if number is None and swapped is None and same_rows and record.known.all():
+            return Bound(record.assignment, record.known, len(cluster.nodes))
+        rows, known, fresh = _renumbered(record, partitions, number, same_rows)
+    if adopt and fresh.any():
+        placed = Assignment.of_placement(cluster.placement)
+        adopted = fresh[placed.owner]
+        rows = (
+            np.concatenate([rows[0], placed.owner[adopted]]),
+            np.concatenate([rows[1], placed.node[adopted]]),
+            np.concatenate([rows[2], placed.state[adopted]]),
+        )
+        known = known | (fresh & (np.diff(placed.first) > 0))
+    if swapped is not None:
+        rows = _swapped(rows, swapped)
+    assignment = Assignment.of_rows(len(partitions), *rows)
+    return Bound(assignment, frozen(known), len(cluster.nodes), vanished)
+
+
+def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
+    """Add nodes that are gone, so that an assignment may say what they held.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], domains={"zone": ["a"]})
+    >>> d = with_vanished(c, ("old",))
+    >>> len(d.nodes), d.nodes.gone.tolist(), d.nodes.names[1]
+    (2, [False, True], 'old')
+    """
+    if not vanished:
+        return cluster
+    count, nodes, topology = len(vanished), cluster.nodes, cluster.topology
+    no = np.zeros(count, np.bool_)
+    none = np.full(count, -1, np.int32)
+    nothing = np.zeros(count)
+    room = np.zeros((count, nodes.capacity.shape[1]))
+    names = [*nodes.names, *vanished]
+    more = Nodes(
+        names=Names(names, len(names), ""),
+        capacity=_joined(nodes.capacity, room),
+        watermark=_joined(nodes.watermark, room),
+        alive=_joined(nodes.alive, no),
+        accepts=_joined(nodes.accepts, no),
+        keeps=_joined(nodes.keeps, no),
+        leads=_joined(nodes.leads, no),
+        gone=_joined(nodes.gone, ~no),
+        since=_joined(nodes.since, np.full(count, np.nan)),
+        weight=_joined(nodes.weight, nothing),
+        lead_weight=_joined(nodes.lead_weight, nothing),
+        max_replicas=_joined(nodes.max_replicas, none),
+        stands_for=_joined(nodes.stands_for, none),
+        tags={tag: _joined(mask, no) for tag, mask in nodes.tags.items()},
+        attributes={
+            name: (_joined(codes, none), meaning)
+            for name, (codes, meaning) in nodes.attributes.items()
+        },
+    )
+    distance = topology.level_distance
+    if distance.ndim == 2:
+        size = len(distance) + count
+        wider = np.zeros((size, size))
+        wider[: len(distance), : len(distance)] = distance
+        distance = frozen(wider)
+    # where they stood is forgotten; any domain does for nodes that receive nothing
+    somewhere = np.zeros((len(topology), count), np.int32)
+    somewhere[(topology.label < 0).all(axis=1)] = -1
+    wider_topology = replace(
+        topology,
+        label=frozen(np.concatenate([topology.label, somewhere], axis=1)),
+        domain=frozen(np.concatenate([topology.domain, somewhere], axis=1)),
+        level_distance=distance,
+    )
+    return replace(cluster, nodes=more, topology=wider_topology)
+
+
+Rows = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]
+"""Partition, node and state of each replica."""
+
+
+def _no_rows() -> Rows:
+    return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
+
+
+def _numbers(
+    recorded: Names, names: Names, used: NDArray[np.int32]
+) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
+    """Number of each recorded node in the cluster, None if all stay; and who has vanished."""
+    if same_names(recorded, names):
+        return None, ()
+    number = numbers(names, recorded)
+    holds = np.zeros(len(recorded), np.bool_)
+    holds[used] = True
+    lost = np.flatnonzero(holds & (number < 0))
+    number[lost] = len(names) + np.arange(len(lost), dtype=np.int32)
+    return number, tuple(recorded[i] for i in lost.tolist())
+
+
+def _renumbered(
+    record: Record, partitions: Names, number: NDArray[np.int32] | None, same_rows: bool
+) -> tuple[Rows, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Replicas in new numbers; which partitions are known, and which are new."""
+    old = record.assignment
+    node = old.node if number is None else number[old.node]
+    if same_rows:
+        return (old.owner, node, old.state), record.known, ~record.known
+    row = numbers(partitions, record.partitions)
+    known = np.zeros(len(partitions), np.bool_)
+    known[row[(row >= 0) & record.known]] = True
+    owner = row[old.owner] if len(row) else old.owner
+    stays = owner >= 0
+    return (owner[stays], node[stays], old.state[stays]), known, ~known
+
+
+def _swapped(rows: Rows, successor: NDArray[np.int32]) -> Rows:
+    """Let successors hold what those held for whom they stand, each partition once."""
+    owner, node, state = rows
+    inside = node < len(successor)
+    node = node.copy()
+    node[inside] = successor[node[inside]]
+    order = np.lexsort((state, node, owner))
+    again = np.zeros(len(order), np.bool_)
+    a, b = order[:-1], order[1:]
+    again[1:] = (owner[a] == owner[b]) & (node[a] == node[b])
+    once = np.sort(order[~again])
+    return owner[once], node[once], state[once]
+
+
+def _joined(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    return frozen(np.concatenate([one, other]).astype(one.dtype, copy=False))

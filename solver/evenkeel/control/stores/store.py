@@ -1,0 +1,127 @@
+"""What a pipeline keeps between two runs: the baseline and the best possible, with names."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.assignment import Assignment
+from evenkeel.model.names import Names
+
+
+class Kind(Enum):
+    """What is kept."""
+
+    BASELINE = "baseline"
+    BEST_POSSIBLE = "best_possible"
+
+
+class Stale(RuntimeError):
+    """The store holds this version or a newer one; somebody else writes to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """An assignment that means the same on any later cluster. P partitions, N nodes.
+
+    Parameters
+    ----------
+    version : int
+        Counted from 1; never falls.
+    assignment : Assignment
+        Of P partitions on N nodes.
+    nodes : Names
+        N names.
+    partitions : Names
+        P names.
+    known : ndarray of bool, shape (P,)
+        Partitions that were ever placed. The others are new, and their empty rows say nothing.
+    digests : mapping of str to str
+        What the cluster was like for which it was calculated; see ``control.changes``.
+    """
+
+    version: int
+    assignment: Assignment
+    nodes: Names
+    partitions: Names
+    known: NDArray[np.bool_]
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+class Store(ABC):
+    """Keeps the newest record of each kind."""
+
+    @abstractmethod
+    def read(self, kind: Kind) -> Record | None:
+        """Return the newest record, None if there never was one."""
+
+    @abstractmethod
+    def write(self, kind: Kind, record: Record) -> None:
+        """Keep a record, wholly or not at all; ``Stale`` unless its version is the highest."""
+
+
+class MemoryStore(Store):
+    """Keeps records as long as the process lives.
+
+    Examples
+    --------
+    >>> MemoryStore().read(Kind.BASELINE) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records: dict[Kind, Record] = {}
+
+    def read(self, kind: Kind) -> Record | None:
+        """Return the newest record.
+
+        Parameters
+        ----------
+        kind : Kind
+            Which one.
+
+        Returns
+        -------
+        Record or None
+            None if there never was one.
+        """
+        with self._lock:
+            return self._records.get(kind)
+
+    def write(self, kind: Kind, record: Record) -> None:
+        """Keep a record.
+
+        Parameters
+        ----------
+        kind : Kind
+            Which one.
+        record : Record
+            With a version above the last one.
+
+        Raises
+        ------
+        Stale
+            If its version is not above the last one.
+        """
+        with self._lock:
+            kept = self._records.get(kind)
+            refuse_stale(kind, record.version, kept.version if kept else 0)
+            self._records[kind] = record
+
+
+def refuse_stale(kind: Kind, version: int, kept: int) -> None:
+    """Refuse to go back.
+
+    Examples
+    --------
+    >>> refuse_stale(Kind.BASELINE, 3, 3)
+    Traceback (most recent call last):
+    evenkeel.control.stores.store.Stale: baseline 3 is stale: version 3 is there already
+    """
+    if version <= kept:
+        raise Stale(f"{kind.value} {version} is stale: version {kept} is there already")

@@ -1,0 +1,1 @@
+"""The installation: its versions, and compiling kernels before they are needed."""

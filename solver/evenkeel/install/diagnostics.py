@@ -1,0 +1,102 @@
+"""The installation: what it runs on, and having its kernels compiled before they are needed."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+PACKAGES = ("numpy", "numba", "scipy", "ortools", "msgspec", "rich")
+
+
+def versions() -> Mapping[str, str]:
+    """Tell what a report of a fault should say: versions, processor, and where kernels are kept.
+
+    Returns
+    -------
+    mapping of str to str
+        Texts by name, in an order to be read in.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> sorted(ek.versions())[:2]
+    ['cores', 'evenkeel']
+    """
+    import os
+    import platform
+    import sys
+
+    from evenkeel_kernels.build.inventory import inventory
+
+    found = inventory()
+    kept = f"{found.kept} of {found.kernels} compiled and kept"
+    return {
+        "evenkeel": _version("evenkeel"),
+        "python": f"{platform.python_version()} ({sys.implementation.name})",
+        "platform": platform.platform(),
+        **{name: _version(name) for name in PACKAGES},
+        "processor": found.processor,
+        "cores": str(os.cpu_count() or "unknown"),
+        "threading": "kernels run in the thread that calls them, without the interpreter's lock",
+        "kernels": kept if found.jit else "not compiled: NUMBA_DISABLE_JIT is set",
+        "kernel folder": found.folder or "none: no folder can be written",
+    }
+
+
+def warmup(
+    told: Callable[[str], object] | None = None, methods: Sequence[str] | None = ("balance",)
+) -> Mapping[str, float]:
+    """Compile the kernels that methods need, and keep them, so that no solve waits for it.
+
+    Every method is taken through small clusters. What it needs for input of another kind, such as
+    ``balance`` to minimise a ``Cost``, is compiled when it is first used.
+
+    Parameters
+    ----------
+    told : callable, optional
+        Called with the name of each kernel before it is compiled.
+    methods : sequence of str, optional
+        As in ``solve``; ``balance`` by default, and all that there are for None. Each family of
+        methods takes its own time: half a minute or so where nothing is kept yet.
+
+    Returns
+    -------
+    mapping of str to float
+        Seconds that each kernel took, in the order in which they were done; empty if all were kept
+        already.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such method.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> first = ek.warmup()
+    >>> dict(ek.warmup(methods=["balance", "leaders"]))
+    {}
+    """
+    from evenkeel.install.warmup_cases import WORK, rehearsals
+    from evenkeel.solve import solve
+    from evenkeel.strategies.registry import METHODS, find
+    from evenkeel_kernels.build.inventory import Compiled, on_compile
+
+    seconds: dict[str, float] = {}
+
+    def add(compiled: Compiled) -> None:
+        before = seconds.get(compiled.kernel, 0.0)
+        seconds[compiled.kernel] = before + compiled.seconds
+
+    asked = [find(name).name for name in (METHODS if methods is None else methods)]
+    with on_compile(told, add):
+        for name in asked:
+            for one in rehearsals(name):
+                solve(one.cluster, name, goals=one.goals, options=one.options, work_limit=WORK)
+    return seconds
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

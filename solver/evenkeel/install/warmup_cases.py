@@ -1,0 +1,137 @@
+"""Small clusters, one kind for each method, that take its kernels once through all they do."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
+from evenkeel.strategies import options
+
+WORK = 1_000_000
+"""Candidates that are enough to reach every kernel."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A solve that has a method's kernels compiled."""
+
+    cluster: Cluster
+    goals: Goals
+    options: Any = None
+
+
+def rehearsals(method: str) -> Iterator[Rehearsal]:
+    """Give the solves that take a method through its kernels."""
+    yield from _OF.get(method, _expanded)()
+
+
+def _expanded() -> Iterator[Rehearsal]:
+    from evenkeel.simulate.scenarios.generators import expansion
+
+    cluster = expansion(partitions=200, nodes=25, zones=5)
+    yield Rehearsal(cluster, Goals(level=0.04))
+    yield Rehearsal(cluster, Goals(level=0.0, leaders=0.0))
+
+
+def _small() -> Iterator[Rehearsal]:
+    from evenkeel.simulate.scenarios.generators import expansion
+
+    yield Rehearsal(expansion(partitions=26, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
+    cluster = Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, spread={"node": 1}
+    )
+    yield Rehearsal(cluster, Goals(level=0.0))
+
+
+def _placed() -> Iterator[Rehearsal]:
+    """What leaders are chosen in."""
+    from evenkeel.simulate.scenarios.generators import expansion
+
+    yield Rehearsal(expansion(partitions=200, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
+
+
+def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
+    """Zones of equal nodes, all up and then two down, with each of some options."""
+
+    def of() -> Iterator[Rehearsal]:
+        from evenkeel.simulate.crush_experiments import Layout
+
+        cluster = Layout(zones=(4, 4, 4, 4), groups=2, partitions=32).cluster()
+        alive = np.arange(len(cluster.nodes)) >= 2
+        down = replace(cluster.nodes, alive=alive, accepts=alive, keeps=alive)
+        for chosen in each:
+            yield Rehearsal(cluster, Goals(level=None), chosen)
+            yield Rehearsal(replace(cluster, nodes=down), Goals(level=None), chosen)
+
+    return of
+
+
+def _devices() -> Iterator[Rehearsal]:
+    from evenkeel.strategies.ceph.cluster import cluster_of
+    from evenkeel.strategies.ceph.crush_map import IN, Bucket, CrushMap, CrushRule, Step
+    from evenkeel.strategies.ceph.placement import Pool
+
+    hosts = [Bucket(-2 - h, f"h{h}", "host", [(2 * h, IN), (2 * h + 1, 2 * IN)]) for h in range(4)]
+    root = Bucket(-1, "root", "root", [(host.id, 3 * IN) for host in hosts])
+    rules = []
+    for number, kind in enumerate(("firstn", "indep")):
+        steps = [Step("take", -1), Step(f"chooseleaf_{kind}", 0, "host"), Step("emit")]
+        rules.append(CrushRule(number, kind, steps))
+    crush = CrushMap(8, {"osd": 0, "host": 1, "root": 2}, [root, *hosts], rules)
+    for number in range(len(rules)):
+        yield Rehearsal(cluster_of(crush, [Pool(number + 1, 64, 3, number)]), Goals(level=None))
+
+
+def _stores() -> Iterator[Rehearsal]:
+    from evenkeel.strategies.cockroach.intake import cockroach_cluster
+
+    yield from _expanded()
+    for dead in (False, True):
+        cluster = cockroach_cluster(
+            localities=["region=us", "region=eu", "region=asia"] * 3,
+            status=["available"] * 7 + ["dead" if dead else "available", "available"],
+            replicas=[[0, 1, 2], [0, 4, 5], [3, 7, 2]] * 20,
+            leaseholder=[0, 0, 3] * 20,
+            configs=[{"num_replicas": 3, "constraints": {"+region=us": 1}}],
+            qps=np.linspace(10.0, 60.0, 60) ** 2,
+            size=64 * 2**20,
+            spread={"region": 1},
+        )
+        yield Rehearsal(cluster, Goals(level=0.1))
+
+
+def _volumes() -> Iterator[Rehearsal]:
+    from evenkeel.strategies.longhorn import Disk, Host, Replica, Volume, cluster_of
+
+    hosts = [Host(name=f"n{n}", disks=[Disk(name="ssd", maximum=10**12)]) for n in range(4)]
+    volumes = [
+        Volume(
+            name=f"v{v}", size=10**10, actual_size=10**9, attached_to="n0",
+            replicas=[Replica(name=f"v{v}-{i}", host=f"n{i // 2}", disk="ssd") for i in range(3)],
+        )
+        for v in range(8)
+    ]  # fmt: skip
+    for scope in ("volume", "cluster"):
+        for effort in ("least-effort", "best-effort"):
+            chosen = options.Longhorn(
+                scope=scope, replica_auto_balance=effort, replica_soft_anti_affinity=True
+            )
+            yield Rehearsal(cluster_of(hosts, volumes), Goals(level=0.1), chosen)
+
+
+_OF: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
+    "exact": _small,
+    "leaders": _placed,
+    "helix_crush": _zones(None),
+    "helix_multiround": _zones(None, options.MultiRound(mended=True)),
+    "helix_crushed": _zones(None, options.Crushed(mended=True)),
+    "helix_auto": _zones(None),
+    "helix_waged": _zones(None),
+    "ceph_crush": _devices,
+    "ceph_upmap": _devices,
+    "cockroach": _stores,
+    "longhorn": _volumes,
+}

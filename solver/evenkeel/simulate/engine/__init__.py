@@ -1,0 +1,1 @@
+"""The simulated world, and what is measured of it."""

@@ -1,0 +1,183 @@
+"""Conformance: how many partitions are not as they should be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.model.rules import LimitKind
+from evenkeel.simulate.engine.health import Health
+from evenkeel.simulate.engine.world import World
+
+KINDS = (
+    "under", "over", "unavailable", "in_danger", "violating", "lead_violating",
+    "lead_less_preferred",
+)  # fmt: skip
+"""What is counted; in danger is what has fewer live replicas than its ``min_active``."""
+
+Placing = list[tuple[NDArray[np.bool_], int]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the replicas of a partition must stand in the domains of a level.
+
+    Parameters
+    ----------
+    domain : ndarray of int32, shape (N,)
+        Domain of each node; -1 for none.
+    kind : str
+        As in ``model.rules.Limit``: spread, min_domains or max_domains.
+    amount : int
+        Replicas in one domain, or domains.
+    """
+
+    domain: NDArray[np.int32]
+    kind: LimitKind
+    amount: int
+
+    def broken(self, node: NDArray[np.int32], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows break it."""
+        at = np.sort(np.where(held, self.domain[node], np.int32(-1)), axis=1)
+        inside = at >= 0
+        if self.kind == "spread":
+            # sorted, more than so many of one domain stand where the next one but so many is equal
+            beyond, before = at[:, self.amount :], at[:, : at.shape[1] - self.amount]
+            return np.asarray(((beyond == before) & (beyond >= 0)).any(1))
+        apart = inside[:, :1].sum(1) + (inside[:, 1:] & (at[:, 1:] != at[:, :-1])).sum(1)
+        less = self.kind == "min_domains"
+        return np.asarray(apart < self.amount if less else apart > self.amount)
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What one rule asks for, as masks of nodes.
+
+    Parameters
+    ----------
+    require, voters_require : ndarray of bool, shape (N,)
+        Where every replica, or every voter, may be.
+    place, voters_place : list of (ndarray of bool, shape (N,), int)
+        Where there must be at least so many.
+    lead : list of ndarray of bool, shape (N,)
+        Where the leader should be, first choice first.
+    limits : list of Standing
+        Hard limits on domains that it sets for each partition by itself; not those on skew.
+    """
+
+    require: NDArray[np.bool_]
+    voters_require: NDArray[np.bool_]
+    place: Placing
+    voters_place: Placing
+    lead: list[NDArray[np.bool_]]
+    limits: list[Standing]
+
+    def broken(
+        self, node: NDArray[np.int32], held: NDArray[np.bool_], votes: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return which rows break what is asked of their replicas, or of their voters."""
+        bad: NDArray[np.bool_] = np.zeros(len(node), bool)
+        bad |= (held & ~self.require[node]).any(1)
+        bad |= (votes & ~self.voters_require[node]).any(1)
+        for which, placing in ((held, self.place), (votes, self.voters_place)):
+            for mask, least in placing:
+                bad |= (which & mask[node]).sum(1) < least
+        for limit in self.limits:
+            bad |= limit.broken(node, held)
+        return bad
+
+
+def demands_of(cluster: Cluster) -> list[Demands]:
+    """Return what each rule of a cluster asks for."""
+
+    def all_of(texts: Iterable[str]) -> NDArray[np.bool_]:
+        mask = np.ones(len(cluster.nodes), bool)
+        for text in texts:
+            mask &= node_mask(cluster, text)
+        return mask
+
+    domains = cluster.topology.domain_with_nodes
+    return [
+        Demands(
+            require=all_of(rule.require),
+            voters_require=all_of(rule.voters_require),
+            place=[(node_mask(cluster, text), n) for text, n in rule.place.items()],
+            voters_place=[(node_mask(cluster, text), n) for text, n in rule.voters_place.items()],
+            lead=[node_mask(cluster, text) for text in rule.lead],
+            limits=[
+                Standing(domains[cluster.topology.level_index(one.level)], one.kind, one.amount)
+                for one in rule.limits()
+                if one.hard and one.kind != "skew"
+            ],
+        )
+        for rule in cluster.rules
+    ]
+
+
+class Conformance:
+    """Counts the partitions that are not as they should be.
+
+    They have too few or too many live replicas, no majority (or, where no consensus is
+    needed, no live replica at all), replicas where their rule does not want them, or not as far
+    apart as it wants them (limits on skew, and those of whole groups, are left to the audit), or a
+    leader where it does not want one.
+
+    References
+    ----------
+    CockroachDB, replication reports: under-replicated, over-replicated, unavailable, violating
+    constraints, and the same of lease preferences.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._demands = demands_of(cluster)
+        self._seen: tuple[NDArray[np.generic], ...] = ()
+        self._found = np.zeros(0, np.int64)
+
+    def count(self, world: World) -> NDArray[np.int64]:
+        """Count."""
+        seen: tuple[NDArray[np.generic], ...] = (
+            world.node, world.role, world.leader, world.health,
+            world.wanted, world.voters, world.least_active(), world.rule,
+        )  # fmt: skip
+        same = (np.array_equal(now, then) for now, then in zip(seen, self._seen, strict=False))
+        if not self._seen or not all(same):
+            # most samples find everything as it was
+            self._seen = tuple(part.copy() for part in seen)
+            self._found = self._count(world)
+        return self._found.copy()
+
+    def _count(self, world: World) -> NDArray[np.int64]:
+        node = world.node
+        held = node >= 0
+        votes = held & (world.role == Role.VOTER)
+        lost = held & (world.health[node] >= Health.DEAD)
+        answering = votes & world.serves()[node]
+        live = (held & ~lost).sum(1)
+        under = (live < world.wanted) | ((votes & ~lost).sum(1) < world.voters)
+        over = live > world.wanted
+        in_danger = (held & world.serves()[node]).sum(1) < world.least_active()
+        if world.consensus:
+            unavailable = 2 * answering.sum(1) <= votes.sum(1)
+        else:
+            unavailable = ~answering.any(1)
+        violating = np.zeros(len(world), bool)
+        badly_led = np.zeros(len(world), bool)
+        less_preferred = np.zeros(len(world), bool)
+        leader = world.leader_nodes()
+        for number, demands in enumerate(self._demands):
+            mine = np.flatnonzero(world.rule == number)
+            if len(mine) == 0:
+                continue
+            violating[mine] = demands.broken(node[mine], held[mine], votes[mine])
+            if demands.lead:
+                meets = np.stack(
+                    [mask[leader[mine]] & (leader[mine] >= 0) for mask in demands.lead]
+                )
+                badly_led[mine] = ~meets.any(0)
+                less_preferred[mine] = ~meets[0] & meets.any(0)
+        kinds = (under, over, unavailable, in_danger, violating, badly_led, less_preferred)
+        return np.array([int(which.sum()) for which in kinds])

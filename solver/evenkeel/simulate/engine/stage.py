@@ -1,0 +1,219 @@
+"""The stage: what a controller sees and may do, and the order in which things happen."""
+
+import heapq
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from evenkeel.model.logs import tell
+from evenkeel.simulate.engine.changes import Change, Flight
+from evenkeel.simulate.engine.gossip import Gossip
+from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.recorder import Recorder
+from evenkeel.simulate.engine.traffic import NEVER, Traffic
+from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.events.event import Event
+from evenkeel.simulate.scenarios.scenario import Scenario
+
+logger = logging.getLogger("evenkeel.simulate")
+
+
+class Controller(ABC):
+    """Who decides."""
+
+    @abstractmethod
+    def wake(self, stage: "Stage") -> float:
+        """Look, submit changes, and say when to be woken again.
+
+        Parameters
+        ----------
+        stage : Stage
+            What it sees and may do.
+
+        Returns
+        -------
+        float
+            Seconds from the beginning; ``inf`` for not before the next event or the end of a
+            change. It is woken at those too.
+        """
+
+    @abstractmethod
+    def ended(self, number: int, change: Change, made: bool) -> None:
+        """Hear that a change has ended.
+
+        Parameters
+        ----------
+        number : int
+            Its number.
+        change : Change
+            The change.
+        made : bool
+            Whether it was made; else it was given up, or no longer fitted.
+        """
+
+
+_EVENT, _END, _WAKE, _SAMPLE = range(4)
+"""Order of what happens at the same millisecond."""
+
+
+class Stage:
+    """One run. Nothing happens between two entries of its agenda, so it jumps from one to the next.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is played.
+    controller : Controller
+        Who decides.
+    seed : int
+        All randomness comes from it.
+    """
+
+    def __init__(self, scenario: Scenario, controller: Controller, seed: int) -> None:
+        self.scenario = scenario
+        self.world = World(scenario.cluster, scenario.growth, consensus=scenario.consensus)
+        self.gossip = Gossip(self.world, scenario.gossip_interval, scenario.gossip_delay)
+        self.traffic = Traffic(self.world, scenario.rates)
+        self.recorder = Recorder(scenario, self.world)
+        self.random = np.random.default_rng(seed)
+        self._controller = controller
+        self._now = 0
+        self._end = round(60_000 * scenario.minutes)
+        self._agenda: list[tuple[int, int, int, Callable[[], None]]] = []
+        self._number = count()
+        self._wake_at = NEVER
+        self._let_go_at = NEVER
+
+    @property
+    def now(self) -> int:
+        """Milliseconds from the beginning."""
+        return self._now
+
+    def submit(self, change: Change) -> int:
+        """Ask for a change.
+
+        Parameters
+        ----------
+        change : Change
+            The change.
+
+        Returns
+        -------
+        int
+            Its number, or -1 where the partition is busy.
+        """
+        return self.traffic.submit(change, self._now)
+
+    def play(self, method: str) -> History:
+        """Play the scenario.
+
+        Parameters
+        ----------
+        method : str
+            What the history calls the controller.
+
+        Returns
+        -------
+        History
+            What was measured; up to where it was broken off, if it was.
+        """
+        interrupted = False
+        began = time.perf_counter()
+        tell(logger, "playing", scenario=self.scenario.name, method=method)
+        try:
+            for event in self.scenario.events:
+                self._enter(event)
+            self._put(0, _SAMPLE, self._sample)
+            self._plan_wake(0)
+            while self._agenda:
+                self._now, _, _, act = heapq.heappop(self._agenda)
+                self.world.advance(self._now / 1000)
+                act()
+        except KeyboardInterrupt:
+            interrupted = True
+            self.recorder.warn("broken off by the user")
+            self.recorder.sample()
+        history = self.recorder.history(method, interrupted=interrupted)
+        tell(
+            logger, "played", scenario=self.scenario.name, method=method,
+            stop_reason="interrupted" if interrupted else "end", moves=history.total("moves"),
+            seconds=time.perf_counter() - began,
+        )  # fmt: skip
+        return history
+
+    def _put(self, at: int, kind: int, act: Callable[[], None]) -> None:
+        if at <= self._end:
+            heapq.heappush(self._agenda, (at, kind, next(self._number), act))
+
+    def _enter(self, event: Event) -> None:
+        if event.at < NEVER / 1000:
+            self._put(round(1000 * event.at), _EVENT, lambda: self._happen(event))
+
+    def _happen(self, event: Event) -> None:
+        world = self.world
+        before, what, led = world.version, event.what(world), world.leader_nodes()
+        for later in event.happen(world):
+            self._enter(later)
+        if world.version != before:
+            self.recorder.event(what, led)
+            self._plan_wake(self._now)
+
+    def _plan_wake(self, at: int) -> None:
+        if at < self._wake_at:
+            self._wake_at = at
+            self._put(at, _WAKE, self._wake)
+
+    def _wake(self) -> None:
+        if self._now != self._wake_at:
+            return  # it was woken earlier, and said anew when it wants to be
+        self._wake_at = NEVER
+        again = self._controller.wake(self)
+        if again < NEVER / 1000:
+            self._plan_wake(max(round(1000 * again), self._now + 1))
+        self._start()
+
+    def _start(self) -> None:
+        begun, again = self.traffic.start(self._now)
+        for flight in begun:
+            self._put(flight.ends, _END, partial(self._finish, flight))
+        if again < self._let_go_at:
+            self._let_go_at = max(again, self._now + 1)
+            self._put(self._let_go_at, _END, self._let_go)
+
+    def _let_go(self) -> None:
+        """Give up what took too long, and let go what has waited for its turn."""
+        if self._now != self._let_go_at:
+            return  # something was let go earlier, and what waits was asked again then
+        self._let_go_at = NEVER
+        for flight in self.traffic.expire(self._now):
+            self.recorder.not_made(flight.change, "expired")
+            self._controller.ended(flight.number, flight.change, False)
+            self._plan_wake(self._now)
+        self._start()
+
+    def _finish(self, flight: Flight) -> None:
+        if flight.cancelled:
+            return
+        change = flight.change
+        leader_was = self.world.leader_node(change.partition)
+        made = self.traffic.finish(flight)
+        if made:
+            self.recorder.made(change, leader_was)
+            touched = {node for node, _ in change.add} | set(change.drop)
+            if change.lead >= 0:
+                touched |= {change.lead, leader_was}
+            self.gossip.changed(np.array(sorted(touched - {-1}), np.int64))
+        else:
+            self.recorder.not_made(change, "failed")
+        self._controller.ended(flight.number, change, made)
+        self._plan_wake(self._now)
+        self._start()
+
+    def _sample(self) -> None:
+        self.recorder.sample()
+        self._put(self._now + round(1000 * self.scenario.every), _SAMPLE, self._sample)

@@ -1,0 +1,548 @@
+"""The world: where everything is at one moment of a simulation, as arrays that change."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import has_leaders
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.names import Names
+from evenkeel.model.partitions import Loads
+from evenkeel.model.placement import Placement, Role
+from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
+
+LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
+ROWS = ("origin", "wanted", "voters", "rule", "node", "role", "leader", "moved_at")
+"""What a world knows of each partition."""
+
+
+class World:
+    """Where everything is now. N nodes, P partitions, W slots, D dimensions.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The beginning: nodes that will ever be, rules that will ever hold, and a placement.
+    growth : ndarray of float64, shape (P,), optional
+        Bytes by which each replica grows per second, in the dimension that is moved.
+    consensus : bool
+        Whether only a majority of its voters can change a partition; else any live replica can.
+
+    Attributes
+    ----------
+    names : Names
+        Of the partitions that there are now.
+    led : bool
+        Whether partitions have leaders.
+    health : ndarray of int8, shape (N,)
+        A ``Health``.
+    health_since : ndarray of float64, shape (N,)
+        Second from which on it has been in that state.
+    io : ndarray of float64, shape (N,)
+        How overloaded the disks are; 0 for not at all.
+    capacity : ndarray of float64, shape (N, D)
+        In each dimension's unit.
+    leader_load, voter_load, non_voter_load : ndarray of float64, shape (P, D)
+        Load of a replica by its role.
+    growth : ndarray of float64, shape (P,)
+        As above.
+    wanted, voters, rule : ndarray of int32, shape (P,)
+        Replicas and voters wanted, and the rule.
+    node : ndarray of int32, shape (P, W)
+        Node in each slot; -1 for none.
+    role : ndarray of uint8, shape (P, W)
+        A ``Role``.
+    leader : ndarray of int16, shape (P,)
+        Slot that leads; -1 for none.
+    load : ndarray of float64, shape (N, D)
+        What each node carries.
+    replicas, leaders : ndarray of int64, shape (N,)
+        What each node has and leads.
+    moved_at : ndarray of float64, shape (P,)
+        Second of the last change of replicas; ``-inf`` for never.
+    seconds : float
+        Time since the beginning.
+    version : int
+        Grows with every event, and with nothing else.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        growth: NDArray[np.float64] | None = None,
+        *,
+        consensus: bool = True,
+    ) -> None:
+        placement, partitions = cluster.placement, cluster.partitions
+        count = len(partitions)
+        widths = np.diff(placement.first)
+        width = int(widths.max(initial=1))
+        self.cluster = cluster
+        self.seconds = 0.0
+        self.version = 0
+        self.consensus = consensus
+        self.names = partitions.names
+        self.led = has_leaders(cluster) or not (placement.node >= 0).any()
+        self.origin = np.arange(count)
+        nodes = cluster.nodes
+        self.health = health_of(nodes)
+        self.health_since = np.zeros(len(nodes))
+        self.io = np.zeros(len(nodes))
+        self.capacity = nodes.capacity.copy()
+        self.leader_load = partitions.load.leader.copy()
+        self.voter_load = partitions.load.voter.copy()
+        self.non_voter_load = partitions.load.non_voter.copy()
+        self.growth = np.zeros(count) if growth is None else growth.copy()
+        self.wanted = partitions.replicas.copy()
+        self.voters = partitions.voters.copy()
+        self.rule = partitions.rule.copy()
+        self.node = np.full((count, width), -1, np.int32)
+        self.role = np.zeros((count, width), np.uint8)
+        at = (placement.owner, np.arange(len(placement.node)) - placement.first[placement.owner])
+        self.node[at] = placement.node
+        self.role[at] = placement.role
+        self.leader = placement.leader.copy()
+        self.moved_at = np.full(count, -np.inf)
+        self.refresh()
+
+    def __len__(self) -> int:
+        return len(self.leader)
+
+    @property
+    def disk(self) -> int:
+        """The dimension that is moved; -1 for none."""
+        return self.cluster.bytes_dimension
+
+    def refresh(self) -> None:
+        """Add up anew what every node carries, has and leads."""
+        count, dimensions = self.capacity.shape
+        rows, slots = np.nonzero(self.node >= 0)
+        at = self.node[rows, slots]
+        leads = slots == self.leader[rows]
+        light = ~leads & (self.role[rows, slots] != Role.VOTER)
+        load = self.voter_load[rows]
+        load[leads] = self.leader_load[rows[leads]]
+        if light.any():
+            load[light] = self.non_voter_load[rows[light]]
+        self.load = np.zeros((count, dimensions))
+        for d in range(dimensions):
+            self.load[:, d] = np.bincount(at, load[:, d], count)
+        self.replicas: NDArray[np.int64] = np.bincount(at, minlength=count)
+        self.leaders: NDArray[np.int64] = np.bincount(at[leads], minlength=count)
+        self.growing = np.bincount(at, self.growth[rows], count).astype(np.float64)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: replicas grow.
+
+        Parameters
+        ----------
+        seconds : float
+            The new time, since the beginning.
+        """
+        passed, self.seconds = seconds - self.seconds, seconds
+        if passed > 0.0 and self.disk >= 0 and self.growth.any():
+            for load in (self.leader_load, self.voter_load, self.non_voter_load):
+                load[:, self.disk] += self.growth * passed
+            self.load[:, self.disk] += self.growing * passed
+
+    def leader_node(self, partition: int) -> int:
+        """Return the node that leads a partition.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+
+        Returns
+        -------
+        int
+            -1 for none.
+        """
+        slot = int(self.leader[partition])
+        return int(self.node[partition, slot]) if slot >= 0 else -1
+
+    def leader_nodes(self) -> NDArray[np.int32]:
+        """Return the node that leads each partition.
+
+        Returns
+        -------
+        ndarray of int32, shape (P,)
+            -1 for none.
+        """
+        found = self.node[np.arange(len(self)), np.maximum(self.leader, 0)]
+        return np.where(self.leader >= 0, found, np.int32(-1))
+
+    def serves(self) -> NDArray[np.bool_]:
+        """Return which nodes answer now.
+
+        Returns
+        -------
+        ndarray of bool, shape (N,)
+            True for every state before ``UNKNOWN``.
+        """
+        return np.less(self.health, Health.UNKNOWN)
+
+    def least_active(self) -> NDArray[np.int32]:
+        """Return the live replicas below which each partition is in danger.
+
+        Returns
+        -------
+        ndarray of int32, shape (P,)
+            As ``Partitions.min_active``.
+        """
+        return self.cluster.partitions.min_active[self.origin]
+
+    def size(self, partition: int) -> float:
+        """Return the bytes of one replica.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+
+        Returns
+        -------
+        float
+            0 where no dimension is moved.
+        """
+        return float(self.voter_load[partition, self.disk]) if self.disk >= 0 else 0.0
+
+    def has_quorum(self, partition: int) -> bool:
+        """Return whether a partition can decide anything.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+
+        Returns
+        -------
+        bool
+            Whether more than half of its voters answer.
+        """
+        at = self.node[partition]
+        votes = (at >= 0) & (self.role[partition] == Role.VOTER)
+        live = votes & self.serves()[at]
+        return bool(2 * live.sum() > votes.sum())
+
+    def can_change(self, partition: int) -> bool:
+        """Return whether replicas of a partition can be added and dropped.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+
+        Returns
+        -------
+        bool
+            Whether it has a quorum, or a live replica where no consensus is needed. One that never
+            had a replica can be given its first ones.
+        """
+        at = self.node[partition]
+        held = at >= 0
+        if not held.any():
+            return True
+        if self.consensus:
+            return self.has_quorum(partition)
+        return bool(self.serves()[at[held]].any())
+
+    def fits(self, change: Change) -> bool:
+        """Return whether a change can still be made.
+
+        Parameters
+        ----------
+        change : Change
+            The change.
+
+        Returns
+        -------
+        bool
+            Whether its nodes are where it expects them, those that join answer, and a majority
+            can agree to it.
+        """
+        at = set(self.node[change.partition].tolist()) - {-1}
+        joining = {node for node, _ in change.add}
+        staying = (at | joining) - set(change.drop)
+        serves = self.serves()
+        return (
+            not joining & at
+            and len(joining) == len(change.add)
+            and set(change.drop) <= at
+            and {node for node, _ in change.role} <= staying
+            and (change.lead < 0 or (change.lead in staying and bool(serves[change.lead])))
+            and all(serves[node] for node in joining)
+            and len(staying) > 0
+            and self.can_change(change.partition)
+        )
+
+    def apply(self, change: Change) -> None:
+        """Make a change that ``fits``.
+
+        Parameters
+        ----------
+        change : Change
+            Nodes that join take the slots of those that leave, then empty ones.
+        """
+        partition = change.partition
+        self._count(partition, -1)
+        at = self.node[partition]
+        freed = [int(np.flatnonzero(at == node)[0]) for node in change.drop]
+        slots = freed + [int(slot) for slot in np.flatnonzero(at < 0)]
+        missing = len(change.add) - len(slots)
+        if missing > 0:
+            slots += range(at.size, at.size + missing)
+            self._widen(missing)
+        self.node[partition, freed] = -1
+        for slot, (node, role) in zip(slots, change.add, strict=False):
+            self.node[partition, slot] = node
+            self.role[partition, slot] = role
+        for node, role in change.role:
+            self.role[partition, self.node[partition] == node] = role
+        if change.lead >= 0:
+            self.leader[partition] = np.flatnonzero(self.node[partition] == change.lead)[0]
+        self.keep_led(partition)
+        if not change.only_leads:
+            self.moved_at[partition] = self.seconds
+        self._count(partition, 1)
+
+    def keep_led(self, partition: int) -> None:
+        """Give a partition whose leader left or answers no longer the first voter that does.
+
+        Parameters
+        ----------
+        partition : int
+            The partition; one that cannot change is led by nobody new.
+        """
+        if not self.led:
+            return
+        at, role = self.node[partition], self.role[partition]
+        slot = int(self.leader[partition])
+        able = (at >= 0) & self.serves()[at] & (role == Role.VOTER)
+        if slot < 0 or not able[slot]:
+            choice = np.flatnonzero(able)
+            if len(choice) and self.can_change(partition):
+                self.leader[partition] = choice[0]
+
+    def keep_all_led(self) -> bool:
+        """Give every partition a leader that answers, where it has none and one can be found.
+
+        Returns
+        -------
+        bool
+            Whether any had none.
+        """
+        at = self.leader_nodes()
+        without = np.flatnonzero((at < 0) | ~self.serves()[at])
+        for partition in without.tolist():
+            self.keep_led(partition)
+        return len(without) > 0
+
+    def split(self, partition: int, share: float) -> None:
+        """Split a partition in two; the second gets the next number.
+
+        Parameters
+        ----------
+        partition : int
+            The partition.
+        share : float
+            Part of load and size that the new one takes.
+        """
+        for name in LOADS:
+            given = getattr(self, name)
+            taken = given[partition] * share
+            given[partition] -= taken
+            setattr(self, name, np.concatenate([given, taken[None]]))
+        counted = [name == "replicas" for name in self.cluster.dimensions]
+        for name in ("leader_load", "voter_load", "non_voter_load"):
+            getattr(self, name)[np.ix_([partition, -1], counted)] = 1.0
+        self._repeat(np.array([partition]), ROWS)
+        self.refresh()
+
+    def add_partitions(self, like: NDArray[np.int64]) -> None:
+        """Add partitions that have no replicas so far.
+
+        Parameters
+        ----------
+        like : ndarray of int64, shape (n,)
+            Partitions that they are like, in loads, wishes and rules.
+        """
+        count = len(self)
+        self._repeat(like, (*LOADS, *ROWS))
+        self.node[count:] = -1
+        self.role[count:] = Role.VOTER
+        self.leader[count:] = -1
+        self.moved_at[count:] = -np.inf
+
+    def _repeat(self, which: NDArray[np.int64], columns: Iterable[str]) -> None:
+        """Append rows that are the same as others, with names of their own."""
+        if self.names.counted:
+            prefix = self.names[0].removesuffix("0")  # the name of the first is prefix and number
+            self.names = Names(None, len(self) + len(which), prefix)
+        else:
+            given, taken = list(self.names), set(self.names)
+            for parent in which.tolist():
+                number = 2
+                while (name := f"{given[parent]}/{number}") in taken:
+                    number += 1
+                given.append(name)
+                taken.add(name)
+            self.names = Names(given, len(given), "")
+        for name in columns:
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, column[which]]))
+
+    def accepts(self) -> NDArray[np.bool_]:
+        """Return which nodes may be given replicas, IO taken into account.
+
+        Returns
+        -------
+        ndarray of bool, shape (N,)
+            As ``Nodes.accepts``.
+        """
+        accepts: NDArray[np.bool_] = FLAGS[self.health, 1] & ~self._overloaded(*MAY_NOT_RECEIVE)
+        return accepts
+
+    def states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which nodes are alive, which may be given replicas, and which may lead.
+
+        Returns
+        -------
+        tuple of (ndarray of bool, shape (N,), the same, the same)
+            As in ``Nodes``, IO taken into account.
+        """
+        flags = FLAGS[self.health]
+        return flags[:, 0], self.accepts(), flags[:, 3] & ~self._overloaded(*MAY_NOT_LEAD)
+
+    def snapshot(
+        self, under_way: Iterable[Change] = (), forbidden: NDArray[np.int32] | None = None
+    ) -> Cluster:
+        """Return the cluster as it is now.
+
+        Parameters
+        ----------
+        under_way : iterable of Change
+            Changes to be taken for done.
+        forbidden : ndarray of int32, shape (F, 2), optional
+            (partition, node) pairs that are disabled beside those of the beginning.
+
+        Returns
+        -------
+        Cluster
+            Of its own arrays.
+        """
+        node, role, leader = self.node, self.role, self.leader
+        pending = list(under_way)
+        if pending:
+            after = object.__new__(World)
+            after.__dict__.update(self.__dict__)
+            for name in ("node", "role", "leader", "load", "replicas", "leaders", "moved_at"):
+                setattr(after, name, getattr(self, name).copy())
+            after.growing = self.growing.copy()
+            for change in pending:
+                if after.fits(change):
+                    after.apply(change)
+            node, role, leader = after.node, after.role, after.leader
+        node, role = _with_empty_slots(node, role, self.wanted, self.voters)
+        _, _, keeps, _, gone = (frozen(column) for column in FLAGS[self.health].T.copy())
+        alive, accepts, leads = (frozen(column.copy()) for column in self.states())
+        template = self.cluster
+        count, width = node.shape
+        old = template.partitions
+        partitions = replace(
+            old,
+            names=self.names,
+            load=Loads(
+                frozen(self.leader_load.copy()),
+                frozen(self.voter_load.copy()),
+                frozen(self.non_voter_load.copy()),
+            ),
+            replicas=frozen(self.wanted.copy()),
+            voters=frozen(self.voters.copy()),
+            rule=frozen(self.rule.copy()),
+            min_active=frozen(old.min_active[self.origin]),
+            group=frozen(old.group[self.origin]),
+            attached=frozen(old.attached[self.origin]),
+            move_cost=frozen(old.move_cost[self.origin]),
+        )
+        return replace(
+            template,
+            nodes=replace(
+                template.nodes,
+                capacity=frozen(self.capacity.copy()),
+                alive=alive,
+                accepts=accepts,
+                keeps=keeps,
+                leads=leads,
+                gone=gone,
+            ),
+            partitions=partitions,
+            placement=Placement(
+                frozen(np.arange(0, count * width + 1, width, dtype=np.int64)),
+                frozen(node.reshape(-1).copy()),
+                frozen(role.reshape(-1).copy()),
+                frozen(np.zeros(count * width, np.uint16)),
+                frozen(leader.copy()),
+            ),
+            forbidden=_together(template.forbidden, forbidden),
+        )
+
+    def _overloaded(self, least: float, factor: float) -> NDArray[np.bool_]:
+        serves = self.serves()
+        mean = float(self.io[serves].mean()) if serves.any() else 0.0
+        return (self.io >= least) & (self.io >= factor * mean)
+
+    def _widen(self, slots: int) -> None:
+        rows = len(self)
+        self.node = np.hstack([self.node, np.full((rows, slots), -1, np.int32)])
+        self.role = np.hstack([self.role, np.zeros((rows, slots), np.uint8)])
+
+    def _count(self, partition: int, sign: int) -> None:
+        """Add what a partition's replicas weigh to their nodes, or take it away."""
+        for slot, node in enumerate(self.node[partition].tolist()):
+            if node < 0:
+                continue
+            if slot == self.leader[partition]:
+                load = self.leader_load[partition]
+                self.leaders[node] += sign
+            elif self.role[partition, slot] == Role.VOTER:
+                load = self.voter_load[partition]
+            else:
+                load = self.non_voter_load[partition]
+            self.load[node] += sign * load
+            self.replicas[node] += sign
+            self.growing[node] += sign * self.growth[partition]
+
+
+def _together(forbidden: NDArray[np.int32], more: NDArray[np.int32] | None) -> NDArray[np.int32]:
+    """Return pairs of either kind, sorted, each once."""
+    if more is None or len(more) == 0:
+        return forbidden
+    return frozen(np.unique(np.concatenate([forbidden, more]), axis=0))
+
+
+def _with_empty_slots(
+    node: NDArray[np.int32],
+    role: NDArray[np.uint8],
+    wanted: NDArray[np.int32],
+    voters: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return rows with an empty slot of the right role for each replica that is missing."""
+    held = node >= 0
+    votes = role == Role.VOTER
+    short = np.maximum(voters - (held & votes).sum(1), 0)
+    deaf = np.maximum(wanted - voters - (held & ~votes).sum(1), 0)
+    width = max(node.shape[1], int((held.sum(1) + short + deaf).max(initial=1)))
+    if width > node.shape[1]:
+        more = ((0, 0), (0, width - node.shape[1]))
+        node = np.pad(node, more, constant_values=-1)
+        role = np.pad(role, more)
+    empty = node < 0
+    rank = np.cumsum(empty, axis=1) - 1
+    takes_deaf = empty & (rank >= short[:, None]) & (rank < (short + deaf)[:, None])
+    role = np.where(empty, np.where(takes_deaf, Role.NON_VOTER, Role.VOTER), role)
+    return node, role.astype(np.uint8)

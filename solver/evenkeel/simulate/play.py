@@ -1,0 +1,211 @@
+"""Playing: any cluster, whatever happens to it, and whoever decides."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.control.pipeline import Pipeline
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.goals import Goals
+from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
+from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
+from evenkeel.simulate.engine.changes import Rates
+from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.stage import Controller, Stage
+from evenkeel.simulate.events.binding import bound
+from evenkeel.simulate.events.event import Event, above_zero
+from evenkeel.simulate.scenarios.scenario import Scenario
+from evenkeel.strategies.options import Waged
+from evenkeel.strategies.registry import METHODS, Elapsed, find
+
+AFTERWARDS = 3600.0
+"""Seconds that are played after the last event, where nothing else is said."""
+
+
+def play(
+    cluster: Cluster,
+    events: Sequence[Event] = (),
+    method: str | Pipeline | Controller | Solve = "balance",
+    *,
+    until: float | None = None,
+    every: float = 60.0,
+    pace: float = 10.0,
+    goals: Goals | None = None,
+    options: Any = None,
+    rates: Rates | None = None,
+    growth: NDArray[np.float64] | None = None,
+    consensus: bool = False,
+    seed: int = 0,
+    name: str = "",
+) -> History:
+    """Let things happen to a cluster, and somebody react.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The beginning; it is not changed.
+    events : sequence of Event, optional
+        What happens, in any order, of ``evenkeel.simulate.events.catalogue``.
+    method : str, Pipeline, Controller or callable, optional
+        Who decides. The name of a method, which solves the whole cluster after every event, what it
+        reads of the cluster's payload brought up to date; a ``Pipeline`` of
+        ``evenkeel.simulate.pipeline``, whose steps are carried out; a callable that takes a
+        cluster, goals and a seed and returns a placement; or a controller.
+    until : float, optional
+        Seconds that are played; an hour beyond the last event by default.
+    every : float, optional
+        Seconds between two samples.
+    pace : float, optional
+        Least seconds between two decisions of a method; a pipeline is run after every event, and at
+        this pace as long as it finds something.
+    goals : Goals, optional
+        What a method is asked for; ``Goals()`` by default.
+    options : object, optional
+        The method's own options. Without any, ``helix_waged`` has ``scope="emergency"``, which
+        mends what nodes lost and levels nothing; its other scopes have their turn in a pipeline.
+    rates : Rates, optional
+        How fast changes are carried out. Where no dimension is moved, each takes ``overhead``.
+    growth : ndarray of float64, shape (P,), optional
+        What each replica grows by in a second, in the dimension that is moved.
+    consensus : bool, optional
+        Whether only a majority of its voters can change a partition; else any live replica can.
+    seed : int, optional
+        For the method; events have seeds of their own. The same seeds give the same bits.
+    name : str, optional
+        What the history calls it.
+
+    Returns
+    -------
+    History
+        What was measured.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument or an event makes no sense; every problem is named.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[30.0]] * 6, load=[[1.0]] * 20, domains={"zone": ["a", "b", "c"] * 2},
+    ...     placement=[[0, 1, 2], [3, 4, 5]] * 10, min_active=2, spread={"zone": 1},
+    ... )
+    >>> events = [
+    ...     simulate.NodesDown(nodes="n0", at=60.0, dead_after=300.0),
+    ...     simulate.HotSpot(partitions=["p1"], factor=8.0, at=1200.0),
+    ... ]
+    >>> history = simulate.play(cluster, events, until=3600.0)
+    >>> history.total("moves") >= 10, history.total("below_min_active")
+    (True, 0.0)
+    >>> history.events
+    ((60.0, 'n0 down'), (360.0, 'n0 dead'), (1200.0, 'p1 hot'))
+    """
+    faults = FaultList()
+    if not isinstance(cluster, Cluster):
+        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
+        faults.raise_if_any()
+    whole, happens = bound(faults, cluster, events)
+    last = max((event.at for event in happens if isinstance(event.at, int | float)), default=0.0)
+    end = last + AFTERWARDS if until is None else until
+    for what, value in (("until", end), ("every", every), ("pace", pace)):
+        above_zero(faults, what, value)
+    if not faults.about("until", "events"):
+        for i, event in enumerate(events):
+            if event.at > end:
+                faults.add(f"events[{i}].at", event.at, f"is after the end, {end:g}")
+    if goals is not None and not isinstance(goals, Goals):
+        faults.add("goals", goals, "must be Goals")
+    if rates is not None and not isinstance(rates, Rates):
+        faults.add("rates", rates, "must be Rates")
+    if growth is not None and np.shape(growth) != (len(cluster.partitions),):
+        faults.add("growth", np.shape(growth), "needs one value for each partition")
+    try:
+        seed = operator.index(seed)
+    except TypeError:
+        faults.add("seed", seed, "must be an integer")
+    controller, who = _controller(faults, method, options, pace, seed)
+    decides = method.name if isinstance(method, Pipeline) else method
+    if isinstance(decides, str) and decides in METHODS:
+        _check_payload(faults, decides, cluster, whole, events)
+    faults.raise_if_any()
+    assert controller is not None
+    scenario = Scenario(
+        name=name or who,
+        cluster=whole,
+        minutes=end / 60.0,
+        events=happens,
+        growth=growth,
+        consensus=consensus,
+        goals=goals or Goals(),
+        rates=rates or Rates(),
+        gossip_interval=0.0,
+        gossip_delay=0.0,
+        every=every,
+    )
+    stage = Stage(scenario, controller, seed)
+    if last > end:
+        stage.recorder.warn(
+            f"{sum(event.at > end for event in happens)} things that follow from events come after "
+            f"the end, the last of them at {last:g} seconds"
+        )
+    return stage.play(who)
+
+
+def _check_payload(
+    faults: FaultList, method: str, cluster: Cluster, whole: Cluster, events: Sequence[Event]
+) -> None:
+    """Note what a method cannot hear of, since it reads more of a cluster than the model says."""
+    follow = None if faults else find(method).follower()
+    if follow is None:
+        return
+    why = f"{method} reads the cluster's payload, which knows no others than it was read with"
+    closed = find(method).closed
+    if closed and len(whole.nodes) > len(cluster.nodes):
+        added = [whole.nodes.names[n] for n in range(len(cluster.nodes), len(whole.nodes))]
+        faults.add("events", added, f"{why}: have these nodes down from the start, and NodesBack")
+    for i, event in enumerate(events):
+        if closed and event.grows:
+            faults.add(f"events[{i}]", type(event).__name__, f"{why}: it cannot add partitions")
+    if not faults:
+        try:  # over no time at all, so that what is missing is told at once
+            nodes, partitions = len(whole.nodes), len(whole.partitions)
+            follow(Elapsed(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
+        except InvalidInput as unfit:
+            faults.faults.extend(unfit.faults)
+
+
+def _controller(
+    faults: FaultList,
+    method: str | Pipeline | Controller | Solve,
+    options: Any,
+    pace: float,
+    seed: int,
+) -> tuple[Controller | None, str]:
+    """Return who decides, and what they are called."""
+    if isinstance(method, str):
+        if method == "helix_waged" and options is None:
+            options = Waged(scope="emergency")
+        try:
+            solve, follow = method_named(method, options), find(method).follower()
+        except InvalidInput as unfit:
+            faults.faults.extend(unfit.faults)
+            return None, method
+        return Balancing(solve, interval=pace, seed=seed, full=1.0, follow=follow), method
+    if options is not None:
+        faults.add("options", options, "go with the name of a method")
+    if isinstance(method, Pipeline):
+        check_pipeline(faults, "method", method)
+        return Publishing(method, pace) if not faults else None, f"pipeline, {method.name}"
+    if isinstance(method, Controller):
+        return method, type(method).__name__
+    if callable(method):
+        who = getattr(method, "__name__", type(method).__name__)
+        return Balancing(method, interval=pace, seed=seed, full=1.0), who
+    faults.add("method", method, "must be a method, a Pipeline, a Controller or a callable")
+    return None, ""

@@ -1,0 +1,1 @@
+"""Clusters, events and demands to try methods on."""

@@ -1,0 +1,291 @@
+"""Layouts: clusters of scenarios from a few figures, the way CockroachDB's simulator says them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Role
+from evenkeel.model.rules import Rule
+from evenkeel.simulate.engine.changes import Rates
+
+GIB = 2.0**30
+MIB = 2.0**20
+
+DIMENSIONS = ("qps", "cpu", "write", "disk", "replicas")
+"""Requests per second, cores, bytes written per second, bytes, and replicas."""
+
+ON_DISK = 1.25
+"""Bytes on disk for each logical byte, as the figures of CockroachDB's simulator have it."""
+
+RATES = Rates(snapshot=32.0 * MIB * ON_DISK, receive=2)
+"""CockroachDB's 32 MiB/s are of logical bytes. Its simulator lets receivers take any number of
+snapshots at once; two are enough for its scenarios."""
+
+ROOM = (1e6, 8.0, 1e9, 512.0 * GIB, 1e6)
+"""What a store can do where nothing is said. Only ratios matter, but for disks."""
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of a cluster: hosts in regions and zones, and what they can do.
+
+    Parameters
+    ----------
+    hosts : int or mapping of str to int
+        How many, or how many in each region.
+    each : int
+        Stores on each host.
+    cores : float or sequence of float, optional
+        Of each host, shared by its stores.
+    disk : float or sequence of float, optional
+        Bytes of each store.
+    zone_of : int, optional
+        Hosts in a zone; without it there are no zones.
+
+    Examples
+    --------
+    >>> Stores({"a": 1, "b": 2}, each=2).count
+    6
+    """
+
+    hosts: int | Mapping[str, int]
+    each: int = 1
+    cores: float | Sequence[float] | None = None
+    disk: float | Sequence[float] | None = None
+    zone_of: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Stores in all."""
+        return self.each * len(self._regions())
+
+    def domains(self) -> dict[str, list[str]]:
+        """Return the labels of each store, widest level first.
+
+        Returns
+        -------
+        dict of str to list of str
+            ``region`` and ``zone`` where there are any, and ``host``.
+        """
+        regions = self._regions()
+        found: dict[str, list[str]] = {}
+        if isinstance(self.hosts, Mapping):
+            found["region"] = self._spread(regions)
+        if self.zone_of is not None:
+            place: dict[str, int] = {}
+            zones = []
+            for region in regions:
+                place[region] = place.get(region, -1) + 1
+                zones.append(f"{region}-{place[region] // self.zone_of + 1}")
+            found["zone"] = self._spread(zones)
+        found["host"] = self._spread([f"n{i + 1}" for i in range(len(regions))])
+        return found
+
+    def capacity(self) -> NDArray[np.float64]:
+        """Return what each store can do.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, 5)
+            In ``DIMENSIONS``.
+        """
+        rooms = np.tile(np.array(ROOM), (self.count, 1))
+        if self.cores is not None:
+            cores = np.broadcast_to(np.asarray(self.cores, np.float64), len(self._regions()))
+            rooms[:, 1] = np.repeat(cores, self.each) / self.each
+        if self.disk is not None:
+            rooms[:, 3] = self.disk
+        return rooms
+
+    def _regions(self) -> list[str]:
+        if isinstance(self.hosts, Mapping):
+            return [name for name, count in self.hosts.items() for _ in range(count)]
+        return [""] * self.hosts
+
+    def _spread(self, labels: list[str]) -> list[str]:
+        return [label for label in labels for _ in range(self.each)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranges:
+    """Ranges of one kind, with the requests that they get, spread over them evenly.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    on : sequence of (sequence of int, float), optional
+        Stores of a range, the leaseholder first, and the weight of this choice; or else ``skewed``.
+    skewed : (sequence of int, sequence of int), optional
+        Replicas and leases of each store.
+    replicas : int
+        How many a range has at the beginning, where neither says it; then they go round the stores.
+    non_voters : int
+        How many of the last of ``on`` do not vote.
+    wanted, voters : int, optional
+        Wanted numbers; what there is by default.
+    mebibytes : float
+        Logical size of a range.
+    rate, reads, block : float
+        Requests per second over all of them, the part of them that read, and bytes of a write.
+    request_cpu, raft_cpu : float
+        Seconds of CPU of a request at the leaseholder, and of a write at every replica.
+    rule : int
+        Index of their rule.
+    """
+
+    count: int
+    on: Sequence[tuple[Sequence[int], float]] = ()
+    skewed: tuple[Sequence[int], Sequence[int]] | None = None
+    replicas: int = 3
+    non_voters: int = 0
+    wanted: int | None = None
+    voters: int | None = None
+    mebibytes: float = 8.0
+    rate: float = 0.0
+    reads: float = 0.0
+    block: float = 0.0
+    request_cpu: float = 0.0
+    raft_cpu: float = 0.0
+    rule: int = 0
+
+    def rows(self, stores: int) -> list[list[int]]:
+        """Place them.
+
+        Parameters
+        ----------
+        stores : int
+            How many stores there are.
+
+        Returns
+        -------
+        list of list of int
+            Stores of each range, leaseholder first.
+        """
+        if self.skewed is not None:
+            return _skewed(self.count, self.replicas, *self.skewed)
+        if not self.on:
+            # leaders go round, and so do the distances of the others, as far as they can
+            most = max(1, (stores - 1) // max(1, self.replicas - 1))
+            return [
+                [(i + (1 + i // stores % most) * k) % stores for k in range(self.replicas)]
+                for i in range(self.count)
+            ]
+        total = sum(weight for _, weight in self.on)
+        ends = np.round(np.cumsum([weight for _, weight in self.on]) * self.count / total)
+        starts = np.concatenate([[0.0], ends[:-1]])
+        counts = (ends - starts).astype(int).tolist()
+        return [
+            list(at) for (at, _), times in zip(self.on, counts, strict=True) for _ in range(times)
+        ]
+
+    def load(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what a replica of one range carries.
+
+        Returns
+        -------
+        tuple of (ndarray of float64, shape (5,), ndarray of float64, shape (5,))
+            The leaseholder, and any other; in ``DIMENSIONS``.
+        """
+        each = self.rate / self.count
+        writes = each * (1.0 - self.reads)
+        size = self.mebibytes * MIB * ON_DISK
+        other = np.array([0.0, writes * self.raft_cpu, writes * self.block, size, 1.0])
+        leads = other + np.array([each, each * self.request_cpu, 0.0, 0.0, 0.0])
+        return leads, other
+
+    @property
+    def growth(self) -> float:
+        """Bytes by which a replica grows per second."""
+        return self.rate / self.count * (1.0 - self.reads) * self.block * ON_DISK
+
+
+def _skewed(
+    count: int, each: int, replicas: Sequence[int], leases: Sequence[int]
+) -> list[list[int]]:
+    """Deal out replicas, those with most left first, and leases among them likewise."""
+    left = np.array(replicas)
+    rows = []
+    for _ in range(count):
+        chosen = np.argsort(-left, kind="stable")[:each]
+        left[chosen] -= 1
+        rows.append(chosen.tolist())
+    to_lead = np.array(leases)
+    # those who may be led from fewest stores that still need leases choose first
+    order = sorted(range(count), key=lambda i: -min(rows[i], key=lambda s: leases[s]))
+    for i in order:
+        first = max(rows[i], key=lambda s: (to_lead[s] / max(leases[s], 1), -s))
+        to_lead[first] -= 1
+        rows[i] = [first, *(s for s in rows[i] if s != first)]
+    return rows
+
+
+def cluster_of(
+    stores: Stores, ranges: Sequence[Ranges], rules: Sequence[Rule]
+) -> tuple[Cluster, NDArray[np.float64]]:
+    """Build the cluster.
+
+    Parameters
+    ----------
+    stores : Stores
+        The stores.
+    ranges : sequence of Ranges
+        The ranges, kind by kind.
+    rules : sequence of Rule
+        Those that hold at any time; at least one.
+
+    Returns
+    -------
+    tuple of (Cluster, ndarray of float64, shape (P,))
+        The cluster, and the bytes by which each replica grows per second.
+
+    Raises
+    ------
+    InvalidInput
+        If a kind has no range, or figures that the cluster does not take.
+
+    Examples
+    --------
+    >>> cluster, growth = cluster_of(Stores(3), [Ranges(count=4, mebibytes=1.0)], [Rule()])
+    >>> np.asarray(cluster.placement).tolist()
+    [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
+    """
+    faults = FaultList()
+    for i, kind in enumerate(ranges):
+        if kind.count < 1:
+            faults.add(f"ranges[{i}].count", kind.count, "must be 1 or more")
+    faults.raise_if_any()
+    counts = [kind.count for kind in ranges]
+    rows = [row for kind in ranges for row in kind.rows(stores.count)]
+    lengths = np.array([len(row) for row in rows])
+    first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    unheard = np.repeat([kind.non_voters for kind in ranges], counts)
+    slot = np.arange(first[-1]) - np.repeat(first[:-1], lengths)
+    votes = slot < np.repeat(lengths - unheard, lengths)
+    leads, others = zip(*(kind.load() for kind in ranges), strict=True)
+    wanted = np.repeat([-1 if k.wanted is None else k.wanted for k in ranges], counts)
+    voters = np.repeat([-1 if k.voters is None else k.voters for k in ranges], counts)
+    replicas = np.where(wanted < 0, lengths, wanted)
+    voting = np.where(voters >= 0, voters, np.where(wanted < 0, lengths - unheard, wanted))
+    cluster = Cluster.from_arrays(
+        capacity=stores.capacity(),
+        load=np.repeat(others, counts, axis=0),
+        leader_load=np.repeat(leads, counts, axis=0),
+        dimensions=DIMENSIONS,
+        bytes="disk",
+        domains=stores.domains(),
+        node_names=[f"s{i + 1}" for i in range(stores.count)],
+        placement=np.array([store for row in rows for store in row], np.int32),
+        first=first,
+        leader=np.zeros(len(rows), np.int16),
+        role=np.where(votes, Role.VOTER, Role.NON_VOTER).astype(np.uint8),
+        replicas=replicas.astype(np.int32),
+        voters=voting.astype(np.int32),
+        rules=list(rules),
+        rule=np.repeat([kind.rule for kind in ranges], counts).astype(np.int32),
+    )
+    return cluster, np.repeat([kind.growth for kind in ranges], counts)

@@ -1,0 +1,98 @@
+"""Verdicts: scenario by scenario, which checks each method meets."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.run import run
+from evenkeel.simulate.scenarios.cockroach import SCENARIOS
+from evenkeel.simulate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found of one method.
+
+    Parameters
+    ----------
+    scenario : str
+        Name of the scenario.
+    method : str
+        Who decided.
+    check : str
+        What was demanded.
+    measured : float
+        The worst value in its window.
+    met : bool
+        Whether the demand is met.
+    beyond : bool
+        Whether the system that the scenario comes from does not reach it itself.
+    """
+
+    scenario: str
+    method: str
+    check: str
+    measured: float
+    met: bool
+    beyond: bool
+
+
+def verdicts_of(history: History) -> list[Verdict]:
+    """Return what all checks of a scenario found.
+
+    Parameters
+    ----------
+    history : History
+        What was measured.
+
+    Returns
+    -------
+    list of Verdict
+        The last one is that no replica came back to a node without an event in between.
+    """
+    scenario = history.scenario
+    demanded = len(scenario.checks)
+    found = [
+        Verdict(scenario.name, history.method, one.what, one.measured, one.met, i >= demanded)
+        for i, one in enumerate(history.check())
+    ]
+    thrash = history.total("thrash")
+    found.append(Verdict(scenario.name, history.method, "thrash = 0", thrash, thrash == 0.0, False))
+    return found
+
+
+def play_all(
+    methods: Sequence[str] = ("balance", "cockroach"),
+    scenarios: Mapping[str, Callable[[], Scenario]] = SCENARIOS,
+    names: Iterable[str] | None = None,
+    seed: int = 0,
+) -> list[History]:
+    """Play scenarios with several methods.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Who decides.
+    scenarios : mapping of str to callable
+        Builders by name; those of CockroachDB's simulator by default.
+    names : iterable of str, optional
+        Which of them; all by default.
+    seed : int
+        All randomness comes from it.
+
+    Returns
+    -------
+    list of History
+        Scenario by scenario, method by method; ``verdicts_of`` says what their checks found.
+
+    Examples
+    --------
+    >>> found = play_all(["balance"], names=["repair_add_voters"])
+    >>> [(one.check, one.met) for history in found for one in verdicts_of(history)]
+    [('under 0, over 0, unavailable 0, violating 0', True), ('thrash = 0', True)]
+    """
+    return [
+        run(scenarios[name](), method, seed)
+        for name in (scenarios if names is None else names)
+        for method in methods
+    ]

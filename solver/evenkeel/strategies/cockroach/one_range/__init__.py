@@ -1,0 +1,1 @@
+"""One decision about one range, as the simulator asks for it."""

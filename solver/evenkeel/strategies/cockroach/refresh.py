@@ -1,0 +1,39 @@
+"""What CockroachDB knows beyond the model, over time: states of stores, and ranges that split."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.strategies.cockroach.compile import CockroachMap, status_of
+from evenkeel.strategies.registry import Elapsed
+
+
+def follow(elapsed: Elapsed) -> Cluster:
+    """Return a cluster whose `CockroachMap` is up to date."""
+    native, began, now = elapsed.now.native, elapsed.began, elapsed.now
+    if not isinstance(native, CockroachMap):
+        return now
+    count, known = len(now.nodes), len(native.status)
+    faults = FaultList()
+    if count > known and np.ndim(native.latency) > 0:
+        faults.add(
+            "cluster.native.latency", np.shape(native.latency),
+            "knows no host that joins later; give one latency for all, or the hosts from the start",
+        )  # fmt: skip
+    faults.raise_if_any()
+    status = status_of(now)
+    same = status[:known] == status_of(began)[:known]
+    status[:known] = np.where(same, native.status, status[:known])
+    requests = [native.requests[p] for p in elapsed.origin.tolist()] if native.requests else ()
+    return replace(
+        now,
+        native=replace(
+            native,
+            config=native.config[elapsed.origin],
+            status=status,
+            io=np.concatenate([native.io, np.zeros(count - known)]),
+            requests=requests,
+        ),
+    )

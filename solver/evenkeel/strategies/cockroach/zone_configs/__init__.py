@@ -1,0 +1,1 @@
+"""Zone configurations, and their translation to and from rules."""

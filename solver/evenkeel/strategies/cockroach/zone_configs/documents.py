@@ -1,0 +1,292 @@
+"""Zone configurations: what is wanted of a range, as CockroachDB writes it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evenkeel.model.errors import FaultList
+
+FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
+"""What a configuration says."""
+
+MOST_REPLICAS = 2**15 - 1
+"""Slots that a row can have."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What one store must, or must not, carry.
+
+    Parameters
+    ----------
+    required : bool
+        False where it is prohibited.
+    key : str
+        A tier of the locality; "" for an attribute of the store or its host.
+    value : str
+        The tier's value, or the attribute.
+
+    Examples
+    --------
+    >>> str(Constraint(True, "region", "us")), str(Constraint(False, "", "ssd"))
+    ('+region=us', '-ssd')
+    """
+
+    required: bool
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        text = f"{self.key}={self.value}" if self.key else self.value
+        return f"{'+' if self.required else '-'}{text}"
+
+    def holds(self, locality: Sequence[tuple[str, str]], attributes: Iterable[str]) -> bool:
+        """Whether a store with that locality and those attributes satisfies it.
+
+        Parameters
+        ----------
+        locality : sequence of (str, str)
+            Tiers, widest first.
+        attributes : iterable of str
+            Of the store and of its host.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
+        carried = (self.key, self.value) in locality if self.key else self.value in attributes
+        return carried == self.required
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """Constraints that all hold on a store, and how many replicas are to be on such stores.
+
+    Parameters
+    ----------
+    constraints : tuple of Constraint
+        All of them.
+    replicas : int
+        How many; 0 for every one.
+    """
+
+    constraints: tuple[Constraint, ...]
+    replicas: int = 0
+
+
+@dataclass(frozen=True)
+class ZoneConfig:
+    """What is wanted of a range.
+
+    Parameters
+    ----------
+    num_replicas : int
+        Replicas, non-voters included.
+    num_voters : int
+        Of these, voters; 0 for all of them.
+    constraints : sequence of Conjunction
+        For every replica. A store is valid if it satisfies one of them.
+    voter_constraints : sequence of Conjunction
+        For voters, on top.
+    lease_preferences : sequence of tuple of Constraint
+        Where the leaseholder should be, first choice first.
+
+    Examples
+    --------
+    >>> ZoneConfig(num_replicas=5, num_voters=3).voters
+    3
+    """
+
+    num_replicas: int = 3
+    num_voters: int = 0
+    constraints: Sequence[Conjunction] = ()
+    voter_constraints: Sequence[Conjunction] = ()
+    lease_preferences: Sequence[tuple[Constraint, ...]] = field(default=())
+
+    @property
+    def voters(self) -> int:
+        """Voters wanted."""
+        return self.num_voters or self.num_replicas
+
+
+def parse_constraint(faults: FaultList, path: str, text: object) -> Constraint | None:
+    """Read ``+region=us``, ``-ssd`` and the like.
+
+    Examples
+    --------
+    >>> parse_constraint(FaultList(), "constraints[0]", "-region=us")
+    Constraint(required=False, key='region', value='us')
+    """
+    if not isinstance(text, str):
+        faults.add(path, text, "must be a string such as '+region=us' or '-ssd'")
+        return None
+    sign, body = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    parts = [part.strip() for part in body.split("=")]
+    if len(parts) > 2 or not all(parts):
+        faults.add(path, text, "is none of +key=value, -key=value, +attribute, -attribute")
+        return None
+    if not sign:
+        return None
+    key, value = parts if len(parts) == 2 else ("", parts[0])
+    return Constraint(sign == "+", key, value)
+
+
+def parse_conjunction(
+    faults: FaultList, path: str, texts: Sequence[object], replicas: object = 0
+) -> Conjunction:
+    """Read constraints that hold together.
+
+    Examples
+    --------
+    >>> found = parse_conjunction(FaultList(), "constraints[0]", ["+region=us", "+ssd"], 2)
+    >>> [str(one) for one in found.constraints], found.replicas
+    (['+region=us', '+ssd'], 2)
+    """
+    read = [parse_constraint(faults, f"{path}[{i}]", text) for i, text in enumerate(texts)]
+    count = replicas
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        faults.add(path, replicas, "needs a number of replicas, 0 or more")
+        count = 0
+    return Conjunction(tuple(one for one in read if one is not None), count)
+
+
+def read_configs(
+    faults: FaultList,
+    given: Sequence[Mapping[str, object] | ZoneConfig],
+    tiers: set[tuple[str, str]],
+) -> list[ZoneConfig]:
+    """Read zone configurations and note what is wrong with them.
+
+    Examples
+    --------
+    >>> read = read_configs(FaultList(), [{}, {"num_replicas": 5}], set())
+    >>> [config.num_replicas for config in read]
+    [3, 5]
+    """
+    if isinstance(given, str | Mapping | ZoneConfig) or not len(given):
+        faults.add("configs", given, "needs a list of one configuration or more")
+        return [ZoneConfig()]
+    read = [parse_config(faults, f"configs[{q}]", one) for q, one in enumerate(given)]
+    for q, one in enumerate(read):
+        check_config(faults, f"configs[{q}]", one, tiers)
+        if one.num_replicas > MOST_REPLICAS:
+            path = f"configs[{q}].num_replicas"
+            faults.add(path, one.num_replicas, f"must be at most {MOST_REPLICAS:,}")
+    return read
+
+
+def parse_config(
+    faults: FaultList, path: str, given: Mapping[str, object] | ZoneConfig
+) -> ZoneConfig:
+    """Read a zone configuration.
+
+    Examples
+    --------
+    >>> found = parse_config(FaultList(), "configs[0]", {"constraints": ["+ssd", "-region=eu"]})
+    >>> [str(one) for one in found.constraints[0].constraints]
+    ['+ssd', '-region=eu']
+    """
+    if isinstance(given, ZoneConfig):
+        return given
+    if not isinstance(given, Mapping):
+        faults.add(path, given, f"needs a mapping of {', '.join(FIELDS)}")
+        return ZoneConfig()
+    for name in given.keys() - set(FIELDS):
+        faults.add(f"{path}.{name}", given[name], f"is no field; known: {', '.join(FIELDS)}")
+    numbers = {}
+    for name, default in (("num_replicas", 3), ("num_voters", 0)):
+        number = given.get(name, default)
+        if not isinstance(number, int) or isinstance(number, bool):
+            faults.add(f"{path}.{name}", number, "needs a whole number")
+            number = default
+        numbers[name] = number
+    preferences = given.get("lease_preferences", ())
+    if not isinstance(preferences, list | tuple):
+        faults.add(f"{path}.lease_preferences", preferences, "needs a list of lists of constraints")
+        preferences = ()
+    lead: list[tuple[Constraint, ...]] = []
+    for i, texts in enumerate(preferences):
+        listed = texts if isinstance(texts, list | tuple) else [texts]
+        where = f"{path}.lease_preferences[{i}]"
+        _check_signs(faults, where, listed)
+        lead.append(parse_conjunction(faults, where, listed).constraints)
+    return ZoneConfig(
+        num_replicas=numbers["num_replicas"],
+        num_voters=numbers["num_voters"],
+        constraints=_table(faults, f"{path}.constraints", given.get("constraints", ())),
+        voter_constraints=_table(
+            faults, f"{path}.voter_constraints", given.get("voter_constraints", ())
+        ),
+        lease_preferences=lead,
+    )
+
+
+def _table(faults: FaultList, path: str, given: object) -> list[Conjunction]:
+    """Read a list of texts, or a mapping from texts to numbers."""
+    if isinstance(given, Mapping):
+        found = []
+        for i, (texts, number) in enumerate(given.items()):
+            listed = (
+                [one.strip() for one in texts.split(",")] if isinstance(texts, str) else [texts]
+            )
+            _check_signs(faults, f"{path}[{i}]", listed)
+            found.append(parse_conjunction(faults, f"{path}[{i}]", listed, number))
+            if number == 0:
+                faults.add(f"{path}[{i}]", number, "must apply to at least one replica")
+        return found
+    if not isinstance(given, list | tuple):
+        faults.add(path, given, "needs a list of constraints, or a mapping to numbers")
+        return []
+    _check_signs(faults, path, given)
+    return [parse_conjunction(faults, path, given)] if given else []
+
+
+def _check_signs(faults: FaultList, path: str, texts: Sequence[object]) -> None:
+    """Constraints without a sign are what old releases took for wishes; new ones refuse them."""
+    for i, text in enumerate(texts):
+        if isinstance(text, str) and text and text[0] not in "+-":
+            faults.add(f"{path}[{i}]", text, "needs a + where it is required, a - where prohibited")
+
+
+def check_config(
+    faults: FaultList, path: str, config: ZoneConfig, tiers: Iterable[tuple[str, str]]
+) -> None:
+    """Note what cannot be met, or is asked of tiers that no store has.
+
+    Examples
+    --------
+    >>> found = FaultList()
+    >>> check_config(found, "configs[0]", ZoneConfig(num_replicas=3, num_voters=4), [])
+    >>> str(found.faults[0])
+    'configs[0].num_voters: must not be above num_replicas, 3 (got 4)'
+    """
+    known = set(tiers)
+    if config.num_replicas < 1:
+        faults.add(f"{path}.num_replicas", config.num_replicas, "must be at least 1")
+    if config.num_voters < 0:
+        faults.add(f"{path}.num_voters", config.num_voters, "must not be negative")
+    if config.num_voters > config.num_replicas:
+        limit = f"must not be above num_replicas, {config.num_replicas}"
+        faults.add(f"{path}.num_voters", config.num_voters, limit)
+    for name, listed, most in (
+        ("constraints", config.constraints, config.num_replicas),
+        ("voter_constraints", config.voter_constraints, config.voters),
+    ):
+        asked = sum(one.replicas for one in listed)
+        if asked > most:
+            faults.add(f"{path}.{name}", asked, f"asks for more replicas than the {most} there are")
+        for i, one in enumerate(listed):
+            _check_tiers(faults, f"{path}.{name}[{i}]", one.constraints, known)
+    for i, preferred in enumerate(config.lease_preferences):
+        _check_tiers(faults, f"{path}.lease_preferences[{i}]", preferred, known)
+
+
+def _check_tiers(
+    faults: FaultList, path: str, constraints: Iterable[Constraint], known: set[tuple[str, str]]
+) -> None:
+    names = sorted({key for key, _ in known})
+    for one in constraints:
+        if one.key and one.key not in names:
+            faults.add(path, str(one), f"no store has a tier {one.key!r}; known: {names}")
+        elif one.key and one.required and (one.key, one.value) not in known:
+            faults.add(path, str(one), f"no store has {one.key}={one.value}")

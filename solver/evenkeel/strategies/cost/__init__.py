@@ -1,0 +1,1 @@
+"""The ``balance`` method with a ``Cost``: minimise a weighted sum."""

@@ -1,0 +1,1 @@
+"""The ``leaders`` method: who leads, replicas staying where they are."""

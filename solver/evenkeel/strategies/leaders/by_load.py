@@ -1,0 +1,402 @@
+"""``leaders`` by load: the fullest node as empty as the choice of leaders can make it, and a bound.
+
+What is levelled is the load of nodes over the fair one, in every dimension in which leading adds or
+takes any. Below the answer stand, in this order, as many as are needed: what each node carries
+whoever leads, and what all nodes that lead must carry together; and the relaxation in which a
+partition may be led by several, a linear program, whose dual prices are the certificate: whoever
+multiplies levels by them, partition by partition with its cheapest leader, gets the bound.
+
+With one dimension and equal loads of all leaders it is a flow, and the answer is exact.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.loads import node_loads
+from evenkeel.strategies.leaders.flow import Arcs, arcs_of, flow_within
+from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.stopping import StopReason, Watch
+from evenkeel_kernels.core.leader_lists import Leading
+from evenkeel_kernels.leaders.level_by_load import (
+    Duty,
+    descend,
+    fullest,
+    muster,
+    restore,
+    shake,
+    trade,
+)
+
+CLOSE = 1e-9
+"""Part of a level within which it counts as reached: sums in another order differ by less."""
+
+WORTH_RELAXING = 5e-4
+"""Gap beyond which the linear program is solved."""
+
+LARGEST_RELAXATION = 30_000
+"""Arcs times dimensions beyond which it is not: it takes seconds."""
+
+ROUNDS = 16
+"""Thresholds tried between bound and answer."""
+
+PAIRS = 1_500_000
+"""Pairs of leads looked at in each round at most."""
+
+SHAKES, FEWEST_SHAKES, MOST_SHAKES = 40, 20_000, 400_000
+"""Leads tried in each round: so many for each arc, within limits."""
+
+HOT, COLD = 0.1, 1e-5
+"""Temperatures, as parts of the square of what an average lead adds."""
+
+OUT_OF_REACH = 1e6
+"""Level of a node without capacity that leads anything."""
+
+
+@dataclass(frozen=True)
+class LoadProof:
+    """What is proven of the leaders' loads, for replicas that stay where they are.
+
+    Parameters
+    ----------
+    level : float
+        Greatest load of a node over the fair one, in the dimensions that leading changes.
+    bound : float
+        No choice of leaders has less; equal to ``level`` where that is proven best.
+    binding : str
+        What the bound comes from: a node and a dimension, a dimension, or the linear program.
+    price : ndarray of float64, shape (N, D)
+        The bound's certificate: prices of levels, 1 in all. Each partition led where that costs
+        least, what nodes carry costs the bound.
+    changes : int
+        Leadership changes.
+    leaderless : int
+        Partitions that nobody can lead.
+    """
+
+    level: float
+    bound: float
+    binding: str
+    price: NDArray[np.float64]
+    changes: int
+    leaderless: int
+
+    @property
+    def gap(self) -> float:
+        """How much above the bound the answer is, as a part of it."""
+        return self.level / self.bound - 1.0 if self.bound > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The task in units of each node's fair load: D dimensions that leading changes."""
+
+    arcs: Arcs
+    dimension: NDArray[np.int64]  # (D,) which
+    base: NDArray[np.float64]  # (N, D) level where nobody leads what can be led
+    share: NDArray[np.float64]  # (A, D) what leading over an arc adds
+    target: NDArray[np.float64]  # (N, D) fair load, in its unit
+    extra: NDArray[np.float64]  # (P, D) what leading adds, in its unit
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A lower bound and where it comes from."""
+
+    level: float
+    binding: str
+    price: NDArray[np.float64]
+
+
+def level_loads(request: Request) -> Outcome:
+    """Choose leaders so that the fullest node, over all dimensions, is as empty as can be."""
+    cluster, start, watch = request.cluster, request.start, request.watch
+    arcs = arcs_of(cluster, start.node, start.leader)
+    task = _levels(request, arcs)
+    began = np.full(arcs.count, -1)
+    began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
+    stop: StopReason = "optimum"
+    if arcs.count == 0 or len(task.dimension) == 0:
+        first = np.searchsorted(arcs.p, np.arange(arcs.count))
+        taken, bound = np.where(began >= 0, began, first), _Bound(0.0, "", np.zeros((0, 0)))
+        level, work = 0.0, 0
+    elif _is_flow(task):
+        taken, bound = _by_flow(task)
+        level, work = bound.level, len(arcs.p)
+    else:
+        search = _Search(task, _simple_bound(request, task), began, request.seed, watch)
+        search.run()
+        taken, level, bound, work = search.best, search.level, search.bound, search.work
+        if level > bound.level * (1.0 + CLOSE):
+            stop = "time" if watch.out_of_time else "work"
+    leader = start.leader.copy()
+    replica = arcs.replica[taken]
+    owner = start.owner[replica]
+    leader[owner] = (replica - start.first[owner]).astype(np.int16)
+    proof = LoadProof(
+        level=level,
+        bound=bound.level,
+        binding=bound.binding,
+        price=bound.price,
+        changes=int(np.count_nonzero(leader != start.leader)),
+        leaderless=int((cluster.partitions.replicas > 0).sum()) - arcs.count,
+    )
+    return Outcome(
+        node=start.node,
+        leader=leader,
+        stop_reason=stop,
+        message=f"Level {proof.level:.6g} of the fullest node, at least {proof.bound:.6g} "
+        f"({proof.binding or 'leading changes no load'}), gap {100 * proof.gap:.3g} %; "
+        f"{proof.changes:,} leaders changed.",
+        work=work,
+        native=proof,
+    )
+
+
+def _levels(request: Request, arcs: Arcs) -> _Levels:
+    """Put loads in units of what would be fair for each node."""
+    cluster, start = request.cluster, request.start
+    nodes, load = cluster.nodes, cluster.partitions.load
+    owner = start.owner[arcs.replica]
+    led = owner[np.searchsorted(arcs.p, np.arange(arcs.count))]
+    nobody = start.leader.copy()
+    nobody[led] = -1
+    base = node_loads(cluster, start.replaced(start.node, nobody))
+    extra = np.asarray(load.leader - load.voter)[led]
+    alive = nodes.alive & ~nodes.gone
+    room = nodes.capacity[nodes.may_receive].sum(axis=0)
+    total = base[alive].sum(axis=0) + extra.sum(axis=0)
+    able = (extra != 0.0).any(axis=0) & np.isfinite(room) & (room > 0.0) & (total > 0.0)
+    which = np.flatnonzero(able)
+    target = nodes.capacity[:, which] * (total / np.where(room > 0.0, room, 1.0))[which]
+    target[~alive] = np.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.where(target > 0.0, base[:, which] / target, 0.0)
+        share = extra[arcs.p][:, which] / target[arcs.node]
+    share = np.where(target[arcs.node] > 0.0, share, np.sign(extra[arcs.p][:, which]))
+    share = np.where(target[arcs.node] > 0.0, share, OUT_OF_REACH * np.maximum(share, 0.0))
+    return _Levels(arcs, which, level, share, target, extra[:, which])
+
+
+def _duty(task: _Levels, taken: NDArray[np.int64]) -> Duty:
+    """Return the books of a choice, to be filled by ``muster``."""
+    arcs, nodes = task.arcs, len(task.base)
+    return Duty(
+        first=np.searchsorted(arcs.p, np.arange(arcs.count + 1)).astype(np.int64),
+        node=arcs.node,
+        share=np.ascontiguousarray(task.share),
+        taken=taken.astype(np.int64),
+        level=np.zeros(task.base.shape),
+        leading=Leading(
+            led=np.zeros(nodes, np.int64),
+            first=np.full(nodes, -1, np.int64),
+            next=np.full(arcs.count, -1, np.int64),
+            previous=np.full(arcs.count, -1, np.int64),
+        ),
+    )
+
+
+def _floor(task: _Levels) -> NDArray[np.float64]:
+    """Return what each node carries at least, (N, D): partitions with one choice, and relief."""
+    arcs = task.arcs
+    alone = (np.bincount(arcs.p, minlength=arcs.count) == 1)[arcs.p]
+    floor = task.base.copy()
+    least = np.where(alone[:, None], task.share, np.minimum(task.share, 0.0))
+    for d in range(floor.shape[1]):
+        floor[:, d] += np.bincount(arcs.node, least[:, d], len(floor))
+    return floor
+
+
+def _simple_bound(request: Request, task: _Levels) -> _Bound:
+    """Return the greater of what one node must carry, and what all that lead must together."""
+    cluster = request.cluster
+    names = [cluster.dimensions[d] for d in task.dimension.tolist()]
+    floor = _floor(task)
+    fullest_node, dimension = divmod(int(floor.argmax()), floor.shape[1])
+    where = f"{cluster.nodes.names[fullest_node]} in {names[dimension]}, whoever leads"
+    best = _Bound(float(floor.max()), where, np.zeros(floor.shape))
+    best.price[fullest_node, dimension] = 1.0
+    among = np.unique(task.arcs.node)
+    for d, name in enumerate(names):
+        target = task.target[among, d]
+        if not (np.isfinite(target) & (target > 0.0)).all():
+            continue
+        carried = (task.base[among, d] * target).sum() + task.extra[:, d].sum()
+        if (level := float(carried / target.sum())) > best.level:
+            price = np.zeros(floor.shape)
+            price[among, d] = target / target.sum()
+            best = _Bound(level, f"all that may lead, in {name}", price)
+    return best
+
+
+def _priced(task: _Levels, price: NDArray[np.float64]) -> float:
+    """Return what the nodes' levels cost at prices, 1 in all, each partition led where cheapest."""
+    arcs = task.arcs
+    first = np.searchsorted(arcs.p, np.arange(arcs.count))
+    cheapest = np.minimum.reduceat((price[arcs.node] * task.share).sum(axis=1), first)
+    return float((price * task.base).sum() + cheapest.sum())
+
+
+def _relaxed(task: _Levels) -> tuple[_Bound, NDArray[np.int64]] | None:
+    """Solve the linear program: its bound, and the choice nearest to it; None where it fails."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    arcs, (nodes, dimensions) = task.arcs, task.base.shape
+    count = len(arcs.p)
+    rows = (arcs.node[:, None] * dimensions + np.arange(dimensions)).ravel()
+    columns = np.repeat(np.arange(count), dimensions)
+    used, row = np.unique(rows, return_inverse=True)
+    above = sparse.csr_matrix((task.share.ravel(), (row, columns)), (len(used), count))
+    above = sparse.hstack([above, sparse.csr_matrix(-np.ones((len(used), 1)))], format="csr")
+    once = sparse.csr_matrix((np.ones(count), (arcs.p, np.arange(count))), (arcs.count, count + 1))
+    solved = linprog(
+        np.append(np.zeros(count), 1.0),
+        A_ub=above, b_ub=-task.base.ravel()[used], A_eq=once, b_eq=np.ones(arcs.count),
+        bounds=[(0.0, None)] * count + [(None, None)], method="highs",
+    )  # fmt: skip
+    if solved.x is None:
+        return None
+    price = np.zeros(nodes * dimensions)
+    price[used] = np.maximum(-solved.ineqlin.marginals, 0.0)
+    if not price.sum() > 0.0:
+        return None
+    price = (price / price.sum()).reshape(nodes, dimensions)
+    order = np.lexsort((np.arange(count), -solved.x[:count], arcs.p))
+    nearest = order[np.searchsorted(arcs.p, np.arange(arcs.count))]
+    # not what the solver says of its own optimum: prices give a bound whatever they are
+    bound = _Bound(_priced(task, price), "the linear relaxation", price)
+    return bound, nearest.astype(np.int64)
+
+
+def _is_flow(task: _Levels) -> bool:
+    """Whether all leads weigh alike in one dimension, on nodes that can carry any."""
+    extra = task.extra
+    sole = extra.shape[1] == 1 and extra[0, 0] > 0.0 and bool((extra == extra[0, 0]).all())
+    target = task.target[task.arcs.node]
+    return sole and bool((np.isfinite(target) & (target > 0.0)).all())
+
+
+def _by_flow(task: _Levels) -> tuple[NDArray[np.int64], _Bound]:
+    """Find the least level by halving over flows, and the fewest changes at it."""
+    arcs, nodes = task.arcs, len(task.base)
+    base, target, weight = task.base[:, 0], task.target[:, 0], float(task.extra[0, 0])
+    held = np.bincount(arcs.node, minlength=nodes)
+    at = np.repeat(np.arange(nodes), held)
+    more = np.arange(len(at)) - np.repeat(np.cumsum(held) - held, held) + 1
+    levels = np.unique(np.append(base[at] + more * (weight / target[at]), base.max()))
+    levels = levels[levels >= base.max()]
+
+    def within(level: float) -> NDArray[np.int64] | None:
+        room = np.floor((level * (1.0 + CLOSE) - base) * target / weight + CLOSE)
+        room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
+        return flow_within(arcs, room.astype(np.int64))
+
+    low, high = 0, len(levels) - 1
+    chosen = within(float(levels[high]))
+    while low < high:
+        middle = (low + high) // 2
+        if (tried := within(float(levels[middle]))) is None:
+            low = middle + 1
+        else:
+            high, chosen = middle, tried
+    if chosen is None:
+        raise AssertionError("every node led all it could, and some partition found none")
+    return chosen, _Bound(float(levels[high]), "flow", np.zeros((0, 0)))
+
+
+class _Search:
+    """A search for the choice that reaches the bound, or comes as near as it can."""
+
+    def __init__(
+        self, task: _Levels, bound: _Bound, began: NDArray[np.int64], seed: int, watch: Watch
+    ) -> None:
+        first = np.searchsorted(task.arcs.p, np.arange(task.arcs.count))
+        self.task, self.bound, self.began, self.watch = task, bound, began, watch
+        self.start = np.where(began >= 0, began, first).astype(np.int64)
+        self.duty = _duty(task, self.start.copy())
+        drawn = np.random.SeedSequence(seed % 2**64).generate_state(1, np.uint64)
+        self.random = drawn | np.uint64(1)
+        self.best = self.start.copy()
+        self.level = np.inf
+        self.work = 0
+
+    def run(self) -> None:
+        """Descend to the bound; raise it and look elsewhere while there is a gap; change back."""
+        self._descended(self.start, self.bound.level)
+        size = self.task.share.size
+        if self._gap() > WORTH_RELAXING and size <= LARGEST_RELAXATION:
+            self._relax()
+        low = self.bound.level
+        for _ in range(ROUNDS):
+            if self.level <= low * (1.0 + CLOSE) or self.watch.out_of_time:
+                break
+            # the bound itself first: it is often reached, and what is sought is then found at once
+            aim = low if low == self.bound.level else (low + self.level) / 2.0
+            self._shaken(aim)
+            if self.level > aim * (1.0 + CLOSE):
+                low = max(aim, low + (self.level - low) / 8.0)
+        self._change_back()
+
+    def _gap(self) -> float:
+        return self.level / self.bound.level - 1.0 if self.bound.level > 0.0 else np.inf
+
+    def _relax(self) -> None:
+        """Raise the bound by the linear program, and begin from the choice nearest to it, too."""
+        found = _relaxed(self.task)
+        if found is not None:
+            bound, nearest = found
+            if bound.level > self.bound.level:
+                self.bound = bound
+            self._descended(nearest, self.bound.level)
+
+    def _descended(self, taken: NDArray[np.int64], aim: float) -> None:
+        """Descend from a choice, singly and in pairs."""
+        self.duty.taken[:] = taken
+        muster(self.duty, self.task.base)
+        self._descend(aim)
+
+    def _descend(self, aim: float) -> None:
+        left = np.array([PAIRS])
+        while True:
+            self.work += len(self.task.arcs.p)
+            descend(self.duty, aim)
+            if trade(self.duty, aim, left) == 0 or left[0] <= 0 or self.watch.out_of_time:
+                break
+        self.work += PAIRS - int(left[0])
+        self._keep()
+
+    def _shaken(self, aim: float) -> None:
+        """Walk from the best choice, and descend from there."""
+        self.duty.taken[:] = self.best
+        muster(self.duty, self.task.base)
+        work = min(max(SHAKES * len(self.task.arcs.p), FEWEST_SHAKES), MOST_SHAKES)
+        shares = np.abs(self.task.share[self.task.share < OUT_OF_REACH])
+        square = max(float(shares.mean() ** 2) if shares.size else 0.0, 1e-18)
+        shake(self.duty, aim, work, HOT * square, COLD * square, self.random)
+        self.work += work
+        self._descend(aim)
+
+    def _keep(self) -> None:
+        """Keep the choice if it is the best, its level added up anew."""
+        muster(self.duty, self.task.base)
+        if (level := fullest(self.duty)) < self.level:
+            self.level = level
+            self.best[:] = self.duty.taken
+
+    def _change_back(self) -> None:
+        """Of choices with the level found, take one that changes few leaders."""
+        found, least = self.best.copy(), self.level
+        most = least * (1.0 + CLOSE)
+        choices = []
+        for taken in (found, self.start):
+            self._descended(taken, least)
+            if fullest(self.duty) <= most:
+                restore(self.duty, self.began, most)
+                choices.append(self.duty.taken.copy())
+        changes = [int(np.count_nonzero(one != self.began)) for one in choices]
+        self.best[:] = choices[int(np.argmin(changes))]
+        self.duty.taken[:] = self.best
+        muster(self.duty, self.task.base)
+        self.level = fullest(self.duty)

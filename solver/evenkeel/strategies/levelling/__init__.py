@@ -1,0 +1,1 @@
+"""The ``balance`` method with ``Goals``: mend, place, and level with the fewest moves."""

@@ -1,0 +1,133 @@
+"""Making room: a replica that fits nowhere displaces smaller ones, and these still smaller ones.
+
+Helix gives up on the whole cluster where one large partition finds no node, though the total fits.
+Those that make way move first, each to a node with room for it, so no rule is broken on the way.
+
+References
+----------
+apache/helix, issue 1653: no cascading re-placement for a large partition.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.state import relocate
+from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.descent import moves_made
+from evenkeel_kernels.levelling.leader_moves import depose, hand_back
+from evenkeel_kernels.levelling.make_room import node_to_clear
+
+TRIES = 8
+"""Nodes on which a replica is tried, one after the other."""
+
+FAILURES = 8
+"""Replicas in a row that find no room before the others are given up."""
+
+CASCADE = 64
+"""Replicas that one may displace, directly or not."""
+
+
+def make_room(problem: Problem, state: State, forced: NDArray[np.bool_], most_moves: int) -> int:
+    """Place replicas that fit nowhere by moving smaller ones out of their way."""
+    waiting = forced & (state.node < 0)
+    if not waiting.any() or not problem.nodes.accepts.any():
+        return 0
+    search = _Search(problem, state, forced, most_moves)
+    failures = 0
+    for k in largest_first(problem, waiting).tolist():
+        if failures == FAILURES:
+            break
+        failures = 0 if search.settles(k) else failures + 1
+    placed = int(np.count_nonzero(waiting & (state.node >= 0)))
+    if placed:
+        depose(problem, state, search.scan)
+    return placed
+
+
+@dataclass
+class _Search:
+    """A search for room, with what its kernels share."""
+
+    problem: Problem
+    state: State
+    forced: NDArray[np.bool_]
+    most_moves: int
+    left: int = 0
+    scan: Scan = field(init=False)
+    size: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scan = new_scan(self.problem, np.zeros(len(self.state.load)))
+        self.size = _shares(self.problem)
+
+    def settles(self, k: int) -> bool:
+        """Whether ``k`` found a node; if not, all is as it was."""
+        state = self.state
+        before, leader = state.node.copy(), state.leader.copy()
+        closed = np.zeros(len(state.replicas), bool)
+        for _ in range(TRIES):
+            self.left = CASCADE
+            settled, tried = False, -1
+            try:
+                settled, tried = self._moved(k, closed)
+                settled &= moves_made(self.problem, state, self.forced) <= self.most_moves
+            finally:  # Ctrl-C included
+                if not settled:
+                    changed = np.flatnonzero(state.node != before)
+                    relocate(self.problem, state, changed, before[changed])
+                    hand_back(self.problem, state, leader)
+            if settled or tried < 0:
+                return settled
+            closed[tried] = True
+        return False
+
+    def _moved(self, k: int, closed: NDArray[np.bool_]) -> tuple[bool, int]:
+        """Whether ``k`` has another node now, and which one others have left for it; -1: none."""
+        if self._fits(k):
+            return True, -1
+        problem, state = self.problem, self.state
+        nodes = len(state.replicas)
+        first, member = by_node(state.node, nodes)
+        victim = np.empty(1 + int(np.diff(first).max(initial=0)), np.int64)
+        there, count = node_to_clear(
+            problem, state, self.size, k, first, member, closed,
+            np.empty(nodes), np.empty(len(state.load)), victim,
+        )  # fmt: skip
+        self.left -= count
+        if there < 0 or self.left < 0:
+            return False, there
+        cleared = closed.copy()
+        cleared[there] = True
+        was_closed = self.scan.closed[:, there].copy()
+        self.scan.closed[:, there] = FAR  # the room that is made is for one alone
+        try:
+            for i in victim[:count].tolist():
+                if not self._moved(i, cleared)[0]:
+                    return False, there
+        finally:
+            self.scan.closed[:, there] = was_closed
+        return self._fits(k), there
+
+    def _fits(self, k: int) -> bool:
+        """Whether a node has room for ``k``, which goes there."""
+        state, order = self.state, np.array([k], np.int64)
+        made = best_fit(
+            self.problem, state, self.scan, order, self.forced, state.leader >= 0, 0.5 * FAR, 0, 1
+        )
+        return made == 1
+
+
+def _shares(problem: Problem) -> NDArray[np.float64]:
+    """How large a part of the largest node a replica of each partition takes, (P,)."""
+    capacity = np.where(problem.nodes.accepts, problem.nodes.capacity, 0.0).max(axis=1, initial=0.0)
+    weight = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0.0)
+    share = np.zeros(len(problem.partitions.first) - 1)
+    for d in range(len(weight)):
+        for load in (problem.partitions.voter_load, problem.partitions.non_voter_load):
+            np.maximum(share, load[:, d] * weight[d], out=share)
+    return share

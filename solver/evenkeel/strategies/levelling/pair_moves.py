@@ -1,0 +1,74 @@
+"""Leaving what single moves cannot leave: two replicas of a partition move at once.
+
+References
+----------
+cockroachdb/cockroach, issue 88829: a better placement that takes two moves through a worse one.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.strategies.shared.stopping import Watch
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
+from evenkeel_kernels.levelling.penalty import Gauge, highest
+
+LOOKS = 4_000_000
+"""Nodes looked at before it is given up."""
+
+STRETCH = 64
+"""Replicas tried between two looks at the clock."""
+
+
+def move_pairs(problem: Problem, state: State, gauge: Gauge, most_moves: int, watch: Watch) -> int:
+    """Move pairs of replicas off hot nodes for as long as that helps."""
+    kind = _kinds(problem)
+    kinds = int(kind.max(initial=-1)) + 1
+    left = np.array([most_moves, LOOKS], np.int64)
+    limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
+    before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
+    total, made = 0, 1
+    while made and highest(state, gauge) > 1.0:
+        made = 0
+        replica = _on_hot_nodes(problem, state, gauge)
+        for begin in range(0, len(replica), STRETCH):
+            end = min(begin + STRETCH, len(replica))
+            made += move_in_tandem(
+                problem, state, gauge, replica, kind, kinds, left, before, after, begin, end
+            )
+            if left[0] < 2 or left[1] <= 0 or watch.out_of_time:
+                return total + made
+        total += made
+    return total
+
+
+def _kinds(problem: Problem) -> NDArray[np.int64]:
+    """Which nodes no rule tells apart, (N,): same domains, same masks, same rank as a leader."""
+    rules = problem.rules
+    columns = [
+        problem.domains.domain[:-1],
+        rules.allowed,
+        rules.term_mask,
+        rules.lead_rank,
+        problem.nodes.accepts[None],
+        problem.nodes.leads[None],
+    ]
+    table = np.concatenate([column.astype(np.int64) for column in columns])
+    return np.unique(table, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _on_hot_nodes(problem: Problem, state: State, gauge: Gauge) -> NDArray[np.int64]:
+    """The replicas on hot nodes, the hottest node's first, and of these the largest."""
+    pressure = (state.load * gauge.scale).max(axis=0)
+    pressure = np.maximum(pressure, state.leaders * gauge.leader_scale)
+    first, member = by_node(state.node, len(pressure))
+    rows = []
+    for n in np.argsort(-pressure, kind="stable").tolist():
+        if pressure[n] <= 1.0:
+            break
+        row = member[first[n] : first[n + 1]]
+        load = problem.partitions.voter_load[problem.partitions.owner[row]]
+        size = (load * gauge.scale[:, n]).max(axis=1)
+        rows.append(row[np.argsort(-size, kind="stable")])
+    return np.concatenate(rows) if rows else np.zeros(0, np.int64)

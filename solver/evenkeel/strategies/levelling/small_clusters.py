@@ -1,0 +1,252 @@
+"""Refining what the search found on a small cluster: nearer to the best that there is.
+
+Runs of `evenkeel_kernels.levelling.small_annealing` at the targets that were asked for; where these
+cannot be reached, at an aim that falls as far as it goes, and then for the fewest moves near that
+level. At the end some of the moves are taken back, and ways to do with one less are tried
+(`evenkeel_kernels.levelling.small_tree_search`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import has_leaders
+from evenkeel.model.cluster import Cluster
+from evenkeel.strategies.shared.compile import compile_state
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.state import relocate
+from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.small_annealing import (
+    Aim,
+    Best,
+    Course,
+    Pace,
+    begin_course,
+    note,
+    refine,
+)
+from evenkeel_kernels.levelling.small_tree_search import Trail, complete
+from evenkeel_kernels.levelling.threshold_walk import mean_square
+
+LARGEST = 2_000
+"""Replicas x nodes of what is small."""
+
+RUNS = 96
+LENGTHS = (1, 1, 1, 1, 3, 3)
+"""How much longer than others runs are, in turn."""
+DESCENTS = 12
+DESCENT = 12
+"""Where goals are out of reach: runs with a falling aim, and how much longer each is."""
+STEPS_PER_PLACE = 40
+"""Steps of a run for each replica and node."""
+MOST_STEPS = 20_000
+
+TOLLS = (0.03, 0.01, 0.003, 0.001)
+"""Prices of a move, in units of the mean square of what a replica presses."""
+
+WAYS_PER_PLACE = 800
+WAYS_AT_ONCE = 5_000
+"""Changes tried to do with one move less, in all and with the same moves taken back."""
+LONGEST_WAY = 24
+
+FALL, NEAR, STAY = 0.002, 0.002, 0.0095
+"""Where goals are out of reach: by what share of a level the aim falls, how near the least level
+found a plan with fewer moves is as good, and how near it everything stays where it is."""
+
+
+@dataclass
+class Refining:
+    """Runs on one small cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    problem : Problem
+        Compiled from it.
+    state : State
+        What the search found. It is used up.
+    home : tuple of ndarray
+        Nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good.
+    forced : ndarray of bool, shape (K,)
+        Replicas that must get another node.
+    most_leaders : ndarray of float64, shape (N,)
+        Leaders that each node may have.
+    fewest_moves : int
+        Proven least, where the goals are met.
+    seed : int
+        All randomness comes from it.
+    goes_on : callable
+        Told the steps done and the best level so far; whether to go on.
+    """
+
+    cluster: Cluster
+    problem: Problem
+    state: State
+    home: tuple[NDArray[np.int32], NDArray[np.int16]]
+    forced: NDArray[np.bool_]
+    most_leaders: NDArray[np.float64]
+    fewest_moves: int
+    seed: int
+    goes_on: Callable[[int, float], bool]
+    best: Best = field(init=False)
+    _aim: Aim = field(init=False)
+    _course: Course = field(init=False)
+    _start: tuple[NDArray[np.int32], NDArray[np.int16]] = field(init=False)
+    _unit: float = field(init=False)
+    _steps: int = field(init=False)
+    _done: int = field(default=0, init=False)
+    _going: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        problem, state, cluster = self.problem, self.state, self.cluster
+        gauge, scratch = (new_gauge(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
+        self._aim = Aim(np.ones(1), gauge, scratch)
+        self._start = state.node.copy(), state.leader.copy()
+        self.best = Best(state.node.copy(), state.leader.copy(), np.full(4, np.inf))
+        self._course = Course(
+            forced=self.forced,
+            was=self.home[1].copy(),
+            led=(cluster.partitions.replicas > 0) & has_leaders(cluster),
+            faults=np.zeros(len(state.leader), np.int64),
+            random=np.array([2 * self.seed + 88172645463325252], np.uint64),
+        )
+        self._unit = mean_square(gauge, problem.partitions.voter_load) or 1.0
+        places = len(state.node) * len(state.replicas)
+        self._steps = min(STEPS_PER_PLACE * places, MOST_STEPS)
+
+    def found(self) -> bool:
+        """Refine; whether ``best`` holds a placement within all capacities."""
+        self._look_at(self._start, 1.0)
+        self._search(1.0)
+        value = 1.0
+        if self.best.worth[0] > 0.0:
+            self._descend()
+            if not np.isfinite(self.best.worth[0]):
+                return False
+            level = float(self.best.worth[1])
+            if level > 1.0:
+                value = level * (1.0 + NEAR)
+                best = self.best.node.copy(), self.best.leader.copy()
+                faults = self.best.worth[0]
+                self.best.worth[:] = np.inf
+                self._look_at(best, value)
+                self._look_at(self._start, value)
+                if not self.forced.any() and self.best.worth[0] >= faults:
+                    self._look_at_home(level * (1.0 + STAY))
+            self._search(value)
+        self._do_with_less(value)
+        return True
+
+    def _look_at_home(self, value: float) -> None:
+        """Take what was there for the best, if it is within an aim."""
+        own = self.best
+        worth = np.array([own.worth[0], np.inf, np.inf, np.inf])
+        self.best = Best(own.node.copy(), own.leader.copy(), worth)
+        self._look_at(self.home, value)
+        if worth[1] == value:
+            worth[1] = own.worth[1]
+        else:
+            self.best = own
+
+    def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
+        """Go there, and note it if it is the best."""
+        placement = self.cluster.placement.replaced(*placed)
+        self.state = compile_state(self.cluster, self.problem, placement)
+        begin_course(self.problem, self.state, self._aim, aim, self._course)
+        note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
+
+    def _is_done(self, value: float) -> bool:
+        """Whether no fewer moves are possible, as far as is known, or it is time to stop."""
+        if not self._going:
+            return True
+        if self.best.worth[0] > 0.0 or self.best.worth[1] > value:
+            return False
+        made = self.best.worth[2] + np.count_nonzero(self.forced)
+        return bool(self.best.worth[2] == 0.0 or (value == 1.0 and made <= self.fewest_moves))
+
+    def _search(self, value: float) -> None:
+        """Look for placements within an aim, and of these for the one with the fewest moves."""
+        unit = self._unit
+        for run in range(RUNS):
+            if self._is_done(value):
+                return
+            known = run % 2 == 1 and np.isfinite(self.best.worth[0])
+            self._look_at((self.best.node, self.best.leader) if known else self._start, value)
+            toll = unit * TOLLS[run // 2 % len(TOLLS)]
+            self._run(
+                Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0),
+                LENGTHS[run % len(LENGTHS)] * self._steps,
+            )
+
+    def _descend(self) -> None:
+        """Lower the aim for as long as placements within it are found."""
+        unit, value = self._unit, 1e6
+        self.best.worth[1:] = np.inf
+        for run in range(DESCENTS):
+            if not self._going:
+                return
+            known = run % 2 == 1 and np.isfinite(self.best.worth[0])
+            self._look_at((self.best.node, self.best.leader) if known else self._start, value)
+            self._run(
+                Pace(0.003 * unit, 0.0, 2.0 * unit, 0.3 * unit, 0.001 * unit, FALL),
+                DESCENT * self._steps,
+            )
+            value = float(self._aim.value[0])
+            if self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0:
+                return
+
+    def _run(self, pace: Pace, steps: int) -> None:
+        refine(
+            self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
+        )  # fmt: skip
+        self._done += steps
+        self._going = self.goes_on(self._done, float(self.best.worth[1]))
+
+    def _do_with_less(self, value: float) -> None:
+        """Take some moves back, and try to do with one less of them, until nothing helps."""
+        problem = self.problem
+        home = problem.partitions.home
+        replicas, nodes = len(self.state.node), len(self.state.replicas)
+        row = np.zeros(LONGEST_WAY, np.int64)
+        trail = Trail(
+            spot=row,
+            cursor=row.copy(),
+            left=row.copy(),
+            replica=row.copy(),
+            before=row.copy(),
+            touched=np.zeros(replicas, bool),
+            handed=np.zeros(len(self.state.leader), bool),
+            lighter=np.zeros(self.state.load.shape),
+        )
+        left = WAYS_PER_PLACE * replicas * nodes
+        better = True
+        while better and left > 0 and not self._is_done(value) and self.best.worth[0] == 0.0:
+            better = False
+            self._look_at((self.best.node, self.best.leader), value)
+            node = self.state.node
+            away = np.flatnonzero((node >= 0) & (node != home) & ~self.forced)
+            for some in _subsets(away):
+                was = node[some].copy()
+                relocate(problem, self.state, some, home[some])
+                begin_course(problem, self.state, self._aim, value, self._course)
+                share = np.array([min(left, WAYS_AT_ONCE)], np.int64)
+                left -= int(share[0]) + 1
+                better = complete(
+                    problem, self.state, self._aim, self._course, self.best, trail,
+                    len(some) - 1, share,
+                )  # fmt: skip
+                left += int(share[0])
+                if better or left <= 0:
+                    break
+                relocate(problem, self.state, some, was)
+
+
+def _subsets(away: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Go through the sets of replicas to send home, small ones first."""
+    for size in range(1, len(away) + 1):
+        for some in combinations(away.tolist(), size):
+            yield np.array(some, np.int64)

@@ -1,0 +1,1 @@
+"""One plan for all volumes of a Longhorn system."""

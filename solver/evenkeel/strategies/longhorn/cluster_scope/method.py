@@ -1,0 +1,143 @@
+"""``Longhorn(scope="cluster")``: one plan for all volumes, by space and load.
+
+Longhorn counts the replicas of one volume at a time. Here disks are levelled by the data on them,
+by what is promised on them, and by any load that the caller knows, while each volume's replicas are
+spread over zones, hosts and disks as its effort asks. Least and best effort are two points of one
+cost: the share of all data that is copied, plus a weight times how far the fullest disk stands
+above level. The candidates are what ``balance`` reaches at falling tolerances; the cheapest stands.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit_limits import broken_limits
+from evenkeel.measure.standing import Standing
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.strategies.longhorn.cluster_scope.problem import (
+    SpaceProblem,
+    left_alone,
+    overreached,
+    space_problem,
+)
+from evenkeel.strategies.longhorn.cluster_scope.search import ClusterPlan, Search, pinned
+from evenkeel.strategies.longhorn.cluster_scope.volumes import Standings, standings
+from evenkeel.strategies.longhorn.redundancy import limited_redundancy
+from evenkeel.strategies.longhorn.settings import Longhorn, Settings
+from evenkeel.strategies.longhorn.system import BEST_EFFORT, LEAST_EFFORT, System
+from evenkeel.strategies.longhorn.write_back import one_by_one
+from evenkeel.strategies.registry import Outcome, Request
+
+EVENNESS = {LEAST_EFFORT: 0.1, BEST_EFFORT: 1.0}
+"""Share of all data that it is worth to copy to bring the fullest disk down by the level itself."""
+
+DATA = Goals(level={"bytes": 0.0})
+"""What is levelled where nobody says otherwise: what is on the disks, not what is promised."""
+
+
+def cluster_scope(
+    request: Request, options: Longhorn, system: System, settings: Settings
+) -> Outcome:
+    """Plan for all volumes at once."""
+    goals = _checked(request, options, system)
+    found = standings(request.cluster, system, settings)
+    space = space_problem(request.cluster, system, settings, found, options.load)
+    problem, effort = _of_hardest_effort(space, found)
+    weight = EVENNESS[effort] if options.evenness is None else options.evenness
+    share, fewer_than = _allowed(request, options)
+    stayed = np.zeros(len(problem.partitions), np.bool_)
+    while True:
+        search = Search(request, goals, problem, weight, share, fewer_than)
+        plan, best = search.cheapest(levels=bool(found.balanced.any()))
+        too_far = overreached(space, problem, best.node)
+        if not too_far.any():
+            break
+        # first they only get what they lack; each turn more of them are left as they are
+        problem = left_alone(_staying(space, found, problem, too_far), too_far & stayed)
+        stayed |= too_far
+    was = request.cluster.placement
+    node = _nodes(request.cluster, problem, found, space.in_own_slots(best.node))
+    healthy = system.replicas.healthy | (node != was.node)
+    return replace(
+        best,
+        node=node,
+        leader=was.leader.copy(),
+        message=_message(plan),
+        warnings=limited_redundancy(request.cluster, node, healthy),
+        native=plan,
+    )
+
+
+def _allowed(request: Request, options: Longhorn) -> tuple[float, float]:
+    """Return the share of all data that may be copied, or the bytes that are too many.
+
+    Whoever says nothing gets no dearer a plan than Longhorn's own. More would not come to rest:
+    what a plan leaves is spread as Longhorn wants it, and looks like disks never levelled.
+    """
+    if options.most_copied is not None:
+        return options.most_copied, 0.0
+    if request.limits.bytes is not None:
+        return np.inf, 0.0
+    return 0.0, one_by_one(request.cluster, options)
+
+
+def _checked(request: Request, options: Longhorn, system: System) -> Goals:
+    """Raise everything that keeps the plan from being made, together; return the goals."""
+    faults = FaultList()
+    if isinstance(request.goals, Cost):
+        faults.add("goals", request.goals, "must be Goals: the plan has a cost of its own")
+    if request.start is not request.cluster.placement:
+        faults.add("start", "another placement", "must be where the replicas are")
+    known = set(system.volumes.names)
+    for name, value in (options.load or {}).items():
+        if name not in known:
+            faults.add("options.load", name, "is no volume")
+        elif not 0.0 <= value < np.inf:
+            faults.add(f"options.load[{name!r}]", value, "must be a number, 0 or more")
+    faults.raise_if_any()
+    assert isinstance(request.goals, Goals)
+    return DATA if request.goals == Goals() else request.goals
+
+
+def _of_hardest_effort(space: SpaceProblem, found: Standings) -> tuple[Cluster, int]:
+    """Return the problem for the greatest effort that some volume makes, and that effort.
+
+    Beside volumes of best effort, those of least effort move only to mend their own spread.
+    """
+    problem = space.cluster
+    if not (found.effort[found.balanced] == BEST_EFFORT).any():
+        return problem, LEAST_EFFORT
+    broken = np.zeros(len(problem.partitions), np.bool_)
+    for one in broken_limits(Standing.of(problem, problem.placement)):
+        broken[one.partition] = True
+    content = (found.effort == LEAST_EFFORT) & ~broken
+    return _staying(space, found, problem, content), BEST_EFFORT
+
+
+def _staying(
+    space: SpaceProblem, found: Standings, problem: Cluster, volumes: NDArray[np.bool_]
+) -> Cluster:
+    """Pin the replicas of some volumes that are not under eviction."""
+    stays = (found.counts & ~found.leaving)[space.slot] & volumes[problem.placement.owner]
+    return pinned(problem, stays)
+
+
+def _nodes(
+    cluster: Cluster, problem: Cluster, found: Standings, node: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return a disk for each slot; what did not count stays unless its volume is whole without."""
+    owner, was = cluster.placement.owner, cluster.placement.node
+    placed = np.bincount(owner[node >= 0], minlength=len(problem.partitions))
+    whole = found.balanced & (placed >= problem.partitions.replicas)
+    return np.where((node < 0) & ~found.counts & ~whole[owner], was, node)
+
+
+def _message(plan: ClusterPlan) -> str:
+    told = plan.chosen
+    return (
+        f"Of {len(plan.points)} plans the cheapest: {told.copied:,.0f} bytes to copy, "
+        f"the fullest disk {told.uneven:.1%} above level."
+    )

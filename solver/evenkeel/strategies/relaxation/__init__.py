@@ -1,0 +1,1 @@
+"""Bounds on request, by linear and integer programming."""

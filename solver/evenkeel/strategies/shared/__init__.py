@@ -1,0 +1,1 @@
+"""What several strategies need: compiling a cluster, replica counts, when to stop."""

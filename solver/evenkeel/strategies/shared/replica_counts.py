@@ -1,0 +1,113 @@
+"""What is wanted against what is: which empty slots to fill, which replicas are too many."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Role
+
+
+def serving(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the nodes of replicas that count: those on nodes that keep what they have."""
+    holds = np.append(cluster.nodes.may_hold, False)
+    return node if holds[:-1].all() else np.where(holds.take(node), node, np.int32(-1))
+
+
+def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Leave what found no node where it was, while its partition is short."""
+    if not (node < 0).any():
+        return node
+    owner = cluster.placement.owner
+    # what is pinned to a dead node serves nobody
+    lives = np.append(cluster.nodes.alive, False).take(node)
+    placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
+    short = placed < cluster.partitions.replicas
+    return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
+
+
+def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Choose the empty slots that must get a node so that each partition has what it wants.
+
+    Voters and other replicas are counted apart. Slots whose replica was lost come before slots that
+    never had one, then lower slots before higher ones.
+    """
+    placement = cluster.placement
+    empty = np.flatnonzero(node < 0)
+    pinned = ((placement.flags[empty] & Flag.PINNED) != 0) & (placement.node[empty] >= 0)
+    empty = empty[~pinned]
+    chosen = np.zeros(len(node), bool)
+    if len(empty) == 0:
+        return chosen
+    kind = _kind(cluster, empty)
+    missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
+    never = placement.node[empty] < 0
+    order = np.arange(len(empty))
+    if never.any() != never.all() or (kind[1:] < kind[:-1]).any():
+        order = np.lexsort((empty, never, kind))
+    rank = _rank_in_run(kind[order])
+    fill = order[rank < missing[order]]
+    chosen[empty[fill]] = True
+    return chosen
+
+
+def surplus_replicas(
+    cluster: Cluster, node: NDArray[np.int32], pressure: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Choose the replicas to drop where a partition has more than it wants.
+
+    Of a role that has too many before others, from the most pressed nodes first, a leader last,
+    then higher slots before lower ones.
+    """
+    placement, partitions = cluster.placement, cluster.partitions
+    present = _present(cluster, node)
+    over = present[0::2] + present[1::2] - partitions.replicas
+    if len(over) == 0 or over.max() <= 0:
+        return np.zeros(0, np.int64)
+    free = (node >= 0) & ((placement.flags & Flag.PINNED) == 0)
+    candidates = np.flatnonzero(free & (over > 0)[placement.owner])
+    owner = placement.owner[candidates]
+    kind = _kind(cluster, candidates)
+    role_over = present[kind] > _wanted(cluster, kind)
+    leads = placement.leader_replica[owner] == candidates
+    order = np.lexsort((-candidates, -pressure[node[candidates]], leads, ~role_over, owner))
+    dropped = order[_rank_in_run(owner[order]) < over[owner[order]]]
+    return np.sort(candidates[dropped])
+
+
+def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Twice the partition, plus 1 for replicas that do not vote."""
+    placement = cluster.placement
+    votes = placement.role[replicas] == Role.VOTER
+    kind: NDArray[np.int64] = 2 * placement.owner[replicas].astype(np.int64) + ~votes
+    return kind
+
+
+def _present(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Replicas with a node per kind, counted by what is missing: most slots are filled."""
+    placement = cluster.placement
+    kinds = 2 * len(cluster.partitions)
+    slots = np.zeros(kinds, np.int64)
+    slots[0::2] = np.diff(placement.first)
+    if placement.role.any():
+        slots = np.bincount(_kind(cluster, np.arange(len(node))), minlength=kinds)
+    empty: NDArray[np.int64] = np.bincount(
+        _kind(cluster, np.flatnonzero(node < 0)), minlength=kinds
+    )
+    return slots - empty
+
+
+def _wanted(cluster: Cluster, kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    partition = kind // 2
+    voters = cluster.partitions.voters[partition].astype(np.int64)
+    return np.where(kind % 2 == 0, voters, cluster.partitions.replicas[partition] - voters)
+
+
+def _rank_in_run(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Place of each entry within its run of equal keys."""
+    if len(keys) == 0:
+        return np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    lengths = np.diff(np.append(starts, len(keys)))
+    return np.arange(len(keys)) - np.repeat(starts, lengths)

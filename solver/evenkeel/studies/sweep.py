@@ -1,0 +1,529 @@
+"""The sweep: one scenario after another, what each does to the cluster, and what repairs it."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.survival import Survival, survival
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
+from evenkeel.model.logs import tell
+from evenkeel.result import Result, Status
+from evenkeel.solve import solve
+from evenkeel.studies.fan_out import Failure, fan_out
+from evenkeel.studies.what_if import Change, WhatIf, changed, read_changes
+
+logger = logging.getLogger("evenkeel.sweep")
+
+SHOWN = 8
+"""Scenarios that ``str`` spells out, worst first."""
+
+NOBODY = frozen(np.zeros(0, np.int32))
+NOTHING_KNOWN = Survival(NOBODY, NOBODY, NOBODY)
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What comes of one scenario. D dimensions.
+
+    Parameters
+    ----------
+    status : str
+        That of the repair, as in ``Result``; ``"failed"`` if it raised, ``"not run"`` if the sweep
+        ended before.
+    message : str
+        The status in a sentence, or the error.
+    hard : int
+        Hard rules still broken after the repair.
+    level : ndarray of float64, shape (D,)
+        Highest utilisation over the fair one, after the repair; NaN if it is not known.
+    fullest : ndarray of float64, shape (D,)
+        Highest utilisation of a live node, after the repair; NaN if it is not known.
+    moves, moves_at_least : int
+        Moves of the repair, and the proven least number to be level.
+    leader_changes : int
+        Partitions whose live leader handed over.
+    bytes_moved : float
+        Data that the repair moves, in the unit of the dimension that moves.
+    before, after : Survival
+        Partitions in danger before the repair and after it. A repair copies what lives, so what is
+        lost before is lost after.
+    """
+
+    status: Status | Literal["failed", "not run"]
+    message: str
+    hard: int
+    level: NDArray[np.float64]
+    fullest: NDArray[np.float64]
+    moves: int
+    moves_at_least: int
+    leader_changes: int
+    bytes_moved: float
+    before: Survival
+    after: Survival
+
+    @property
+    def known(self) -> bool:
+        """Whether the scenario was played to its end."""
+        return self.status not in ("failed", "not run")
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything has its place after the repair, no hard rule broken."""
+        return self.known and self.hard == 0
+
+
+class Row(NamedTuple):
+    """One scenario as a row of a table; partitions are counted before the repair.
+
+    Parameters
+    ----------
+    scenario, status : str
+        Its name, and what became of it.
+    fits : bool
+        Whether the repair breaks no hard rule.
+    hard : int
+        Hard rules that it still breaks.
+    lost, without_quorum, under_min_active : int
+        Partitions in danger.
+    level, fullest : float
+        Of the worst dimension, after the repair.
+    moves, leader_changes : int
+        What the repair takes.
+    bytes_moved : float
+        Data that it moves.
+    """
+
+    scenario: str
+    status: str
+    fits: bool
+    hard: int
+    lost: int
+    without_quorum: int
+    under_min_active: int
+    level: float
+    fullest: float
+    moves: int
+    leader_changes: int
+    bytes_moved: float
+
+
+class _Study(NamedTuple):
+    """What every scenario is played with."""
+
+    cluster: Cluster
+    asked: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What comes of S scenarios, in the order in which they were given; D dimensions.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot.
+    now : Outlook
+        The same figures without any scenario.
+    changes : tuple of Change
+        What happens in each.
+    outlooks : tuple of Outlook
+        What comes of each.
+    asked : mapping
+        What ``solve`` was asked for.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 4, load=[[1.0]] * 6, placement=[[0], [0], [1], [1], [2], [3]],
+    ...     domains={"zone": [*"aabb"]},
+    ... )
+    >>> found = ek.sweep(cluster, "zone")
+    >>> found.names, found.fits.tolist(), found.moves.tolist()
+    (('zone a', 'zone b'), [True, True], [4, 2])
+    >>> found.lost.tolist(), found.lost_partitions("zone b")
+    ([[4, 4], [2, 2]], ('p4', 'p5'))
+    """
+
+    cluster: Cluster
+    now: Outlook
+    changes: tuple[Change, ...]
+    outlooks: tuple[Outlook, ...]
+    asked: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each scenario."""
+        return tuple(change.name for change in self.changes)
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Status of each repair, ``"failed"`` or ``"not run"``."""
+        return tuple(one.status for one in self.outlooks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every scenario was played to its end."""
+        return all(one.known for one in self.outlooks)
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether everything has its place after the repair, no hard rule broken, (S,) bool."""
+        return frozen(np.array([one.fits for one in self.outlooks], bool))
+
+    @property
+    def hard(self) -> NDArray[np.int64]:
+        """Hard rules still broken after the repair, (S,) int64."""
+        return self._whole("hard")
+
+    @property
+    def level(self) -> NDArray[np.float64]:
+        """Highest utilisation over the fair one, after the repair, (S, D) float64."""
+        return self._by_dimension("level")
+
+    @property
+    def fullest(self) -> NDArray[np.float64]:
+        """Highest utilisation of a live node, after the repair, (S, D) float64."""
+        return self._by_dimension("fullest")
+
+    @property
+    def moves(self) -> NDArray[np.int64]:
+        """Moves of each repair, (S,) int64."""
+        return self._whole("moves")
+
+    @property
+    def moves_at_least(self) -> NDArray[np.int64]:
+        """The proven least number of moves to be level, (S,) int64."""
+        return self._whole("moves_at_least")
+
+    @property
+    def leader_changes(self) -> NDArray[np.int64]:
+        """Partitions whose live leader hands over, (S,) int64."""
+        return self._whole("leader_changes")
+
+    @property
+    def bytes(self) -> NDArray[np.float64]:
+        """Data that each repair moves, in the unit of the dimension that moves, (S,) float64."""
+        return frozen(np.array([one.bytes_moved for one in self.outlooks], np.float64))
+
+    @property
+    def lost(self) -> NDArray[np.int64]:
+        """Partitions without a live replica, before the repair and after it, (S, 2) int64."""
+        return self._endangered("lost")
+
+    @property
+    def without_quorum(self) -> NDArray[np.int64]:
+        """Partitions without a majority of voters, before and after the repair, (S, 2) int64."""
+        return self._endangered("without_quorum")
+
+    @property
+    def under_min_active(self) -> NDArray[np.int64]:
+        """Partitions short of live replicas, before and after the repair, (S, 2) int64."""
+        return self._endangered("under_min_active")
+
+    def outlook(self, scenario: str) -> Outlook:
+        """Return what comes of one scenario.
+
+        Parameters
+        ----------
+        scenario : str
+            Its name.
+
+        Returns
+        -------
+        Outlook
+            With the partitions in danger, by index.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such scenario.
+        """
+        return self.outlooks[self._at(scenario)]
+
+    def lost_partitions(self, scenario: str) -> tuple[str, ...]:
+        """Return the partitions that a scenario leaves without a live replica.
+
+        Parameters
+        ----------
+        scenario : str
+            Its name.
+
+        Returns
+        -------
+        tuple of str
+            Their names, in order.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such scenario.
+        """
+        names = self.cluster.partitions.names
+        return tuple(names[p] for p in self.outlook(scenario).before.lost.tolist())
+
+    def result(self, scenario: str) -> Result:
+        """Repair one scenario again, for the placement and all else that a sweep does not keep.
+
+        Parameters
+        ----------
+        scenario : str
+            Its name.
+
+        Returns
+        -------
+        Result
+            Of ``solve``: the same bits as in the sweep, unless a time limit cut it short.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such scenario.
+        """
+        return _repaired(self.cluster, self.asked, self.changes[self._at(scenario)])
+
+    def rows(self) -> list[Row]:
+        """Return a row for each scenario, as a table takes them.
+
+        Returns
+        -------
+        list of Row
+            In the order of the scenarios.
+        """
+        return [
+            Row(
+                change.name, one.status, one.fits, one.hard,
+                len(one.before.lost), len(one.before.without_quorum),
+                len(one.before.under_min_active),
+                float(one.level.max(initial=0.0)), float(one.fullest.max(initial=0.0)),
+                one.moves, one.leader_changes, one.bytes_moved,
+            )
+            for change, one in zip(self.changes, self.outlooks, strict=True)
+        ]  # fmt: skip
+
+    def worst(self, count: int = 1) -> list[Row]:
+        """Return the worst scenarios.
+
+        Failed ones come first, then those that lose most, break most, leave most without a quorum
+        or short of replicas, fill a node most and take most moves; those not run come last.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many.
+
+        Returns
+        -------
+        list of Row
+            Worst first; ties in the order of the scenarios.
+        """
+        return sorted(self.rows(), key=_harmless)[: max(count, 0)]
+
+    def __repr__(self) -> str:
+        return f"<Sweep: {self._summary()}>"
+
+    def __str__(self) -> str:
+        worst = self.worst(SHOWN)
+        lines = [self._summary()]
+        if not worst:
+            return lines[0]
+        cells = [HEADING, *map(_cells, worst)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for first, *rest in cells:
+            numbers = (text.rjust(w) for text, w in zip(rest, widths[1:], strict=True))
+            lines.append("  ".join([f"  {first.ljust(widths[0])}", *numbers]))
+        left = len(self.outlooks) - len(worst)
+        return "\n".join([*lines, *([f"  ... and {left:,} more"] if left else [])])
+
+    def _summary(self) -> str:
+        total, fits = len(self.outlooks), int(self.fits.sum())
+        said = f"{total:,} scenario{'s' * (total != 1)}, {fits:,} of them fit"
+        losing = int((self.lost[:, 0] > 0).sum())
+        said += f"; {losing:,} lose partitions" if losing else "; none loses a partition"
+        for status in ("failed", "not run"):
+            count = self.status.count(status)
+            said += f"; {count:,} {status}" if count else ""
+        return said
+
+    def _at(self, scenario: str) -> int:
+        names = self.names
+        if scenario not in names:
+            raise InvalidInput([Fault("scenario", scenario, "is no scenario of this sweep")])
+        return names.index(scenario)
+
+    def _whole(self, name: str) -> NDArray[np.int64]:
+        return frozen(np.array([getattr(one, name) for one in self.outlooks], np.int64))
+
+    def _by_dimension(self, name: str) -> NDArray[np.float64]:
+        rows = [getattr(one, name) for one in self.outlooks]
+        return frozen(np.array(rows, np.float64).reshape(-1, len(self.cluster.dimensions)))
+
+    def _endangered(self, name: str) -> NDArray[np.int64]:
+        pairs = [
+            [len(getattr(one, name)) for one in (each.before, each.after)] for each in self.outlooks
+        ]
+        return frozen(np.array(pairs, np.int64).reshape(-1, 2))
+
+
+def sweep(
+    cluster: Cluster,
+    scenarios: str | WhatIf | Sequence[str | WhatIf],
+    executor: Executor | None = None,
+    *,
+    method: str = "balance",
+    goals: Goals | Cost | None = None,
+    limits: Limits | None = None,
+    options: Any = None,
+    time_limit: float | None = None,
+    work_limit: int | None = None,
+    seed: int = 0,
+    callback: Callable[[int, int], object] | None = None,
+) -> Sweep:
+    """Ask of many scenarios what each would do to a cluster, and what would repair it.
+
+    Every scenario starts from the cluster as it is; its repair is what ``solve`` answers, audited.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot; it is not changed.
+    scenarios : str, WhatIf, or a sequence of them
+        ``"node"`` loses each node, the name of a level each of its domains, ``"node pairs"`` or
+        ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
+    executor : concurrent.futures.Executor, optional
+        Who does it, the calling thread by default; answers and their order are the same whoever it
+        is. Threads suit large clusters; of a small one's time most is Python, for which they wait
+        for each other. Processes suit both: each is sent the cluster, and starts in a second.
+    method, goals, limits, options, time_limit, work_limit, seed : optional
+        As ``solve`` takes them, for every scenario; the time limit is for each by itself.
+    callback : callable, optional
+        Told how many scenarios are done, and of how many; raising StopIteration ends the sweep.
+
+    Returns
+    -------
+    Sweep
+        Of all scenarios. One that cannot be solved is ``"failed"`` and says why; Ctrl-C and the
+        callback leave the rest ``"not run"``.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument cannot be used; every problem is named.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1], [1, 2], [2, 0], [0, 1]]
+    ... )
+    >>> with ThreadPoolExecutor(2) as threads:
+    ...     print(ek.sweep(cluster, ["node", ek.WhatIf("Monday", load=2.0)], threads))
+    4 scenarios, 3 of them fit; none loses a partition
+      scenario   status  broken  lost  quorum  short   level  fullest  moves
+      Monday    partial       2     0       0      0  1.1250   150.0%      0
+      ...
+    """
+    faults = FaultList()
+    if not isinstance(cluster, Cluster):
+        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
+        faults.raise_if_any()
+    changes = read_changes(faults, cluster, scenarios)
+    if executor is not None and not isinstance(executor, Executor):
+        faults.add("executor", executor, "must be a concurrent.futures.Executor")
+    if callback is not None and not callable(callback):
+        faults.add("callback", callback, "must be callable")
+    asked = {
+        "method": method, "goals": goals, "limits": limits, "options": options,
+        "time_limit": time_limit, "work_limit": work_limit, "seed": seed,
+    }  # fmt: skip
+    # what was counted of the caller's own placement need not travel
+    study = _Study(cluster.with_placement(replace(cluster.placement)), asked)
+    try:
+        now = _outlook(study, Change("now", NOBODY, NOBODY))
+    except InvalidInput as error:
+        faults.faults += error.faults
+    faults.raise_if_any()
+    began = time.perf_counter()
+    tell(logger, "sweeping", scenarios=len(changes), method=method, seed=seed)
+    answers = fan_out(_outlook, study, changes, executor, callback)
+    outlooks = tuple(
+        _unknown(cluster, one) if not isinstance(one, Outlook) else one for one in answers
+    )
+    found = Sweep(cluster, now, tuple(changes), outlooks, asked)
+    tell(
+        logger, "swept", scenarios=len(changes),
+        done=sum(one.status != "not run" for one in outlooks),
+        failed=sum(one.status == "failed" for one in outlooks), fit=int(found.fits.sum()),
+        stop_reason="done" if found.complete else "interrupted",
+        seconds=time.perf_counter() - began,
+    )  # fmt: skip
+    return found
+
+
+def _repaired(cluster: Cluster, asked: Mapping[str, Any], change: Change) -> Result:
+    return solve(changed(cluster, change), **asked)
+
+
+def _outlook(study: _Study, change: Change) -> Outlook:
+    """Play one scenario."""
+    result = _repaired(study.cluster, study.asked, change)
+    if result.stop_reason == "interrupted":
+        raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
+    before = survival(result.cluster, result.cluster.placement)
+    after = survival(result.cluster, result.placement)
+    return Outlook(
+        status=result.status,
+        message=result.message,
+        hard=result.audit.hard,
+        level=result.levelness.ratio,
+        fullest=result.levelness.most,
+        moves=result.comparison.moves,
+        moves_at_least=result.bounds.moves_level,
+        leader_changes=result.comparison.leader_changes,
+        bytes_moved=result.comparison.bytes_moved,
+        before=before,
+        after=replace(after, lost=np.union1d(before.lost, after.lost)),
+    )
+
+
+def _unknown(cluster: Cluster, answer: Failure | None) -> Outlook:
+    """Say that nothing is known of a scenario, and why."""
+    unknown = frozen(np.full(len(cluster.dimensions), np.nan))
+    return Outlook(
+        status="not run" if answer is None else "failed",
+        message="The sweep was ended before." if answer is None else answer.message,
+        hard=0, level=unknown, fullest=unknown, moves=0, moves_at_least=0, leader_changes=0,
+        bytes_moved=0.0, before=NOTHING_KNOWN, after=NOTHING_KNOWN,
+    )  # fmt: skip
+
+
+def _harmless(row: Row) -> tuple[float, ...]:
+    """Return what sorts rows: the least is the worst."""
+    return (
+        row.status != "failed", row.status == "not run", -row.lost, -row.hard,
+        -row.without_quorum, -row.under_min_active, -np.nan_to_num(row.fullest), -row.moves,
+    )  # fmt: skip
+
+
+HEADING = ("scenario", "status", "broken", "lost", "quorum", "short", "level", "fullest", "moves")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.status in ("failed", "not run"):
+        return (row.scenario, row.status, *["-"] * (len(HEADING) - 2))
+    counts = (row.hard, row.lost, row.without_quorum, row.under_min_active)
+    return (
+        row.scenario, row.status, *(f"{count:,}" for count in counts),
+        f"{row.level:.4f}", f"{row.fullest:.1%}", f"{row.moves:,}",
+    )  # fmt: skip

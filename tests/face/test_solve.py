@@ -1,0 +1,442 @@
+"""What ``solve(method="balance")`` promises on any cluster, and on a few that people meet."""
+
+import logging
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import evenkeel as ek
+from evenkeel.model.placement import Placement
+from tests.support.clusters import clusters
+from tests.support.instances import generate
+
+
+def cluster_of(instance, **more):
+    return ek.Cluster.from_arrays(
+        capacity=instance["capacity"],
+        load=instance["load"],
+        leader_load=instance["load"] + instance["leader_extra_load"],
+        domains={"zone": instance["zone"], "rack": instance["rack"]},
+        placement=instance["placement_before"],
+        alive=~instance["dead"],
+        spread={"zone": 1},
+        group=instance["resource"],
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def expanded():
+    """A cluster just expanded, with dead nodes and nodes over capacity."""
+    return cluster_of(generate(P=600, N=30, Z=5, seed=3))
+
+
+def live_replicas(cluster: ek.Cluster, placement: Placement):
+    alive = np.append(cluster.nodes.alive, False)[placement.node]
+    return np.bincount(placement.owner[alive], minlength=len(cluster.partitions))
+
+
+def same_bits(one: ek.Result, other: ek.Result) -> bool:
+    return np.array_equal(one.placement.node, other.placement.node) and np.array_equal(
+        one.placement.leader, other.placement.leader
+    )
+
+
+@given(clusters())
+def test_nothing_is_ever_left_worse_than_it_came(cluster):
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1), work_limit=100_000)
+    before, after = result.audit_before, result.audit
+    assert after.hard <= before.hard
+    least = np.minimum(live_replicas(cluster, cluster.placement), cluster.partitions.replicas)
+    assert (live_replicas(cluster, result.placement) >= least).all()
+    for kind in ("spread", "same_node", "forbidden", "require", "pinned", "not_kept"):
+        assert after.counts[kind] <= before.counts[kind], kind
+    # a partition that can be led is led, even where no replica of it has room for that
+    led = before.counts["leaderless"] + before.counts["leader"]
+    assert after.counts["capacity"] <= before.counts["capacity"] + led
+
+
+@given(clusters(solvable=True))
+def test_solving_a_finished_result_again_moves_nothing(cluster):
+    goals = ek.Goals(level=0.2)
+    first = ek.solve(cluster, goals=goals, work_limit=100_000)
+    again = ek.solve(cluster.with_placement(first.placement), goals=goals, work_limit=100_000)
+    if first.success and first.stop_reason == "tolerance":
+        assert again.comparison.moves == 0
+        assert again.comparison.leader_changes == 0
+
+
+def test_a_cluster_is_mended_and_levelled_close_to_the_proven_minimum(expanded):
+    result = ek.solve(expanded, goals=ek.Goals(level=0.04))
+    assert result.success
+    assert result.stop_reason == "tolerance"
+    assert result.audit.hard == 0
+    assert (result.levelness.ratio <= 1.04 + 1e-9).all()
+    assert result.bounds.moves_level <= result.comparison.moves
+    assert result.gap.moves <= 0.10
+    assert len(result.moves) == result.comparison.moves
+    assert len(result.unplaced) == 0
+
+
+def test_without_a_level_goal_only_what_must_move_moves(expanded):
+    result = ek.solve(expanded, goals=ek.Goals(level=None))
+    assert result.audit.hard == 0
+    assert result.comparison.moves <= 1.1 * result.bounds.moves_feasible
+
+
+@pytest.mark.small
+def test_the_same_seed_gives_the_same_bits(expanded):
+    runs = [
+        ek.solve(expanded, goals=ek.Goals(level=0.04), seed=5, work_limit=50_000) for _ in range(2)
+    ]
+    assert same_bits(*runs)
+
+
+def test_threads_change_nothing(expanded):
+    alone = ek.solve(expanded, goals=ek.Goals(level=0.04), work_limit=50_000)
+    found: list[ek.Result] = []
+
+    def work() -> None:
+        found.append(ek.solve(expanded, goals=ek.Goals(level=0.04), work_limit=50_000))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(same_bits(alone, one) for one in found)
+
+
+def test_renaming_nodes_and_partitions_changes_no_decision():
+    instance = generate(P=200, N=20, Z=5, seed=4)
+    plain = ek.solve(cluster_of(instance), goals=ek.Goals(level=0.05))
+    renamed = cluster_of(
+        instance,
+        node_names=[f"host-{i:03}" for i in range(20)][::-1],
+        partition_names=[f"orders-{i}" for i in range(200)],
+    )
+    assert same_bits(plain, ek.solve(renamed, goals=ek.Goals(level=0.05)))
+
+
+@pytest.mark.small
+def test_an_empty_cluster_is_a_legal_no_op():
+    for nodes in (0, 3):
+        cluster = ek.Cluster.from_arrays(
+            capacity=np.ones((nodes, 2)), load=np.zeros((0, 2)), replicas=3
+        )
+        result = ek.solve(cluster)
+        assert result.success
+        assert result.moves == ()
+
+
+def test_what_does_not_fit_is_listed_with_what_blocks_it():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[3.0]] * 3, load=[[2.0]] * 4, replicas=1, dimensions=["disk"]
+    )
+    result = ek.solve(cluster)
+    assert result.status == "partial"
+    assert not result.success
+    (unplaced,) = result.unplaced
+    assert unplaced.blocked == {"capacity disk": 3}
+    assert result.audit.counts["unassigned"] == 1
+
+
+def test_more_replicas_than_zones_are_placed_as_far_as_the_rule_lets():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4,
+        load=[[1.0]] * 2,
+        domains={"zone": ["a", "a", "b", "b"]},
+        replicas=3,
+        spread={"zone": 1},
+    )
+    result = ek.solve(cluster)
+    assert result.status == "partial"
+    assert live_replicas(cluster, result.placement).tolist() == [2, 2]
+    assert all("spread zone 1" in one.blocked for one in result.unplaced)
+
+
+def test_a_wish_gives_way_where_a_replica_would_have_no_node():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4,
+        load=[[1.0]] * 2,
+        domains={"zone": ["a", "a", "b", "b"]},
+        replicas=3,
+        spread={"zone": (1, "soft")},
+    )
+    result = ek.solve(cluster)
+    assert result.success
+    assert live_replicas(cluster, result.placement).tolist() == [3, 3]
+    assert result.audit.soft > 0
+
+
+def test_replicas_that_share_a_zone_or_a_node_are_parted():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6,
+        load=[[1.0]] * 3,
+        domains={"zone": [0, 0, 1, 1, 2, 2]},
+        placement=[[0, 1, 2], [0, 0, 4], [3, 5, 1]],
+        spread={"zone": 1},
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit_before.hard > 0
+    assert result.audit.hard == 0
+    assert result.comparison.moves == 2
+
+
+def test_more_replicas_than_wanted_are_dropped():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2, 3]], replicas=3
+    )
+    result = ek.solve(cluster)
+    assert live_replicas(cluster, result.placement).tolist() == [3]
+    assert result.placement.node[0] == 0
+    assert result.comparison.removed == 1
+
+
+def test_leaders_leave_a_node_that_may_not_lead_without_a_move():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3,
+        load=[[1.0]] * 4,
+        placement=[[0, 1], [0, 2], [1, 0], [0, 1]],
+        leads=[False, True, True],
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.comparison.moves == 0
+    assert 0 not in result.placement.leader_node
+    assert len(result.leader_changes) == 3
+
+
+def test_leaders_are_levelled_when_asked():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 3,
+        load=[[1.0]] * 30,
+        placement=[[0, 1, 2]] * 30,
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None, leaders=0.0))
+    assert np.bincount(result.placement.leader_node).tolist() == [10, 10, 10]
+    assert result.comparison.moves == 0
+
+
+@pytest.mark.parametrize("most", [0, 5, 60, 10_000])
+def test_moves_stay_within_their_budget(expanded, most):
+    result = ek.solve(expanded, goals=ek.Goals(level=0.04), limits=ek.Limits(moves=most))
+    assert result.comparison.moves <= most
+    if most < result.bounds.forced:
+        assert result.status == "partial"
+        assert result.stop_reason == "limits"
+
+
+@pytest.mark.parametrize("seed", [15, 20, 29])
+def test_one_hot_node_gets_level_with_hardly_more_moves_than_it_must_lose(seed):
+    """Relief that does not level it must not use up the moves that walking would put to use."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions, level = 40, 300, 0.03
+    load = rng.integers(2, 7, (partitions, 2)).astype(float)
+    here = {
+        "capacity": np.full((nodes, 2), load.sum()),
+        "replicas": 3,
+        "domains": {"zone": np.arange(nodes) % 4},
+        "spread": {"zone": 1},
+    }
+    calm = ek.Cluster.from_arrays(load=load, **here)
+    calm = calm.with_placement(ek.solve(calm, goals=ek.Goals(level=0.04)).placement)
+    load[np.flatnonzero(calm.placement.node == 0)[:5] // 3] *= 1.5
+    hot = ek.Cluster.from_arrays(load=load, **here).with_placement(calm.placement)
+    least = ek.solve(hot, goals=ek.Goals(level=level), work_limit=0).bounds.moves_level
+    limits = ek.Limits(moves=least + 2)
+    result = ek.solve(hot, goals=ek.Goals(level=level), limits=limits, work_limit=1_000_000)
+    assert result.stop_reason == "tolerance"
+    assert result.levelness.ratio.max() <= 1.0 + level
+
+
+def test_moves_per_node_and_bytes_stay_within_their_budgets():
+    instance = generate(P=600, N=30, Z=5, seed=3)
+    cluster = cluster_of(instance, dimensions=["cpu", "disk", "net"], bytes="disk")
+    free = ek.solve(cluster, goals=ek.Goals(level=0.04)).comparison
+    limits = ek.Limits(node_in=9, node_out=3, bytes=0.8 * free.bytes_moved)
+    moved = ek.solve(cluster, goals=ek.Goals(level=0.04), limits=limits).comparison
+    alive = cluster.nodes.alive
+    assert moved.node_in.max() <= 9
+    assert moved.node_out[alive].max() <= 3
+    assert moved.bytes_moved <= 0.8 * free.bytes_moved
+
+
+@pytest.mark.small
+def test_a_callback_is_told_and_may_stop(expanded):
+    told = []
+
+    def stop(progress):
+        told.append(progress)
+        raise StopIteration
+
+    result = ek.solve(expanded, goals=ek.Goals(level=0.0), callback=stop)
+    assert result.stop_reason == "interrupted"
+    assert len(told) == 1
+    assert told[0].stage
+    assert result.audit.hard <= result.audit_before.hard
+
+
+def test_ctrl_c_returns_the_best_so_far(expanded):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    result = ek.solve(expanded, goals=ek.Goals(level=0.0), callback=interrupt)
+    assert result.stop_reason == "interrupted"
+    assert result.audit.counts["unassigned"] == 0
+
+
+def test_no_time_still_gives_a_whole_placement(expanded):
+    result = ek.solve(expanded, goals=ek.Goals(level=0.0), time_limit=0.0)
+    assert result.stop_reason == "time"
+    assert result.audit.hard <= result.audit_before.hard
+
+
+def test_a_start_is_where_the_search_begins_and_moves_are_counted_from_the_cluster(expanded):
+    goals = ek.Goals(level=0.04)
+    first = ek.solve(expanded, goals=goals)
+    again = ek.solve(expanded, goals=goals, start=first.placement)
+    assert again.success
+    assert again.comparison.moves == first.comparison.moves
+
+
+@pytest.mark.small
+def test_every_wrong_argument_is_named(expanded):
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.solve(
+            expanded,
+            goals=ek.Goals(level={"ram": 0.1}),
+            limits=ek.Limits(bytes=1.0),
+            time_limit=-1.0,
+            seed="x",
+            callback=3,
+        )
+    paths = {fault.path for fault in error.value.faults}
+    assert paths == {"goals.level", "limits.bytes", "time_limit", "seed", "callback"}
+    with pytest.raises(ek.InvalidInput, match=r"there are: .*balance"):
+        ek.solve(expanded, method="best")
+
+
+def test_a_partition_is_explained_node_by_node(expanded):
+    result = ek.solve(expanded, goals=ek.Goals(level=0.04))
+    moved = result.moves[0]
+    explained = result.explain(moved.partition)
+    (one,) = [r for r in explained.replicas if r.slot == moved.slot]
+    assert one.before == moved.source
+    assert one.now == moved.target
+    assert len(one.nodes) == len(expanded.nodes)
+    reasons = {row.blocked_by for row in one.nodes}
+    assert "spread zone 1" in reasons
+    assert "not alive" in reasons
+    assert moved.target in str(explained)
+    with pytest.raises(ek.InvalidInput, match="no partition"):
+        result.explain("nobody")
+
+
+def test_a_solve_is_logged_and_prints_nothing(expanded, caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="evenkeel"):
+        result = ek.solve(expanded)
+    (record,) = caplog.records
+    assert record.evenkeel["status"] == result.status
+    assert record.evenkeel["moves"] == result.comparison.moves
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_the_input_is_never_written_to():
+    instance = generate(P=100, N=10, Z=5, seed=2)
+    kept = {name: array.copy() for name, array in instance.items()}
+    ek.solve(cluster_of(instance), goals=ek.Goals(level=0.02))
+    assert all(np.array_equal(instance[name], kept[name]) for name in instance)
+
+
+def test_with_a_cost_what_must_move_is_placed_before_anything_is_minimised():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3,
+        watermark=[[2.0]] * 3,
+        load=[[1.0]] * 6,
+        placement=[[0]] * 6,
+        alive=[False, True, True],
+    )
+    result = ek.solve(cluster, goals=ek.Cost(watermark=10.0, moves=1.0), work_limit=20_000)
+    assert result.success
+    assert result.audit.hard == 0
+    assert sorted(result.levelness.loads[:, 0].tolist()) == [0.0, 3.0, 3.0]
+
+
+@pytest.mark.small
+def test_budgets_go_with_goals(expanded):
+    with pytest.raises(ek.InvalidInput, match="go with Goals"):
+        ek.solve(expanded, goals=ek.Cost(), limits=ek.Limits(moves=3))
+
+
+def test_budgets_never_overfill_a_node_whose_room_a_repair_has_taken():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0], [10.0], [10.0]],
+        load=[[6.0], [4.0], [3.0]],
+        placement=[[0], [0], [2]],
+        alive=[True, True, False],
+        rules=[ek.Rule(), ek.Rule(require=["node=n0"])],
+        rule=[0, 0, 1],
+    )
+    free = ek.solve(cluster, goals=ek.Goals(level=0.3))
+    assert free.audit.hard == 0  # a replica makes room for the lost one
+    kept = ek.solve(cluster, goals=ek.Goals(level=0.3), limits=ek.Limits(node_out=0))
+    assert kept.comparison.node_out[0] == 0
+    assert kept.audit.counts["capacity"] == 0
+    assert kept.status == "partial"
+
+
+def test_rules_are_mended_as_far_as_the_budget_goes():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+        domains={"zone": [0, 0, 1, 1]}, spread={"zone": 1},
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None), limits=ek.Limits(moves=3))
+    assert result.audit_before.counts["spread"] == 4
+    assert (result.audit.counts["spread"], result.comparison.moves) == (1, 3)
+
+
+def test_dropping_replicas_uses_up_no_budget():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 5, replicas=1,
+        placement=[[0, 1], [0, -1], [0, -1], [0, -1], [1, -1]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0), limits=ek.Limits(moves=2))
+    assert result.comparison.removed == 1
+    assert result.levelness.most.max() * 9.0 == pytest.approx(2.0)
+
+
+def test_a_preference_for_leaders_does_not_keep_a_rule_broken():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1]],
+        domains={"region": ["a", "a", "b", "b"]},
+        rules=[ek.Rule(place={"region=b": 2}, lead=["region=a"])], rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.hard == 0
+    assert sorted(result.placement.node.tolist()) == [2, 3]
+    assert result.placement.leader[0] >= 0
+
+
+@pytest.mark.parametrize("load", [0.0, 1.0])
+def test_leaders_go_where_they_are_preferred_even_where_nothing_is_to_be_levelled(load):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[np.inf if load == 0.0 else 99.0]] * 3, load=[[load]] * 4,
+        placement=[[0, 1, 2]] * 4, domains={"region": ["a", "b", "c"]},
+        rules=[ek.Rule(lead=["region=c"])], rule=[0] * 4,
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.levelness.leaders.tolist() == [0, 0, 4]
+    assert result.comparison.moves == 0
+
+
+def test_a_live_replica_stays_where_only_a_dead_pinned_one_would_be_left():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[0.0]], placement=[0, 1], first=[0, 2], replicas=[1],
+        flags=[1, 0], alive=[False, True], accepts=[False, True], keeps=[False, False],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1))
+    assert live_replicas(cluster, result.placement).tolist() == [1]

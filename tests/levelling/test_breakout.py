@@ -1,0 +1,117 @@
+"""Breaking out: the best change at the hottest node, no move more, no rule broken."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.breakout import (
+    CHANGED,
+    LOOKED,
+    TURN,
+    break_out,
+    gave_up,
+    new_breakout,
+)
+from evenkeel_kernels.levelling.descent import redistribute
+from evenkeel_kernels.levelling.penalty import Gauge, highest, new_gauge
+from evenkeel_kernels.levelling.repair import homeless
+from evenkeel_kernels.levelling.threshold_walk import moved_replicas
+from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
+from tests.naive.levelling import breakout as naive
+from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.descent import penalty
+from tests.support.small_problems import Small, level_case, random_small
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def redistributed(small: Small) -> tuple[Problem, State, Gauge]:
+    """Place what must move, so that something has moved."""
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    redistribute(problem, state, forced, no_leader_limit(small), NO_LIMIT)
+    return problem, state, new_gauge(problem, no_leader_limit(small), 0.95)
+
+
+def books_of(small: Small, state: State) -> Books:
+    """Keep the same books in plain lists."""
+    books = Books(small)
+    books.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
+    books.leader = state.leader.tolist()
+    return books
+
+
+@pytest.mark.small
+@settings(max_examples=20)
+@given(seeds)
+def test_a_turn_makes_the_best_change_at_the_hottest_node(seed: int) -> None:
+    small = random_small(seed)
+    problem, state, gauge = redistributed(small)
+    books = books_of(small, state)
+    before = penalty(books, gauge.scale, gauge.knee)
+    none_hot = naive.hottest(books, gauge.scale) < 0
+    expected = naive.turn(books, gauge.scale, gauge.knee)
+    moved = moved_replicas(problem, state)
+    breakout = new_breakout(state, moved)
+    homes = by_node(problem.partitions.home, len(small.zone))
+    assert break_out(problem, state, gauge, moved, *homes, breakout, 1) == none_hot
+    after = penalty(books_of(small, state), gauge.scale, gauge.knee)
+    assert after == pytest.approx(expected, rel=1e-9, abs=1e-9 * before + 1e-13)
+    check_books(problem, state)
+    check_rules(small, state)
+
+
+@given(seeds, st.integers(1, 3000))
+def test_nothing_more_moves_and_it_can_be_cut_in_two(seed: int, cut: int) -> None:
+    small = random_small(seed)
+    ends = []
+    for cuts in ((3000,), (cut, 3000)):
+        problem, state, gauge = redistributed(small)
+        moved = moved_replicas(problem, state)
+        count = len(moved)
+        breakout = new_breakout(state, moved)
+        homes = by_node(problem.partitions.home, len(small.zone))
+        for most in cuts:
+            break_out(problem, state, gauge, moved, *homes, breakout, most)
+        check_books(problem, state)
+        check_rules(small, state)
+        assert sorted(moved) == moved_replicas(problem, state).tolist()
+        assert len(moved) == count
+        ends.append((state.node.tolist(), state.leader.tolist(), breakout.tally.tolist()))
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_chance_would_hardly_find_gets_level(seed: int) -> None:
+    small = level_case(seed, partitions=400, nodes=24, tolerance=0.03)
+    problem, state, gauge = redistributed(small)
+    assert highest(state, gauge) > 1.0
+    moved = moved_replicas(problem, state)
+    breakout = new_breakout(state, moved)
+    homes = by_node(problem.partitions.home, 24)
+    assert break_out(problem, state, gauge, moved, *homes, breakout, 2_000_000)
+    assert highest(state, gauge) <= 1.0
+    assert breakout.tally[LOOKED] < 2_000_000
+    check_rules(small, state)
+
+
+def test_what_cannot_be_level_is_given_up() -> None:
+    """Two nodes, one replica: wherever it stands is too full."""
+    small = Small(
+        zone=[0, 0], capacity=np.full((2, 1), 99.0), load=np.array([[4.0]]), extra=np.zeros((1, 1)),
+        placement=[[0]], leader=[0], watermark=np.ones((2, 1)), accepts=[True, True],
+        leads=[True, True],
+    )  # fmt: skip
+    problem, state = small.arrays()
+    gauge = new_gauge(problem, no_leader_limit(small), 0.95)
+    moved = moved_replicas(problem, state)
+    breakout = new_breakout(state, moved)
+    homes = by_node(problem.partitions.home, 2)
+    assert not break_out(problem, state, gauge, moved, *homes, breakout, 1_000_000)
+    assert gave_up(breakout)
+    assert breakout.tally[CHANGED] == 0
+    assert breakout.tally[TURN] == breakout.tally[LOOKED] < 100
+    assert (breakout.weight[0, 0] > 1.0) and (breakout.weight[0, 1] == 1.0)

@@ -1,0 +1,61 @@
+"""Drawing off: what leadership alone cannot fill gets the largest replicas, and no more."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel_kernels.levelling.descent import descend
+from evenkeel_kernels.levelling.leader_headroom import draw_off
+from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.repair import homeless
+from tests.naive.levelling import leader_headroom as naive
+from tests.support.small_problems import Small, level_case, random_small
+
+NO_LIMIT = 1 << 40
+
+
+def led_everywhere(seed: int, partitions: int = 60, nodes: int = 12) -> Small:
+    """Draw an expanded cluster in the one dimension that leaders load."""
+    small = level_case(seed, partitions, nodes, 0.02)
+    for name in ("load", "extra", "capacity", "watermark"):
+        setattr(small, name, np.ascontiguousarray(getattr(small, name)[:, :1]))
+    return small
+
+
+@pytest.mark.small
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_largest_leave_until_all_load_could_find_a_place(seed: int, expanded: bool) -> None:
+    small = led_everywhere(seed) if expanded else random_small(seed)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    was = np.empty(len(small.leader), np.int16)
+    extra = np.empty(state.load.shape[0])
+    stand_down(problem, state, was, extra)
+    got = draw_off(problem, state, forced, extra)
+    rows = forced.reshape(len(small.placement), -1).tolist()
+    wide = len(small.placement[0])
+    expected = naive.draw_off(small, state.leader.tolist(), rows, extra)
+    assert [divmod(k, wide) for k in got.tolist()] == expected
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="walks")
+@pytest.mark.parametrize("seed", range(4))
+def test_one_dimension_gets_level_at_once_with_few_moves(seed: int) -> None:
+    small = led_everywhere(seed, partitions=1200, nodes=36)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    most = np.full(len(small.zone), np.inf)
+    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
+    assert stages[-1].stage == "level"
+    assert stages[-1].steps < 100_000  # what moved first was enough; else walks begin
+    moves = int((state.node != problem.partitions.home).sum())
+    was = np.empty(len(small.leader), np.int16)
+    extra = np.empty(1)
+    before = small.arrays()[1]
+    stand_down(problem, before, was, extra)
+    drawn = len(draw_off(problem, before, forced, extra))
+    assert drawn > 0
+    assert moves <= 1.2 * (forced.sum() + drawn)

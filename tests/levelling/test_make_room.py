@@ -1,0 +1,167 @@
+"""Making room: leadership relayed along chains, and large replicas that displace smaller ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.strategies.levelling.make_room import make_room
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.levelling.leader_chains import relay_leaders
+from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.make_room import choose_victims
+from evenkeel_kernels.levelling.penalty import new_gauge
+from tests.levelling.test_descent import check_books
+from tests.naive.levelling import leader_chains as naive_relay
+from tests.naive.levelling import make_room as naive_displace
+from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.repair import breaches
+from tests.support.random_problems import random_problem
+from tests.support.small_problems import Small, random_small
+
+pytestmark = pytest.mark.small
+
+seeds = st.integers(0, 2**32 - 1)
+ANY = 1 << 40
+
+
+def whole(seed: int) -> Small:
+    """Loads in whole numbers, so that sums are exact in any order."""
+    small = random_small(seed)
+    small.load = np.round(small.load)
+    small.extra = np.round(small.extra)
+    small.capacity = np.round(small.capacity)
+    small.watermark = np.round(small.watermark)
+    return small
+
+
+@given(seeds, st.integers(0, 3))
+def test_leadership_takes_the_shortest_chain(seed: int, most: int) -> None:
+    small = whole(seed)
+    problem, state = small.arrays()
+    books = Books(small)
+    expected = naive_relay.relay(books, [float(most)] * len(small.zone))
+    gauge = new_gauge(problem, np.full(len(small.zone), float(most)), 0.9)
+    hot = state.leaders.copy()
+    assert relay_leaders(problem, state, gauge) == expected
+    assert state.leader.tolist() == books.leader
+    check_books(problem, state)
+    assert (state.leaders <= np.maximum(hot, most)).all()
+
+
+def test_a_chain_goes_through_nodes_that_lead_their_share_already() -> None:
+    # node 0 leads two; its partitions are followed on node 1 alone, whose own one is on node 2
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 3, placement=[[0, 1], [0, 1], [1, 2]]
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None, leaders=0.0))
+    assert result.levelness.leaders.tolist() == [1, 1, 1]
+    assert result.comparison.moves == 0
+
+
+@given(seeds)
+def test_the_replicas_that_make_way_are_smaller_and_enough(seed: int) -> None:
+    small = whole(seed)
+    problem, state = small.arrays()
+    books = Books(small)
+    first, member = by_node(state.node, len(small.zone))
+    size = np.max(small.load / 64.0, axis=1)
+    lack = np.empty(small.load.shape[1])
+    victim = np.empty(len(state.node) + 1, np.int64)
+    slots = len(small.placement[0])
+    for k in np.flatnonzero(state.node < 0).tolist():
+        for n in range(len(small.zone)):
+            count = choose_victims(problem, state, size, k, n, first, member, lack, victim)
+            expected = naive_displace.victims(books, size, divmod(k, slots), n)
+            if expected is None:
+                assert count == -1
+            else:
+                assert [divmod(i, slots) for i in victim[:count].tolist()] == expected
+
+
+@given(seeds)
+def test_making_room_breaks_nothing_and_loses_nobody(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    slots = len(small.placement[0])
+    forced = state.node < 0
+    room = state.load <= problem.nodes.capacity
+    before = state.node.copy()
+    placed = make_room(problem, state, forced, ANY)
+    assert placed == np.count_nonzero(forced & (state.node >= 0))
+    assert (state.node[~forced] >= 0).all()
+    assert placed or np.array_equal(state.node, before)
+    check_books(problem, state)
+    for p, row in enumerate(state.node.reshape(-1, slots).tolist()):
+        was = small.placement[p]
+        for slot, n in enumerate(row):
+            if n != was[slot]:
+                assert small.accepts[n]
+                assert small.allowed is None or small.allowed[p, n]
+        if sum(n >= 0 for n in row) == sum(n >= 0 for n in was):
+            assert breaches(small, row) <= breaches(small, was)
+    if (small.extra == 0.0).all():  # who leads may else find no room for it
+        assert (state.load <= problem.nodes.capacity * (1 + 1e-12))[room].all()
+
+
+@given(seeds)
+def test_every_kind_of_rule_holds_and_a_budget_is_kept(seed: int) -> None:
+    _, problem, state = random_problem(seed)
+    was = np.empty(len(state.leader), np.int16)
+    stand_down(problem, state, was, np.empty(len(state.load)))
+    forced = (state.node < 0) & problem.partitions.movable
+    before = state.node.copy()
+    make_room(problem, state, forced, 1)
+    assert np.count_nonzero((state.node != before) & ~forced) <= 1
+    assert (state.node[before >= 0] >= 0).all()
+    moved = np.flatnonzero(state.node != before)
+    assert problem.partitions.movable[moved].all()
+    assert problem.nodes.accepts[state.node[moved]].all()
+
+
+def test_a_large_partition_displaces_smaller_ones() -> None:
+    # apache/helix, issue 1653: 26 of 30 are needed, and no node has 8 free
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3,
+        load=[[3.0]] * 6 + [[8.0]],
+        placement=[[0], [0], [1], [1], [2], [2], [-1]],
+        replicas=1,
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.ok
+    assert result.comparison.moves == 3
+
+
+def test_those_displaced_displace_smaller_ones_in_turn() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[12.0], [8.0], [5.0], [3.0]],
+        load=[[11.0], [7.0], [4.0], [2.0]],
+        placement=[[-1], [0], [1], [2]],
+        replicas=1,
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.ok
+    assert np.asarray(result.placement).ravel().tolist() == [0, 1, 2, 3]
+
+
+def test_what_no_room_can_be_made_for_stops_nobody_else() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3,
+        load=[[11.0], [4.0], [8.0], [3.0]],
+        placement=[[-1], [-1], [0], [1]],
+        replicas=1,
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert np.asarray(result.placement).ravel().tolist()[0] == -1
+    assert result.audit.counts["unassigned"] == 1
+    assert result.audit.hard == 1 + result.audit.counts["leaderless"]
+
+
+def test_the_first_replica_of_a_partition_goes_where_it_can_lead() -> None:
+    given = {"load": [[1.0]], "leader_load": [[3.0]], "placement": [[-1]]}
+    beside = ek.Cluster.from_arrays(capacity=[[2.0], [30.0], [2.0]], **given)
+    placed = ek.solve(beside, goals=ek.Goals(level=None)).placement
+    assert placed.node.tolist() == [1]
+    nowhere = ek.Cluster.from_arrays(capacity=[[2.0], [2.0]], **given)
+    assert ek.solve(nowhere, goals=ek.Goals(level=None)).audit.counts["capacity"] == 0

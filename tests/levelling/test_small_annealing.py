@@ -1,0 +1,173 @@
+"""Refining small clusters: what is kept is what it is said to be, and nothing better is missed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.small_annealing import (
+    Aim,
+    Best,
+    Course,
+    Pace,
+    begin_course,
+    note,
+    refine,
+)
+from evenkeel_kernels.levelling.small_tree_search import Trail, complete
+from tests.naive.core import state as books
+from tests.naive.levelling import small_annealing as naive
+from tests.support.small_problems import random_small, tiny_case
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def begun(small, value=1.0, most_leaders=np.inf, forced=None):
+    """What a run starts from; replicas without a node are to get one."""
+    problem, state = small.arrays()
+    nodes = len(small.zone)
+    gauge, scratch = (
+        new_gauge(problem, np.full(nodes, most_leaders), 1.0 + 1e-10) for _ in range(2)
+    )
+    aim = Aim(np.ones(1), gauge, scratch)
+    course = Course(
+        forced=state.node < 0 if forced is None else forced,
+        was=state.leader.copy(),
+        led=np.ones(len(state.leader), bool),
+        faults=np.zeros(len(state.leader), np.int64),
+        random=np.array([88172645463325252], np.uint64),
+    )
+    best = Best(state.node.copy(), state.leader.copy(), np.full(4, np.inf))
+    begin_course(problem, state, aim, value, course)
+    return problem, state, aim, course, best
+
+
+def new_trail(state, steps=24):
+    """What a search depth first remembers."""
+    rows = [np.zeros(steps, np.int64) for _ in range(5)]
+    replicas, partitions = len(state.node), len(state.leader)
+    touched, handed = np.zeros(replicas, bool), np.zeros(partitions, bool)
+    return Trail(*rows, touched, handed, np.zeros(state.load.shape))
+
+
+def placed(state, best):
+    """The state that was kept."""
+    return state._replace(node=best.node, leader=best.leader)
+
+
+@pytest.mark.small
+@settings(max_examples=100)
+@given(seeds, st.sampled_from([1.0, 1.3]), st.sampled_from([np.inf, 1.0, 2.0]))
+def test_faults_and_worth_are_what_counting_them_anew_gives(seed, value, most_leaders):
+    problem, state, aim, course, best = begun(random_small(seed), value, most_leaders)
+    for p, faults in enumerate(course.faults.tolist()):
+        assert faults == naive.faults_of(problem, state, course, p)
+    expected = naive.worth(problem, state, aim, course)
+    assert note(problem, state, aim, course, best, 0.0) == (expected is not None)
+    if expected is not None:
+        assert (best.worth[0], best.worth[2], best.worth[3]) == expected
+        assert best.worth[1] == value
+
+
+@pytest.mark.small
+@settings(max_examples=40)
+@given(seeds, st.sampled_from([0.0, 0.01]))
+def test_what_a_run_keeps_is_worth_what_it_says(seed, fall):
+    problem, state, aim, course, best = begun(random_small(seed), 1e3 if fall else 1.0)
+    before = books.recount(problem, state)
+    assert before["load"] == pytest.approx(state.load)
+    pace = Pace(1e-3, 1e-4, 0.2, 0.1, 1e-4, fall)
+    refine(problem, state, aim, course, best, pace, 0, 2_000, 2_000)
+    after = books.recount(problem, state)
+    np.testing.assert_allclose(state.load, after["load"], rtol=1e-9, atol=1e-9)
+    assert state.leaders.tolist() == after["leaders"].tolist()
+    for p, faults in enumerate(course.faults.tolist()):
+        assert faults == naive.faults_of(problem, state, course, p)
+    if np.isfinite(best.worth[0]):
+        begin_course(problem, state, aim, float(best.worth[1]) * (1.0 + 1e-12), course)
+        kept = placed(state, best)
+        assert naive.worth(problem, kept, aim, course) == (
+            best.worth[0], best.worth[2], best.worth[3],
+        )  # fmt: skip
+        home = problem.partitions.home
+        for k in np.flatnonzero((best.node != home) & (best.node >= 0)):
+            mask = problem.rules.allowed[problem.partitions.mask[problem.partitions.owner[k]]]
+            assert problem.nodes.accepts[best.node[k]]
+            assert mask[best.node[k]]
+
+
+@pytest.mark.small
+@settings(max_examples=25)
+@given(seeds)
+def test_runs_never_keep_what_is_better_than_the_best_there_is(seed):
+    problem, state, aim, course, best = begun(tiny_case(seed))
+    start = state.node.copy(), state.leader.copy()
+    all_worths = (naive.worth(problem, one, aim, course)
+                  for one in naive.everything(problem, state, course))  # fmt: skip
+    fewest = min((one for one in all_worths if one is not None), default=None)
+    note(problem, state, aim, course, best, 0.0)
+    pace = Pace(1e-2, 1e-3, 0.5, 0.1, 1e-3, 0.0)
+    for _ in range(3):
+        refine(problem, state, aim, course, best, pace, 0, 3_000, 3_000)
+    found = None if np.isinf(best.worth[0]) else (best.worth[0], best.worth[2], best.worth[3])
+    if found is not None:
+        assert fewest is not None
+        assert found >= fewest
+    assert start[0].tolist() == problem.partitions.home.tolist()
+
+
+@pytest.mark.small
+@settings(max_examples=60)
+@given(seeds, st.integers(0, 2))
+def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, most):
+    problem, state, aim, course, best = begun(tiny_case(seed))
+    node, leader = state.node.copy(), state.leader.copy()
+    effort = np.array([20_000], np.int64)
+    better = complete(problem, state, aim, course, best, new_trail(state), most, effort)
+    worths = [
+        naive.worth(problem, one, aim, course)
+        for one in naive.everything(problem, state, course)
+    ]  # fmt: skip
+    least = min((w[1] for w in worths if w is not None and w[0] == 0), default=None)
+    if better:
+        assert naive.worth(problem, state, aim, course) == (0, best.worth[2], best.worth[3])
+        assert best.worth[2] <= most
+        assert least is not None
+        assert least <= best.worth[2]
+        assert state.node.tolist() == best.node.tolist()
+    else:
+        assert state.node.tolist() == node.tolist()
+        assert state.leader.tolist() == leader.tolist()
+        assert np.isinf(best.worth[0])
+    for p, faults in enumerate(course.faults.tolist()):
+        assert faults == naive.faults_of(problem, state, course, p)
+
+
+def test_completing_finds_most_of_what_there_is():
+    missed = possible = 0
+    for seed in range(400):
+        problem, state, aim, course, best = begun(tiny_case(seed))
+        worths = [
+            naive.worth(problem, one, aim, course)
+            for one in naive.everything(problem, state, course)
+        ]  # fmt: skip
+        least = min((w[1] for w in worths if w is not None and w[0] == 0), default=None)
+        if least is None:
+            continue
+        possible += 1
+        effort = np.array([20_000], np.int64)
+        missed += not complete(
+            problem, state, aim, course, best, new_trail(state), least, effort
+        )  # fmt: skip
+    assert possible > 40
+    assert missed <= 0.1 * possible
+
+
+def test_no_effort_is_no_change():
+    problem, state, aim, course, best = begun(tiny_case(5))
+    node = state.node.copy()
+    effort = np.zeros(1, np.int64)
+    if complete(problem, state, aim, course, best, new_trail(state), 3, effort):
+        assert course.faults.sum() == 0
+    assert state.node.tolist() == node.tolist()

@@ -1,0 +1,250 @@
+"""No placement beats a bound; on tiny clusters all of them are tried."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from evenkeel.measure.bounds import bounds
+from evenkeel.measure.bounds_level import whole_level
+from evenkeel.measure.loads import node_loads, utilisation
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
+from evenkeel.model.rules import Rule
+from tests.naive.measure import bounds as naive
+from tests.support.clusters import clusters
+from tests.support.instances import as_cluster, generate, golden
+
+LEAST = {
+    "small": {0.002: 103, 0.01: 101, 0.03: 100, 0.04: 99, 0.05: 96, 0.1: 89},
+    "medium": {0.002: 846, 0.01: 828, 0.03: 789, 0.04: 776, 0.05: 761, 0.1: 694},
+}
+"""Moves for a level by the reference scorer, one dimension at a time, leadership being free."""
+
+
+@st.composite
+def tiny(draw):
+    """At most four partitions of two replicas on four nodes, with rules and odd nodes."""
+    n, p = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    d = draw(st.integers(1, 2))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    lumps = draw(st.sampled_from([1, 3, 50]))
+    load = random.integers(0 if lumps > 1 else 1, lumps + 1, (p, d)).astype(float)
+    capacity = random.choice([4.0, 8.0, 8.0, 12.0], (n, d)) * max(1.0, lumps / 3)
+    loose = draw(st.booleans())
+    given = {
+        "capacity": capacity * (3.0 if loose else 1.0),
+        "load": load,
+        "domains": {"zone": random.integers(-1 if draw(st.booleans()) else 0, 3, n)},
+        "placement": random.integers(-1, n, (p, draw(st.integers(1, 3)))),
+        "replicas": random.integers(0, min(2, n) + 1, p),
+    }
+    if draw(st.booleans()):
+        given["leader_load"] = load + random.integers(0, lumps + 1, (p, d))
+    if draw(st.booleans()):
+        given["leader"] = np.full(p, -1)
+    if draw(st.booleans()):
+        given["non_voter_load"] = random.integers(0, lumps + 1, (p, d)).astype(float)
+        given["voters"] = np.minimum(given["replicas"], 1)
+    for name in ("alive", "accepts", "keeps", "leads"):
+        if draw(st.integers(0, 3)) == 0:
+            given[name] = random.random(n) < 0.7
+    if draw(st.integers(0, 3)) == 0:
+        given["max_replicas"] = random.integers(-1, 4, n)
+    if draw(st.integers(0, 3)) == 0:
+        given["lead_weight"] = random.choice([0.0, 1.0, 1.0, 3.0], n)
+    if draw(st.integers(0, 3)) == 0:
+        pairs = np.argwhere(random.random((p, n)) < 0.15)
+        given["forbidden"] = pairs.reshape(-1, 2)
+    given["tags"] = {"ssd": random.random(n) < 0.7}
+    rules = [
+        Rule(
+            spread=draw(
+                st.sampled_from(
+                    [{"zone": 1}, {"zone": 2}, {"node": None}, {"zone": (1, "soft")}, {}]
+                )
+            ),
+            require=["+ssd"] if draw(st.integers(0, 3)) == 0 else [],
+        )
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    if len(rules) == 2:
+        given["rule"] = random.integers(-1, 2, p)
+    tolerance = draw(st.sampled_from([0.0, 0.0, 0.1, 0.5]))
+    return Cluster.from_arrays(**given, rules=rules), Goals(level=tolerance, leaders=tolerance)
+
+
+@pytest.mark.small
+@settings(max_examples=150)
+@given(tiny())
+def test_no_placement_beats_the_bounds(case):
+    cluster, goals = case
+    everything = naive.every_placement(cluster)
+    assume(len(everything.moves) > 0)
+    found = bounds(cluster, goals)
+    serving = cluster.nodes.alive & ~cluster.nodes.gone
+    if serving.any():
+        level = utilisation(
+            everything.load, np.broadcast_to(cluster.nodes.capacity, everything.load.shape)
+        )
+        best = level[:, serving].max(1).min(0)
+        assert (found.level <= best * naive.SLACK).all()
+    assert found.leaders <= everything.leaders.max(1).min(initial=99)
+    share = cluster.nodes.lead_weight * cluster.nodes.may_lead
+    led = everything.leaders.sum(1)
+    if found.leaders and share.any():
+        ratio = everything.leaders[:, share > 0] / (share[share > 0] * led[0] / share.sum())
+        assert found.leader_ratio <= ratio.max(1).min() * naive.SLACK
+    assert found.moves_feasible <= everything.moves.min()
+    near = (everything.load <= found.target * naive.SLACK).all((1, 2))
+    assert found.moves_level <= everything.moves[near].min(initial=99)
+
+
+@pytest.mark.small
+@given(clusters(), st.sampled_from([0.0, 0.04, None]))
+def test_any_cluster_has_bounds(cluster, tolerance):
+    found = bounds(cluster, Goals(level=tolerance, leaders=tolerance))
+    assert not np.isnan(found.level).any()
+    assert not np.isnan(found.target).any()
+    assert not np.isnan(found.ratio).any()
+    assert 0 <= found.missing <= cluster.partitions.replicas.sum()
+    assert found.missing <= found.moves_feasible <= found.moves_level
+
+
+@pytest.mark.small
+@settings(max_examples=60)
+@given(tiny())
+def test_every_proof_can_be_checked(case):
+    cluster, goals = case
+    found = bounds(cluster, goals)
+    least = np.minimum(cluster.partitions.load.leader, cluster.partitions.load.voter)
+    least = np.minimum(least, cluster.partitions.load.non_voter)
+    placement = cluster.placement
+    assert found.missing + found.level_proof.moves == found.moves_level
+    for n, count, price in zip(
+        found.level_proof.node, found.level_proof.count, found.level_proof.price, strict=True
+    ):
+        if not price.any():
+            assert cluster.nodes.max_replicas[n] >= 0
+            continue
+        weight = least[placement.owner[placement.node == n]]
+        excess = weight.sum(0) - found.target[n]
+        largest = np.sort(np.where(price > 0, weight * price, 0.0).sum(1))[::-1]
+        assert largest[: count - 1].sum() < np.where(price > 0, excess * price, 0.0).sum()
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_bounds_are_no_lower_than_those_of_the_reference_scorer(name):
+    cluster = as_cluster(golden(name))
+    for tolerance, least in LEAST[name].items():
+        found = bounds(cluster, Goals(level=tolerance))
+        assert least <= found.moves_level <= 1.02 * least
+    assert found.forced == found.missing == {"small": 69, "medium": 539}[name]
+    assert found.moves_feasible == {"small": 69, "medium": 548}[name]
+    assert found.level_term == ("aggregate",) * 3
+    expected = {
+        "small": [0.696129191321499, 0.6979882097069597, 0.6958938649665551],
+        "medium": [0.699736564805058, 0.6992483796558361, 0.6989028667697746],
+    }
+    assert found.fair == pytest.approx(expected[name], rel=1e-12)
+    assert found.level == pytest.approx(expected[name], rel=1e-12)
+    assert found.leaders == {"small": 27, "medium": 52}[name]
+
+
+def test_several_dimensions_at_once_prove_more_than_each_alone():
+    cluster = as_cluster(golden("medium"))
+    alone = Goals(level={"d1": 0.04})
+    assert bounds(cluster, alone).moves_level < bounds(cluster, Goals(level=0.04)).moves_level
+    assert bounds(cluster, Goals(level=0.04)).moves_level > LEAST["medium"][0.04]
+
+
+def test_a_level_of_as_many_zones_as_replicas_is_bound_by_the_smallest_zone():
+    instance = generate(P=60, N=9, Z=3, D=2, seed=3)
+    instance["capacity"] = np.where(instance["zone"] == 1, 0.5, 1.0)[:, None] * instance["capacity"]
+    found = bounds(as_cluster(instance), Goals())
+    alive = ~instance["dead"]
+    room = instance["capacity"][alive & (instance["zone"] == 1)].sum(0)
+    assert found.level == pytest.approx(instance["load"].sum(0) / room)
+    assert found.level_term == ("spread", "spread")
+    assert (found.ratio > 1.0).all()
+
+
+def test_each_term_can_be_the_binding_one():
+    def term(**arrays):
+        found = bounds(Cluster.from_arrays(**arrays), Goals(level=0.0))
+        return found.level_term[0], float(found.level[0])
+
+    ten = [[10.0]] * 3
+    assert term(capacity=ten, load=[[1.0], [2.0], [3.0]] * 2, replicas=1) == ("aggregate", 0.4)
+    assert term(capacity=ten, load=[[1.0]] * 4, replicas=1) == ("whole replicas", 0.2)
+    assert term(capacity=ten, load=[[1.0], [5.0]], replicas=1) == ("largest replica", 0.5)
+    assert term(capacity=ten, load=[[4.0], [4.0], [4.5], [4.5]], replicas=1) == ("pigeonhole", 0.8)
+
+
+def test_counts_are_levelled_to_whole_replicas():
+    cluster = Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * 10, placement=[[0]] * 10, dimensions=["count"]
+    )
+    found = bounds(cluster, Goals(level=0.0))
+    assert found.target[:, 0].tolist() == [4.0, 4.0, 4.0]
+    assert found.moves_level == 6
+    assert bounds(cluster, Goals(level=None)).moves_level == 0
+
+
+def test_leaders_are_bound_by_whole_numbers_and_weights():
+    cluster = Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * 10, lead_weight=[1.0, 1.0, 0.0], replicas=1
+    )
+    found = bounds(cluster, Goals(leaders=0.0))
+    assert (found.leaders, found.leader_ratio) == (5, 1.0)
+    assert found.leader_target.tolist() == [5.0, 5.0, 0.0]
+    assert np.isinf(bounds(cluster, Goals()).leader_target).all()
+
+
+def test_an_empty_cluster_has_bounds():
+    nothing = Cluster.from_arrays(capacity=np.zeros((0, 1)), load=np.zeros((0, 1)), replicas=0)
+    found = bounds(nothing, Goals(level=0.0, leaders=0.0))
+    assert (found.moves_level, found.leaders, found.level.tolist()) == (0, 0, [0.0])
+    nowhere = Cluster.from_arrays(capacity=np.zeros((0, 1)), load=np.ones((2, 1)), replicas=1)
+    assert bounds(nowhere, Goals()).moves_level == 2
+
+
+@pytest.mark.small
+@given(
+    st.lists(st.floats(0.0, 20.0).map(lambda x: round(x, 2)), min_size=1, max_size=6),
+    st.integers(0, 40),
+)
+def test_whole_level_is_the_least_at_which_as_many_fit(room, count):
+    bins = np.array(room)
+    level = whole_level(bins, count)
+    if not bins.any():
+        assert level == (np.inf if count else 0.0)
+        return
+    held = np.floor(level * bins + 1e-9).sum()
+    assert held >= count
+    assert count == 0 or np.floor(level * (1 - 1e-6) * bins + 1e-9).sum() < count
+
+
+def test_a_placement_at_its_bound_is_found_to_need_nothing():
+    cluster = Cluster.from_arrays(
+        capacity=[[8.0], [8.0]], load=[[3.0], [1.0], [2.0]], placement=[[0], [1], [1]]
+    )
+    found = bounds(cluster, Goals(level=0.0))
+    assert found.moves_level == 0
+    assert (node_loads(cluster, cluster.placement) <= found.target).all()
+
+
+def test_dimensions_that_no_replica_loads_together_are_bound_one_by_one():
+    cluster = Cluster.from_arrays(
+        capacity=np.full((3, 2), 100.0),
+        load=np.array([[0.0, 41.0], [32.0, 0.0], [5.0, 0.0], [0.0, 35.0], [4.0, 0.0]]),
+        replicas=1,
+        placement=np.ones((5, 1), int),
+    )
+    assert bounds(cluster, Goals()).moves_level == 2
+
+
+def test_a_target_beyond_all_numbers_is_the_capacity():
+    given = {"capacity": [[1e-300], [0.0]], "load": [[1.7e8]], "replicas": 1}
+    found = bounds(Cluster.from_arrays(**given), Goals(level=0.2))
+    assert found.target.tolist() == given["capacity"]

@@ -1,0 +1,318 @@
+"""The incremental state in plain Python: every book is counted anew from where replicas are."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from evenkeel_kernels.core.problem import NON_VOTER, Problem, State
+
+
+def leads(problem: Problem, state: State, k: int) -> bool:
+    p = problem.partitions.owner[k]
+    return state.leader[p] >= 0 and problem.partitions.first[p] + state.leader[p] == k
+
+
+def loads(problem: Problem, state: State, k: int) -> list[float]:
+    """Load of a replica in the role it has."""
+    p = problem.partitions.owner[k]
+    if leads(problem, state, k):
+        return problem.partitions.leader_load[p].tolist()
+    if state.role[k] == NON_VOTER:
+        return problem.partitions.non_voter_load[p].tolist()
+    return problem.partitions.voter_load[p].tolist()
+
+
+def members(problem: Problem, g: int) -> list[int]:
+    """Replicas of a group."""
+    owner = problem.partitions.owner
+    return [k for k in range(len(owner)) if problem.partitions.group[owner[k]] == g]
+
+
+def row(problem: Problem, p: int) -> list[int]:
+    """Replicas of a partition."""
+    return list(range(problem.partitions.first[p], problem.partitions.first[p + 1]))
+
+
+def domains_of(problem: Problem, state: State, level: int, replicas: list[int]) -> Counter[int]:
+    """How many of the replicas stand in each domain of a level."""
+    domain = problem.domains.domain[level]
+    at = [int(domain[state.node[k]]) for k in replicas if state.node[k] >= 0]
+    return Counter(d for d in at if d >= 0)
+
+
+def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
+    """Every book of the state, from ``node``, ``role`` and ``leader`` alone."""
+    books = {
+        name: np.zeros_like(getattr(state, name))
+        for name in State._fields
+        if name not in ("node", "role", "leader")
+    }
+    home = problem.partitions.home
+    for k, n in enumerate(state.node.tolist()):
+        for d, load in enumerate(loads(problem, state, k)):
+            if n >= 0:
+                books["load"][d, n] += load
+                for level in problem.domains.limited.tolist():
+                    where = problem.domains.domain[level, n]
+                    if where >= 0:
+                        books["domain_load"][d, where] += load
+            if problem.nodes.transient[d] and home[k] >= 0 and n != home[k]:
+                books["held"][d, home[k]] += load
+        if n >= 0:
+            books["replicas"][n] += 1
+            books["leaders"][n] += leads(problem, state, k)
+    rules, offset = problem.rules, problem.domains.domain_offset
+    for g in range(len(state.moved)):
+        replicas = members(problem, g)
+        for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+            level = rules.group_limit[i, 0]
+            count = domains_of(problem, state, level, replicas)
+            books["group_domains"][i] = len(count)
+            for where, number in count.items():
+                books["group_count"][rules.group_base[i] + where - offset[level]] = number
+        for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
+            books["group_inside"][i] = inside(problem, state, rules.group_term[i], replicas)
+        for level, base in enumerate(rules.near_base[g].tolist()):
+            if base >= 0:
+                for where, number in domains_of(problem, state, level, replicas).items():
+                    books["near_count"][base + where - offset[level]] = number
+        books["moved"][g] = sum(state.node[k] != home[k] for k in replicas)
+        books["moved_histogram"][books["moved"][g]] += 1
+    for one, other, level in needs(problem):
+        have = domains_of(problem, state, level, members(problem, one))
+        need = domains_of(problem, state, level, members(problem, other))
+        for where in range(offset[level], offset[level + 1]):
+            inside_level = where - offset[level]
+            books["near_absent"][rules.near_base[one, level] + inside_level] += where not in need
+            books["near_relying"][rules.near_base[other, level] + inside_level] += where in have
+    books["moved_most"][0] = books["moved"].max(initial=0)
+    return books
+
+
+def inside(problem: Problem, state: State, term: np.ndarray, replicas: list[int]) -> int:
+    """Replicas that a term counts and that stand on the nodes of its mask."""
+    mask = problem.rules.term_mask[term[2]]
+    return sum(
+        bool(state.node[k] >= 0 and mask[state.node[k]])
+        for k in replicas
+        if not (term[1] and state.role[k] == NON_VOTER)
+    )
+
+
+def distance(problem: Problem, a: int, b: int) -> float:
+    if a < 0 or b < 0:
+        return 0.0
+    if len(problem.moves.distance):
+        return float(problem.moves.distance[a, b])
+    levels = problem.domains.domain[:-1]
+    differing = [level for level, at in enumerate(levels) if at[a] != at[b]]
+    return float(problem.moves.level_distance[differing[0] if differing else len(levels)])
+
+
+def total_cost(problem: Problem, state: State) -> float:
+    """Cost of the whole state by its definition."""
+    nodes, moves = problem.nodes, problem.moves
+    used: dict[tuple[int, int], float] = defaultdict(float)
+    for k, n in enumerate(state.node.tolist()):
+        for d, load in enumerate(loads(problem, state, k)):
+            used[d, n] += load
+    cost = 0.0
+    for n in range(nodes.capacity.shape[1]):
+        for d, weight in enumerate(nodes.weight.tolist()):
+            cost += weight * max(0.0, used[d, n] - nodes.watermark[d, n])
+        for (i, j), (ratio, weight) in zip(
+            nodes.proportion_of.tolist(), nodes.proportion.tolist(), strict=True
+        ):
+            free_i, free_j = nodes.capacity[i, n] - used[i, n], nodes.capacity[j, n] - used[j, n]
+            cost += weight * max(0.0, ratio * free_i - free_j)
+        for h, (sign, weight) in enumerate(nodes.hinge.tolist()):
+            beyond = sign * (used[int(nodes.hinge_of[h]), n] - nodes.hinge_at[h, n])
+            cost += weight * max(0.0, beyond)
+    cost += sharing(problem, state)
+    moved: Counter[int] = Counter()
+    for k, (n, home) in enumerate(
+        zip(state.node.tolist(), problem.partitions.home.tolist(), strict=True)
+    ):
+        p = problem.partitions.owner[k]
+        if n != home:
+            moved[problem.partitions.group[p]] += 1
+            cost += moves.move_cost[p] + moves.distance_weight * distance(problem, home, n)
+    return float(cost + moves.group_weight * max(moved.values(), default=0))
+
+
+def sharing(problem: Problem, state: State) -> float:
+    """What groups pay for the domains that their replicas share."""
+    rules, offset = problem.rules, problem.domains.domain_offset
+    cost = 0.0
+    for g in range(len(rules.group_limit_first) - 1):
+        for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+            row, step = rules.price_of[i].tolist()
+            if row < 0:
+                continue
+            level = rules.group_limit[i, 0]
+            there = domains_of(problem, state, level, members(problem, g))
+            for where in range(offset[level], offset[level + 1]):
+                prices = rules.price[row + step * (where - offset[level])].tolist()
+                beyond = max(0, there[where] - len(prices) + 1)
+                cost += prices[there[where] - beyond] + beyond * (prices[-1] - prices[-2])
+    return cost
+
+
+def moved_to(state: State, k: int, n: int) -> State:
+    """The state with one replica elsewhere, its books left as they were."""
+    node = state.node.copy()
+    node[k] = n
+    return state._replace(node=node)
+
+
+def admits(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether a move breaks nothing: what holds still holds, what is broken grows no worse."""
+    here = int(state.node[k])
+    p = int(problem.partitions.owner[k])
+    if n == here or not problem.partitions.movable[k] or not problem.nodes.accepts[n]:
+        return False
+    if leads(problem, state, k):
+        rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+        worse = here >= 0 and rank[n] > rank[here]
+        if not problem.nodes.leads[n] or rank[n] == 255 or worse:
+            return False
+    bans = slice(problem.partitions.forbidden_first[p], problem.partitions.forbidden_first[p + 1])
+    if n in problem.partitions.forbidden[bans]:
+        return False
+    if not problem.rules.allowed[problem.partitions.mask[p], n]:
+        return False
+    after = moved_to(state, k, n)
+    return (
+        has_room(problem, state, after, k, n)
+        and limits_hold(problem, state, after, p, k, n)
+        and terms_hold(problem, state, p, k, n)
+        and group_holds(problem, state, after, k, n)
+        and near_holds(problem, state, after, k, n)
+    )
+
+
+def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
+    books = recount(problem, after)
+    if books["replicas"][n] > problem.nodes.max_replicas[n]:
+        return False
+    if ((books["load"] + books["held"])[:, n] > problem.nodes.capacity[:, n]).any():
+        return False
+    for level in problem.domains.limited.tolist():
+        where = problem.domains.domain[level, n]
+        here = state.node[k]
+        if where < 0 or (here >= 0 and problem.domains.domain[level, here] == where):
+            continue
+        if (books["domain_load"][:, where] > problem.domains.level_capacity[:, where]).any():
+            return False
+    return True
+
+
+def limits_hold(problem: Problem, state: State, after: State, p: int, k: int, n: int) -> bool:
+    rules = problem.rules
+    q = problem.partitions.rule[p]
+    replicas = row(problem, p)
+    for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
+        level, most, fewest, widest, skew = rules.limit[i].tolist()
+        domain = problem.domains.domain[level]
+        where = int(domain[n])
+        before = domains_of(problem, state, level, replicas)
+        then = domains_of(problem, after, level, replicas)
+        came = state.node[k] >= 0 and domain[state.node[k]] == where
+        if most >= 0 and where >= 0 and not came and then[where] > most:
+            return False
+        if fewest >= 0 and len(then) < min(fewest, len(before)):
+            return False
+        if widest >= 0 and len(then) > max(widest, len(before)):
+            return False
+        if skew >= 0:
+            worst = max(skew, spread_of(problem, p, level, before))
+            if not came and spread_of(problem, p, level, then) > worst:
+                return False
+    return True
+
+
+def spread_of(problem: Problem, p: int, level: int, count: Counter[int]) -> int:
+    """Most minus fewest replicas over the domains that hold an allowed node."""
+    allowed = problem.rules.allowed[problem.partitions.mask[p]]
+    eligible = {
+        int(d)
+        for d, ok in zip(problem.domains.domain[level], allowed, strict=True)
+        if ok and d >= 0
+    }
+    if not eligible:
+        return 0
+    return max(0, max(count.values(), default=0) - min(count[d] for d in eligible))
+
+
+def terms_hold(problem: Problem, state: State, p: int, k: int, n: int) -> bool:
+    rules = problem.rules
+    q = problem.partitions.rule[p]
+    others = [j for j in row(problem, p) if j != k]
+    here = state.node[k]
+    for term in rules.term[rules.term_first[q] : rules.term_first[q + 1]]:
+        mask = rules.term_mask[term[2]]
+        if mask[n] or (term[1] and state.role[k] == NON_VOTER):
+            continue
+        if term[0] < 0:
+            return False
+        if here >= 0 and not mask[here]:
+            continue
+        still = inside(problem, state, term, others)
+        if here < 0:
+            still += sum(
+                state.node[j] < 0 and not (term[1] and state.role[j] == NON_VOTER) for j in others
+            )
+        if still < term[0]:
+            return False
+    return True
+
+
+def group_holds(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
+    rules = problem.rules
+    g = problem.partitions.group[problem.partitions.owner[k]]
+    replicas = members(problem, g)
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        level, most, fewest, widest, _ = rules.group_limit[i].tolist()
+        domain = problem.domains.domain[level]
+        before = domains_of(problem, state, level, replicas)
+        then = domains_of(problem, after, level, replicas)
+        where = int(domain[n])
+        came = int(domain[state.node[k]]) if state.node[k] >= 0 else -1
+        if most >= 0 and where >= 0 and where != came and then[where] > most:
+            return False
+        if fewest >= 0 and len(then) < min(fewest, len(before)):
+            return False
+        if widest >= 0 and len(then) > max(widest, len(before)):
+            return False
+    for term in rules.group_term[rules.group_term_first[g] : rules.group_term_first[g + 1]]:
+        before_inside = inside(problem, state, term, replicas)
+        if inside(problem, after, term, replicas) < min(term[0], before_inside):
+            return False
+    return True
+
+
+def near_holds(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
+    """What the group of ``k`` needs is where it goes; what needs it has it where it came from."""
+    g = int(problem.partitions.group[problem.partitions.owner[k]])
+    for one, other, level in needs(problem):
+        domain = problem.domains.domain[level]
+        to = int(domain[n])
+        came = int(domain[state.node[k]]) if state.node[k] >= 0 else -1
+        if to == came:
+            continue
+        have = domains_of(problem, after, level, members(problem, one))
+        need = domains_of(problem, after, level, members(problem, other))
+        if one == g and to >= 0 and need[to] == 0:
+            return False
+        if other == g and came >= 0 and have[came] > 0 and need[came] == 0:
+            return False
+    return True
+
+
+def needs(problem: Problem) -> list[tuple[int, int, int]]:
+    rules = problem.rules
+    return [
+        (g, int(other), int(level))
+        for g in range(len(rules.needs_first) - 1)
+        for other, level in rules.needs[rules.needs_first[g] : rules.needs_first[g + 1]]
+    ]

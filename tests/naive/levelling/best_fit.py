@@ -1,0 +1,93 @@
+"""Best fit in plain Python: every node tried for every replica."""
+
+import struct
+
+import numpy as np
+
+from tests.support.small_problems import Small
+
+
+def bits(score: float) -> int:
+    """Return the bits of a double, read as an integer."""
+    return int(struct.unpack("<q", struct.pack("<d", score))[0])
+
+
+class Books:
+    """Loads and places of a `Small`, recomputed from the lists every time they are asked for."""
+
+    def __init__(self, small: Small) -> None:
+        self.small = small
+        self.placement = [list(row) for row in small.placement]
+        self.leader = list(small.leader)
+
+    def size(self, p: int, slot: int) -> np.ndarray:
+        """Load of a replica in the role that it has."""
+        extra = self.small.extra[p] if slot == self.leader[p] else 0.0
+        return self.small.load[p] + extra
+
+    def load(self, n: int) -> np.ndarray:
+        """Load of node ``n``, added up in the order of the replicas."""
+        total = np.zeros(self.small.load.shape[1])
+        for p, row in enumerate(self.placement):
+            for slot, at in enumerate(row):
+                if at == n:
+                    total += self.size(p, slot)
+        return total
+
+    def admits(self, p: int, slot: int, n: int) -> bool:
+        """Whether the rules let that replica move to ``n``."""
+        small, row = self.small, self.placement[p]
+        here = row[slot]
+        if n == here or not small.accepts[n]:
+            return False
+        if small.allowed is not None and not small.allowed[p, n]:
+            return False
+        if slot == self.leader[p] and not small.leads[n]:
+            return False
+        if (self.load(n) + self.size(p, slot) > small.capacity[n]).any():
+            return False
+        others = [at for s, at in enumerate(row) if s != slot and at >= 0]
+        if n in others:
+            return False
+        same = here >= 0 and small.zone[here] == small.zone[n]
+        in_zone = sum(small.zone[at] == small.zone[n] for at in others)
+        if not same and in_zone >= small.per_zone:
+            return False
+        for inside, least in zip(small.inside, small.least, strict=True):
+            if inside[n]:
+                continue
+            there = sum(inside[at] for at in others)
+            if least < 0:
+                return False
+            if here < 0:
+                open_slots = sum(at < 0 for s, at in enumerate(row) if s != slot)
+                if there + open_slots < least:
+                    return False
+            elif inside[here] and there < least:
+                return False
+        return True
+
+
+def best_fit(
+    small: Small, order: list[tuple[int, int]], forced: list[bool], ceiling: float
+) -> list[list[int]]:
+    """Return the placement after moving the replicas (partition, slot) of ``order`` in turn."""
+    books = Books(small)
+    n_nodes = len(small.zone)
+    keep = -(1 << (n_nodes - 1).bit_length())
+    for (p, slot), must in zip(order, forced, strict=True):
+        best = None
+        for n in range(n_nodes):
+            if not books.admits(p, slot, n):
+                continue
+            used = (books.load(n) + books.size(p, slot)) * (
+                1.0 / np.maximum(small.watermark[n], 1e-30)
+            )
+            score = float(used.max())
+            if not must and score > ceiling:
+                continue
+            key = ((bits(score) & keep) | n, n)
+            best = key if best is None else min(best, key)
+        if best is not None:
+            books.placement[p][slot] = best[1]
+    return books.placement

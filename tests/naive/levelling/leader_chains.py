@@ -1,0 +1,56 @@
+"""Leadership relayed in plain Python: the shortest chain to a node with room, on lists."""
+
+import numpy as np
+
+from tests.naive.levelling.best_fit import Books
+
+
+def relay(books: Books, most: list[float]) -> int:
+    """Hand leadership on along chains until no node leads more than ``most``, or none is left."""
+    small = books.small
+    nodes = range(len(small.zone))
+    led: list[list[int]] = [[] for _ in nodes]
+    for p, slot in enumerate(books.leader):
+        if slot >= 0 and books.placement[p][slot] >= 0:
+            led[books.placement[p][slot]].append(p)
+    changed = 0
+    for top in nodes:
+        while len(led[top]) > most[top]:
+            links = chain(books, led, most, top)
+            if not links:
+                break
+            for p, slot, giver, taker in reversed(links):
+                books.leader[p] = slot
+                led[giver].remove(p)
+                led[taker].insert(0, p)
+                changed += 1
+    return changed
+
+
+def chain(
+    books: Books, led: list[list[int]], most: list[float], top: int
+) -> list[tuple[int, int, int, int]]:
+    """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room."""
+    paths: dict[int, list[tuple[int, int, int, int]]] = {top: []}
+    queue = [top]
+    for here in queue:
+        for p in led[here]:
+            for slot, n in enumerate(books.placement[p]):
+                if n < 0 or n in paths or not could_take(books, p, slot, n):
+                    continue
+                paths[n] = [*paths[here], (p, slot, here, n)]
+                if len(led[n]) + 1 <= most[n]:
+                    return paths[n]
+                queue.append(n)
+    return []
+
+
+def could_take(books: Books, p: int, slot: int, n: int) -> bool:
+    """Whether node ``n`` may lead ``p`` and stays within capacity and watermark."""
+    small = books.small
+    if not small.leads[n] or slot == books.leader[p]:
+        return False
+    more = small.extra[p] > 0.0
+    there = books.load(n) + small.extra[p]
+    limit = np.minimum(small.capacity[n], small.watermark[n] * (1.0 + 1e-10))
+    return not (more & (there > limit)).any()

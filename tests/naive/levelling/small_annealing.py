@@ -1,0 +1,94 @@
+"""Refining in plain Python: what is broken, what strains a node, and every way to mend a placement.
+
+All is counted anew from where replicas are and who leads.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.small_annealing import Aim, Course
+from tests.naive.core import state as naive
+
+NOWHERE = -1
+
+
+def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether ``k`` stands where a leader of ``p`` may be."""
+    n = int(state.node[k])
+    rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+    return n >= 0 and bool(problem.nodes.leads[n]) and rank[n] < 255
+
+
+def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
+    """Count replicas too many in a domain, or outside, without a node, and who leads wrongly."""
+    rules, row = problem.rules, naive.row(problem, p)
+    q = problem.partitions.rule[p]
+    count = 0
+    for level, most, *_ in rules.limit[rules.limit_first[q] : rules.limit_first[q + 1]].tolist():
+        there = naive.domains_of(problem, state, level, row)
+        count += sum(max(0, seen - most) for seen in there.values())
+    placed = [k for k in row if state.node[k] >= 0]
+    for term in rules.term[rules.term_first[q] : rules.term_first[q + 1]]:
+        inside = naive.inside(problem, state, term, row)
+        count += len(placed) - inside if term[0] < 0 else max(0, int(term[0]) - inside)
+    count += sum(state.node[k] < 0 and bool(course.forced[k]) for k in row)
+    if course.led[p]:
+        rank = rules.lead_rank[q]
+        slot = int(state.leader[p])
+        fit = [k for k in row if may_lead(problem, state, p, k)]
+        leads = slot >= 0 and row[slot] in fit
+        best = min((rank[state.node[k]] for k in fit), default=255)
+        count += not leads or best < rank[state.node[row[slot]]]
+    return int(count)
+
+
+def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
+    """Penalty of every node for what it carries and leads beyond the aim, (N,)."""
+    books = naive.recount(problem, state)
+    gauge = aim.gauge
+    over = np.maximum(books["load"] * gauge.scale - gauge.knee, 0.0) ** 2
+    led = np.maximum(books["leaders"] * gauge.leader_scale - gauge.knee, 0.0) ** 2
+    return np.asarray(over.sum(0) + led)
+
+
+def worth(problem: Problem, state: State, aim: Aim, course: Course) -> tuple[float, ...] | None:
+    """Broken rules, moves and changes of leaders; None where a node carries too much."""
+    if (strains(problem, state, aim) > 0.0).any():
+        return None
+    faults = sum(faults_of(problem, state, course, p) for p in range(len(state.leader)))
+    return faults, moves(problem, state, course), int((state.leader != course.was).sum())
+
+
+def moves(problem: Problem, state: State, course: Course) -> int:
+    """Count the replicas that are elsewhere though they need not be."""
+    home = problem.partitions.home
+    return int(((state.node >= 0) & (state.node != home) & ~course.forced).sum())
+
+
+def everything(problem: Problem, state: State, course: Course) -> Iterator[State]:
+    """Go through all placements and leaders of a tiny cluster that rules do not exclude outright.
+
+    A replica stays without a node only where it was without one.
+    """
+    partitions, rules = problem.partitions, problem.rules
+    nodes = range(len(problem.nodes.accepts))
+    where: list[list[int]] = []
+    for k, home in enumerate(partitions.home.tolist()):
+        allowed = rules.allowed[partitions.mask[partitions.owner[k]]]
+        keeps = not course.forced[k]
+        if home < 0 and keeps:
+            where.append([NOWHERE])
+            continue
+        may = [
+            n for n in nodes if (n == home and keeps) or (problem.nodes.accepts[n] and allowed[n])
+        ]
+        if not keeps:
+            may = [n for n in may if n != home] + [NOWHERE] * (home < 0)
+        where.append(may)
+    slots = [range(-1, len(naive.row(problem, p))) for p in range(len(state.leader))]
+    for node in product(*where):
+        for leader in product(*slots):
+            yield state._replace(node=np.array(node, np.int32), leader=np.array(leader, np.int16))

@@ -1,0 +1,55 @@
+"""The frontier: levelness against moves, none beaten by another, each with its bound."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from tests.support.instances import as_cluster, golden
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ek.frontier(as_cluster(golden("medium")), points=6)
+
+
+def test_points_cost_more_and_are_more_level_one_after_the_other(found):
+    assert len(found.results) >= 4
+    assert (np.diff(found.moves) > 0).all()
+    assert (np.diff(found.level) < 0).all()
+    assert found.level[-1] <= 1.002
+
+
+def test_every_point_is_valid_and_above_its_bound(found):
+    assert all(one.audit.hard == 0 for one in found.results)
+    assert (found.moves >= found.moves_at_least).all()
+    assert (found.moves <= 1.15 * found.moves_at_least).all()
+
+
+def test_the_best_plan_within_a_number_of_moves_lies_between_two_points(found):
+    between = int(found.moves[1] + found.moves[2]) // 2
+    best = found.within(between)
+    assert best.comparison.moves <= between
+    level = best.levelness.ratio.max()
+    assert found.level[2] - 1e-9 <= level <= found.level[1]
+
+
+def test_the_ends_are_points_themselves(found):
+    assert found.within(10**9) is found.results[-1]
+    assert found.within(int(found.moves[0])).comparison.moves == found.moves[0]
+
+
+def test_too_few_moves_for_the_repairs_is_an_error_that_says_how_many_they_take(found):
+    with pytest.raises(ek.InvalidInput, match=str(int(found.moves[0]))):
+        found.within(0)
+
+
+def test_arguments_are_checked_together():
+    cluster = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], replicas=1)
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.frontier(cluster, points=1, goals=ek.Goals(level={"d0": 0.1}))
+    assert [fault.path for fault in error.value.faults] == ["points", "goals"]
+
+
+def test_a_level_cluster_has_one_point():
+    cluster = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
+    assert ek.frontier(cluster, points=3).moves.tolist() == [0]

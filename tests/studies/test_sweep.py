@@ -1,0 +1,458 @@
+"""The sweep: the same as solving one by one, whoever does it, and no scenario stops another."""
+
+import copy
+import multiprocessing
+import pickle
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.measure.audit import audit
+from evenkeel.measure.bounds import bounds
+from evenkeel.measure.compare import forced_moves
+from evenkeel.measure.levelness import levelness
+from evenkeel.measure.standing import Standing
+from evenkeel.measure.survival import survival
+from evenkeel.model.arrays import frozen
+from evenkeel.model.placement import Role
+from evenkeel.strategies.balance import balance
+from evenkeel.strategies.registry import METHODS, Method
+from evenkeel.studies.fan_out import Failure, Shared, fan_out
+from evenkeel.studies.what_if import Change, changed
+from tests.support.clusters import assert_equal, clusters
+from tests.support.instances import as_cluster, generate
+
+GOALS = ek.Goals(level=0.1)
+FIGURES = (
+    "fits", "hard", "level", "fullest", "moves", "moves_at_least", "leader_changes", "bytes",
+    "lost", "without_quorum", "under_min_active",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return as_cluster(generate(P=600, N=30, Z=5, seed=3))
+
+
+@pytest.fixture(scope="module")
+def swept(cluster):
+    return ek.sweep(cluster, "node", goals=GOALS)
+
+
+def without(cluster, *lost):
+    flags = {name: getattr(cluster.nodes, name).copy() for name in ("alive", "keeps")}
+    for flag in flags.values():
+        flag[list(lost)] = False
+    flags = {name: frozen(flag) for name, flag in flags.items()}
+    return replace(cluster, nodes=replace(cluster.nodes, **flags))
+
+
+def assert_same(one, other):
+    assert one.names == other.names
+    assert one.status == other.status
+    for figure in FIGURES:
+        left, right = getattr(one, figure), getattr(other, figure)
+        assert left.dtype == right.dtype
+        assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f"), figure
+    for left, right in zip(one.outlooks, other.outlooks, strict=True):
+        for name in ("lost", "without_quorum", "under_min_active"):
+            assert np.array_equal(getattr(left.before, name), getattr(right.before, name))
+            assert np.array_equal(getattr(left.after, name), getattr(right.after, name))
+
+
+def test_it_is_the_same_as_solving_one_by_one(cluster, swept):
+    assert len(swept.names) == int(cluster.nodes.alive.sum())
+    for i, n in enumerate(np.flatnonzero(cluster.nodes.alive)):
+        alone = ek.solve(without(cluster, n), goals=GOALS)
+        assert swept.names[i] == f"node n{n}"
+        assert swept.status[i] == alone.status
+        assert swept.moves[i] == alone.comparison.moves
+        assert swept.moves_at_least[i] == alone.bounds.moves_level
+        assert swept.hard[i] == alone.audit.hard
+        assert np.array_equal(swept.level[i], alone.levelness.ratio)
+        assert np.array_equal(swept.fullest[i], alone.levelness.most)
+    again = swept.result("node n5")
+    assert np.array_equal(
+        again.placement.node, ek.solve(without(cluster, 5), goals=GOALS).placement.node
+    )
+
+
+@pytest.mark.parametrize("rule", [ek.Rule(spread={"zone": 1}), ek.Rule(skew={"zone": 1})])
+def test_what_scenarios_share_is_as_if_each_stood_alone(rule):
+    """What the placement that came in breaks, bounds and loads, where zones and loads go."""
+    rng = np.random.default_rng(3)
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((6, 2), 100.0),
+        load=rng.uniform(1.0, 3.0, (40, 2)),
+        placement=np.stack([rng.permutation(6)[:2] for _ in range(40)]),
+        domains={"zone": [*"aaabbb"]},
+        rules=[rule],
+        rule=0,
+    )
+    nobody, zone = np.zeros(0, np.int32), np.arange(3, 6, dtype=np.int32)
+    double = np.full((1, 2), 2.0)
+    changes = [Change("now", nobody, nobody), Change("lost", zone, nobody)]
+    changes += [Change("busy", nobody, nobody, double), Change("both", zone[:1], nobody, double)]
+    for change in changes * 2:
+        shared, alone = changed(cluster, change), stripped(changed(stripped(cluster), change))
+        assert audit(shared, shared.placement).counts == audit(alone, alone.placement).counts
+        for name in ("fair", "level", "target", "forced", "moves_feasible", "moves_level"):
+            found, expected = (getattr(bounds(one, GOALS), name) for one in (shared, alone))
+            assert np.array_equal(found, expected), (change.name, name)
+        loads = [levelness(one, one.placement).loads for one in (shared, alone)]
+        assert np.array_equal(*loads)
+        forced = [forced_moves(Standing.of(one, one.placement)) for one in (shared, alone)]
+        assert forced[0] == forced[1]
+
+
+def stripped(cluster):
+    """The same without anything that was counted of it."""
+    load = replace(cluster.partitions.load)
+    parts = {"partitions": replace(cluster.partitions, load=load)}
+    for name in ("nodes", "topology", "placement"):
+        parts[name] = replace(getattr(cluster, name))
+    return replace(cluster, **parts)
+
+
+def test_what_is_there_without_any_scenario_is_told_too(cluster, swept):
+    now = ek.solve(cluster, goals=GOALS)
+    assert swept.now.moves == now.comparison.moves
+    assert np.array_equal(swept.now.level, now.levelness.ratio)
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        lambda: ThreadPoolExecutor(3),
+        lambda: ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")),
+    ],
+    ids=["threads", "processes"],
+)
+def test_whoever_does_it_the_answers_and_their_order_are_the_same(cluster, swept, executor):
+    with executor() as workers:
+        assert_same(ek.sweep(cluster, "node", workers, goals=GOALS), swept)
+
+
+@given(clusters(), st.data())
+def test_threads_agree_on_any_cluster_which_stays_as_it_was(cluster, data):
+    mine = st.lists(st.integers(0, max(0, len(cluster.nodes) - 1)), max_size=3)
+    lost = data.draw(mine) if len(cluster.nodes) else []
+    factor = data.draw(st.sampled_from([0.0, 0.5, 1.0, 1.25]))
+    before = copy.deepcopy(cluster)
+    scenarios = ["node", ek.WhatIf("mine", lost=lost, load=factor)]
+    alone = ek.sweep(cluster, scenarios, work_limit=20_000)
+    with ThreadPoolExecutor(2) as threads:
+        assert_same(ek.sweep(cluster, scenarios, threads, work_limit=20_000), alone)
+    assert_equal("cluster", cluster, before)
+    # whatever lives before a repair lives after it, and nothing else comes back
+    assert np.array_equal(alone.lost[:, 0], alone.lost[:, 1])
+
+
+@given(clusters())
+def test_survival_counts_as_one_would_by_hand(cluster):
+    placement, nodes = cluster.placement, cluster.nodes
+    lost, short, stuck = [], [], []
+    for p in range(len(cluster.partitions)):
+        row = range(placement.first[p], placement.first[p + 1])
+        placed = [k for k in row if placement.node[k] >= 0]
+        live = [k for k in placed if nodes.alive[placement.node[k]]]
+        live = [k for k in live if not nodes.gone[placement.node[k]]]
+        voters = [k for k in placed if placement.role[k] == Role.VOTER]
+        majority = len(voters) // 2 + 1
+        if cluster.partitions.replicas[p] == 0:
+            continue
+        if placed and not live:
+            lost.append(p)
+        if len(live) < cluster.partitions.min_active[p]:
+            short.append(p)
+        if voters and len(set(voters) & set(live)) < majority:
+            stuck.append(p)
+    found = survival(cluster, placement)
+    assert found.lost.tolist() == lost
+    assert found.under_min_active.tolist() == short
+    assert found.without_quorum.tolist() == stuck
+
+
+def test_a_scenario_that_loses_partitions_says_which():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5,
+        load=[[1.0]] * 4,
+        placement=[[0, 1, 2], [0, 1, 3], [1, 2, 3], [2, 3, 4]],
+        partition_names=["a", "b", "c", "d"],
+        min_active=2,
+    )
+    found = ek.sweep(cluster, [ek.WhatIf("two", lost=[0, 1]), ek.WhatIf("three", lost=[0, 1, 2])])
+    assert found.lost_partitions("two") == ()
+    assert found.lost_partitions("three") == ("a",)
+    assert found.lost.tolist() == [[0, 0], [1, 1]]
+    assert found.outlook("two").before.without_quorum.tolist() == [0, 1]
+    assert found.without_quorum[:, 0].tolist() == [2, 3]
+    assert found.under_min_active[:, 0].tolist() == [2, 3]
+    # three replicas on two nodes: one short, but in no danger any more
+    assert found.fits.tolist() == [True, False]
+    assert found.under_min_active[:, 1].tolist() == [0, 0]
+    assert found.worst()[0].scenario == "three"
+    with pytest.raises(ek.InvalidInput, match="four"):
+        found.outlook("four")
+
+
+def test_levels_stand_for_the_loss_of_each_of_their_domains():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6,
+        load=[[1.0]],
+        placement=[[0]],
+        domains={"zone": [*"aabbcc"], "rack": ["r1", "r2", "r1", "r1", None, "r2"]},
+        alive=[True, True, True, True, True, False],
+    )
+    each = {name: ek.sweep(cluster, name) for name in ("node", "zone", "rack", "rack pairs")}
+    assert each["node"].names == tuple(f"node n{n}" for n in range(5))
+    assert each["zone"].names == ("zone a", "zone b", "zone c")
+    assert each["rack"].names == ("rack a/r1", "rack a/r2", "rack b/r1")
+    assert each["rack pairs"].names[0] == "rack a/r1 + a/r2"
+    lost = {change.name: change.lost.tolist() for one in each.values() for change in one.changes}
+    assert lost["zone b"] == [2, 3]
+    assert lost["zone c"] == [4]
+    assert lost["rack a/r2 + b/r1"] == [1, 2, 3]
+    assert len(ek.sweep(cluster, "node pairs").names) == 10
+    assert len(ek.sweep(cluster, ["node", "zone"]).names) == 8
+
+
+def test_nodes_come_back_and_loads_change():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0, 8.0]] * 3,
+        load=[[1.0, 1.0]] * 6,
+        placement=[[0]] * 3 + [[1]] * 3,
+        dimensions=("cpu", "disk"),
+        alive=[True, True, False],
+        tags={"new": [False, False, True]},
+        bytes="disk",
+    )
+    found = ek.sweep(
+        cluster,
+        [
+            ek.WhatIf(back=["+new"]),
+            ek.WhatIf(load={"cpu": 1.5}),
+            ek.WhatIf("grown", load=2.0, back=[2]),
+            ek.WhatIf("one grows", load=[3.0, 1.0, 1.0, 1.0, 1.0, 1.0], lost=["node=n1"]),
+        ],
+        goals=ek.Goals(level=0.0),
+    )
+    assert found.names[:2] == ("back +new", "cpu x 1.5")
+    assert found.moves.tolist()[:3] == [2, 0, 2]
+    assert found.fits.tolist() == [True, False, True, False]
+    assert found.fullest.tolist()[:3] == [[0.5, 0.25], [1.125, 0.375], [1.0, 0.5]]
+    assert found.bytes.tolist()[0] == 2.0
+    assert cluster.partitions.load.voter[0, 0] == 1.0
+
+
+def test_every_problem_is_reported_together(cluster):
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.sweep(
+            cluster,
+            [
+                "shelf",
+                ek.WhatIf("a", lost=["n99", 77, "zone=z"], back=[True, 2.0]),
+                ek.WhatIf("b", lost=["n1"], back=["n1"], load={"gpu": 2.0}),
+                ek.WhatIf("c", load=-1.0),
+                ek.WhatIf("d", load=[1.0, 2.0]),
+                ek.WhatIf("e", load=1e308),
+                ek.WhatIf("same"),
+                ek.WhatIf("same"),
+                7,
+            ],
+            executor="threads",
+            seed="x",
+            callback=3,
+        )
+    assert [fault.path for fault in error.value.faults] == [
+        "scenarios[0]", "scenarios[1].lost[0]", "scenarios[1].lost[1]", "scenarios[1].lost[2]",
+        "scenarios[1].back[0]", "scenarios[1].back[1]", "scenarios[2].back", "scenarios[2].load",
+        "scenarios[3].load",
+        "scenarios[4].load", "scenarios[5].load", "scenarios[8]", "scenarios", "executor",
+        "callback", "seed",
+    ]  # fmt: skip
+
+
+def test_nothing_but_a_cluster_is_swept():
+    with pytest.raises(ek.InvalidInput, match="must be a Cluster"):
+        ek.sweep([[1.0]], "node")
+
+
+def test_no_scenarios_are_no_rows(cluster):
+    found = ek.sweep(cluster, [])
+    assert found.level.shape == (0, 3)
+    assert found.lost.shape == (0, 2)
+    assert found.complete and found.worst() == [] and str(found).startswith("0 scenarios")
+
+
+def test_even_the_loss_of_all_nodes_has_an_outlook(cluster):
+    found = ek.sweep(cluster, ek.WhatIf("all", lost=range(30)))
+    assert found.status == ("partial",)
+    assert found.lost.tolist() == [[600, 600]]
+
+
+def refusing_five(request):
+    """Balance, but raise for a cluster whose node 5 is dead."""
+    if not request.cluster.nodes.alive[5]:
+        raise OSError("no plan for that")
+    return balance(request)
+
+
+@pytest.fixture
+def method(monkeypatch):
+    """Put a strategy of this module into the table of methods."""
+
+    def put(function):
+        monkeypatch.setitem(METHODS, "mine", Method("mine", f"{__name__}:{function.__name__}", ""))
+        return "mine"
+
+    return put
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_one_scenario_that_fails_leaves_the_others_alone(cluster, swept, method, threads):
+    given = {"method": method(refusing_five), "goals": GOALS}
+    if threads:
+        with ThreadPoolExecutor(2) as workers:
+            found = ek.sweep(cluster, "node", workers, **given)
+    else:
+        found = ek.sweep(cluster, "node", **given)
+    bad = found.names.index("node n5")
+    assert found.status.count("failed") == 1
+    assert found.outlooks[bad].message == "OSError: no plan for that"
+    assert np.isnan(found.level[bad]).all() and not found.fits[bad]
+    others = np.arange(len(found.names)) != bad
+    assert np.array_equal(found.moves[others], swept.moves[others])
+    assert not found.complete
+    assert found.worst()[0].scenario == "node n5"
+    assert "1 failed" in str(found)
+
+
+def test_workers_that_cannot_be_had_are_said_so(cluster):
+    workers = ThreadPoolExecutor(1)
+    workers.shutdown()
+    found = ek.sweep(cluster, "node", workers)
+    assert set(found.status) == {"failed"}
+    assert "RuntimeError" in found.outlooks[0].message
+
+
+@pytest.mark.parametrize("workers", [None, ThreadPoolExecutor])
+def test_a_callback_hears_how_far_it_is_and_may_end_it(cluster, swept, workers):
+    heard = []
+
+    def listen(done, total):
+        heard.append((done, total))
+        if done >= 4:
+            raise StopIteration
+
+    if workers is None:
+        found = ek.sweep(cluster, "node", goals=GOALS, callback=listen)
+        assert heard == [(i, len(swept.names)) for i in range(1, 5)]
+        assert found.status[4:] == ("not run",) * (len(swept.names) - 4)
+    else:
+        with workers(1) as executor:
+            found = ek.sweep(cluster, "node", executor, goals=GOALS, callback=listen)
+        assert heard[-1][0] >= 4
+        assert "not run" in found.status
+    ran = np.array([one != "not run" for one in found.status])
+    assert ran.sum() >= 4
+    assert np.array_equal(found.moves[ran], swept.moves[ran])
+    assert found.worst(99)[-1].status == "not run"
+
+
+def test_an_error_of_the_callback_is_the_callers(cluster):
+    def listen(done, total):
+        raise ValueError("mine")
+
+    with ThreadPoolExecutor(1) as threads, pytest.raises(ValueError, match="mine"):
+        ek.sweep(cluster, "node", threads, callback=listen)
+
+
+def interrupting(request):
+    """Balance, but meet Ctrl-C where node 5 is dead."""
+    if not request.cluster.nodes.alive[5]:
+        raise KeyboardInterrupt
+    return balance(request)
+
+
+def ended_early(request):
+    """Balance, but say that Ctrl-C ended it where node 5 is dead."""
+    outcome = balance(request)
+    if not request.cluster.nodes.alive[5]:
+        return replace(outcome, stop_reason="interrupted")
+    return outcome
+
+
+@pytest.mark.parametrize("strategy", [interrupting, ended_early])
+def test_ctrl_c_keeps_what_is_done(cluster, swept, method, strategy):
+    found = ek.sweep(cluster, "node", goals=GOALS, method=method(strategy))
+    at = found.names.index("node n5")
+    assert found.status[:at] == swept.status[:at]
+    assert set(found.status[at:]) == {"not run"}
+    assert np.array_equal(found.moves[:at], swept.moves[:at])
+
+
+def test_ctrl_c_that_reaches_a_worker_ends_the_sweep(cluster, method):
+    with ThreadPoolExecutor(1) as threads:
+        found = ek.sweep(cluster, "node", threads, goals=GOALS, method=method(ended_early))
+    assert found.status[found.names.index("node n5")] == "not run"
+    assert not found.complete
+
+
+def test_tables_and_text_are_for_people(swept):
+    rows = swept.rows()
+    assert [row.scenario for row in rows] == list(swept.names)
+    assert [row.moves for row in rows] == swept.moves.tolist()
+    worst = swept.worst(99)
+    assert sorted(row.scenario for row in worst) == sorted(swept.names)
+    keys = [(row.without_quorum, row.under_min_active, row.fullest, row.moves) for row in worst]
+    assert keys == sorted(keys, reverse=True)
+    lines = str(swept).splitlines()
+    assert "scenarios, " in lines[0] and "lost" in lines[1]
+    assert worst[0].scenario in lines[2]
+    assert "more" in lines[-1]
+    assert repr(swept) == f"<Sweep: {lines[0]}>"
+
+
+def halve(common, item):
+    """Divide what all share by an item."""
+    return common // item
+
+
+def test_what_is_shared_is_packed_once_and_unpacked_once():
+    shared = Shared([84])
+    sent = pickle.dumps((shared, 1)), pickle.dumps((shared, 2))
+    assert shared._packed is not None
+    (one, _), (other, _) = map(pickle.loads, sent)
+    assert one is other and one.value == [84]
+
+
+def test_answers_come_in_order_with_failures_in_their_place():
+    items = [*range(1, 200), 0]
+    with ThreadPoolExecutor(4) as threads:
+        found = fan_out(halve, 84, items, threads)
+    assert found[:-1] == [84 // item for item in items[:-1]]
+    assert isinstance(found[-1], Failure) and "ZeroDivisionError" in found[-1].message
+
+
+def test_an_executor_that_breaks_fails_its_own_batches():
+    class Fragile(ThreadPoolExecutor):
+        count = 0
+
+        def submit(self, *given, **more):
+            self.count += 1
+            if self.count == 2:
+                raise RuntimeError("broken")
+            return super().submit(*given, **more)
+
+    assert issubclass(Fragile, Executor)
+    with Fragile(1) as executor:
+        found = fan_out(halve, 84, list(range(1, 100)), executor)
+    failed = [i for i, one in enumerate(found) if isinstance(one, Failure)]
+    assert 0 < len(failed) < 10
+    assert failed == list(range(failed[0], failed[-1] + 1))

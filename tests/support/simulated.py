@@ -1,0 +1,41 @@
+"""Small scenarios, and controllers that follow a script, for the tests of the simulator."""
+
+import math
+
+import evenkeel as ek
+from evenkeel.simulate import Rates
+from evenkeel.simulate.engine.stage import Controller
+from evenkeel.simulate.scenarios.layouts import MIB, ON_DISK, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.scenario import Scenario
+
+ONE_SECOND = MIB * ON_DISK
+"""Bytes per second at which a range of one MiB takes a second."""
+
+
+def scenario(*ranges, stores=4, rules=None, minutes=2.0, **others):
+    """A scenario of few small ranges; a range has 1 MiB unless it says otherwise."""
+    kinds = ranges or (Ranges(count=4, on=[([0, 1, 2], 1.0)], mebibytes=1.0),)
+    where = stores if isinstance(stores, Stores) else Stores(stores)
+    cluster, growth = cluster_of(where, kinds, rules or [ek.Rule(spread={"host": 1})])
+    given = {"rates": Rates(snapshot=ONE_SECOND), "gossip_delay": 0.0} | others
+    return Scenario(name="small", cluster=cluster, growth=growth, minutes=minutes, **given)
+
+
+class Script(Controller):
+    """Asks for changes at given seconds, and notes what came of them."""
+
+    def __init__(self, *lines):
+        self.lines = sorted(lines, key=lambda line: line[0])
+        self.numbers = {}
+        self.ends = []
+        self.stage = None
+
+    def wake(self, stage):
+        self.stage = stage
+        while self.lines and self.lines[0][0] <= stage.world.seconds:
+            _, change = self.lines.pop(0)
+            self.numbers[change] = stage.submit(change)
+        return self.lines[0][0] if self.lines else math.inf
+
+    def ended(self, number, change, made):
+        self.ends.append((self.stage.now / 1000, change, made))
