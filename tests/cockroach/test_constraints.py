@@ -39,6 +39,18 @@ def test_every_store_is_judged_as_written(case, role, is_voter, change, name):
         assert (valid[s], necessary[s]) == expected[:2]
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_stand_in_may_leave_no_conjunction_short(order):
+    """What one conjunction lacks does not make up for another that the leaver alone meets."""
+    stores = [naive.Store(0, attributes=frozenset({"ssd"})), naive.Store(1, (("dc", "b"),))]
+    asked = [([(True, "dc", "b")], 1), ([(True, "", "ssd")], 1)]
+    problem = naive.Problem(stores, 2, 2, [asked[i] for i in order])
+    allocator, _ = compiled(problem)
+    valid, necessary = allocator.check(held([0], []), REPLACE, 0, kernel.VOTER)
+    assert (bool(valid[1]), bool(necessary[1])) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -160,9 +160,9 @@ def check_replace(localities: Localities, table: Table, a: int, b: int) -> int:
         missing = table.asked[e] - table.held[e - table.start]
         lost = localities.matches[table.row[e], b]
         if localities.matches[table.row[e], a]:
-            found = VALID
+            found |= VALID
             if missing > 0 or (missing == 0 and lost):
-                return VALID | NECESSARY
+                found |= NECESSARY
         elif lost and missing >= 0:
             return 0
     return found

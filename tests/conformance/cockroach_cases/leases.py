@@ -15,18 +15,6 @@ DRAWS = 256
 
 ENFORCEMENT = {"ignore": 0, "block_transfer_to": 1, "shed": 2}
 
-ASKED = {
-    "count_convergence": {"target"},
-    "behind_replicas": {"target"},
-    "constraints_affect_mean": {"target"},
-    "draining": {"target"},
-    "follow_the_workload": {"target"},
-    "should_transfer": {"should_transfer"},
-    "suspect": {"should_transfer"},
-    "io": {"target_in"},
-}
-"""What is asked in each group; everything in one that is not known."""
-
 
 def preferences(listed: list[list[str]]) -> list:
     """Read an ordered list of conjunctions such as ``[["+dc=1"], ["-ssd"]]``."""
@@ -67,13 +55,11 @@ def _transfer(document: Json, case: Json) -> Json:
     allocator, lease = _allocator(case, fleet), _lease(case, fleet)
     stores = fleet.view(status=_states(case, fleet))
     drawn = _targets(allocator, stores, lease, case.get("exclude_leaseholder", False), fleet)
-    answer = {
+    return {
         "target": _only(drawn),
         "target_in": drawn,
         "should_transfer": allocator.should_transfer(stores, lease),
     }
-    asked = ASKED.get(case["group"], answer.keys())
-    return {key: value for key, value in answer.items() if key in asked}
 
 
 def _states(case: Json, fleet: Fleet) -> list[str]:

@@ -72,7 +72,7 @@ def check(problem, table, total, held, change, s, r=None):
     if not table:
         return True, False
     free = 0 < sum(number for _, number in table) < total
-    valid = free
+    valid, necessary = free, False
     for conjunction, number in table:
         count = sum(satisfies(problem.stores[e], conjunction) for e in held)
         fits = satisfies(problem.stores[s], conjunction)
@@ -86,12 +86,11 @@ def check(problem, table, total, held, change, s, r=None):
                 return True, True
             valid = True
         if change in ("rebalance", "replace") and fits:
-            if count < number or (count == number and left):
-                return True, True
+            necessary |= count < number or (count == number and left)
             valid = True
         elif change == "replace" and left and count <= number:
             return False, False
-    return valid, False
+    return valid, necessary
 
 
 def asked(problem, voters, others, is_voter, change, s, r=None):
