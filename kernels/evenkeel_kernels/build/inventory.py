@@ -1,0 +1,152 @@
+"""The kernels there are: how many are compiled and kept, where, and which are being compiled."""
+
+import importlib
+import pkgutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numba
+from numba.core import event
+from numba.core.registry import cpu_target
+
+import evenkeel_kernels
+from evenkeel_kernels.build.jit import KernelCache
+
+
+class Inventory(NamedTuple):
+    """The kernels of this installation.
+
+    ``kept`` of all ``kernels`` are compiled and on disk in ``folder`` for this ``processor`` and
+    the sources as they are; ``folder`` is empty where nothing can be kept, or with JIT off.
+    """
+
+    kernels: int
+    kept: int
+    folder: str
+    processor: str
+    jit: bool
+
+
+class Compiled(NamedTuple):
+    """A kernel that was compiled: its name, and the seconds that it alone took."""
+
+    kernel: str
+    seconds: float
+
+
+def inventory() -> Inventory:
+    """Count the kernels and those that are kept; this imports every kernel module.
+
+    Returns
+    -------
+    Inventory
+        As things stand on disk now.
+
+    Examples
+    --------
+    >>> found = inventory()
+    >>> found.kept <= found.kernels
+    True
+    """
+    caches = [kernel._cache for kernel in _kernels()]
+    own = [cache for cache in caches if isinstance(cache, KernelCache)]
+    target = cpu_target.target_context.codegen().magic_tuple()
+    settings: Any = numba.config
+    return Inventory(
+        kernels=len(caches),
+        kept=sum(_holds(cache, target) for cache in own),
+        folder=own[0].cache_path if own else "",
+        processor=target[1],
+        jit=not settings.DISABLE_JIT,
+    )
+
+
+@contextmanager
+def on_compile(
+    begun: Callable[[str], object] | None = None, done: Callable[[Compiled], object] | None = None
+) -> Iterator[None]:
+    """Be told, within the context, of every kernel that is compiled because none was kept.
+
+    Parameters
+    ----------
+    begun : callable, optional
+        Called with the name of a kernel before it is compiled.
+    done : callable, optional
+        Called with what it was and how long it took; kernels that it calls, and that were compiled
+        on the way, are told of by themselves and not counted in.
+
+    Yields
+    ------
+    None
+        Nothing; leave the context to be told no more.
+
+    Examples
+    --------
+    >>> names = []
+    >>> with on_compile(begun=names.append):
+    ...     pass
+    >>> names
+    []
+    """
+    with event.install_listener("numba:compile", _Listener(begun, done)):
+        yield
+
+
+class _Listener(event.Listener):
+    """Takes the time of nested compilations apart, thread by thread."""
+
+    def __init__(
+        self, begun: Callable[[str], object] | None, done: Callable[[Compiled], object] | None
+    ) -> None:
+        self._begun = begun
+        self._done = done
+        self._open = threading.local()
+
+    def on_start(self, told: Any) -> None:
+        self._stack().append([time.perf_counter(), 0.0])
+        name = _name(told)
+        if name and self._begun is not None:
+            self._begun(name)
+
+    def on_end(self, told: Any) -> None:
+        started, inner = self._stack().pop()
+        whole = time.perf_counter() - started
+        name = _name(told)
+        if self._stack():
+            # what is nobody's kernel belongs to the one that needed it
+            self._stack()[-1][1] += whole if name else inner
+        if name and self._done is not None:
+            self._done(Compiled(name, whole - inner))
+
+    def _stack(self) -> list[list[float]]:
+        if not hasattr(self._open, "stack"):
+            self._open.stack = []
+        stack: list[list[float]] = self._open.stack
+        return stack
+
+
+def _holds(cache: Any, target: tuple[str, ...]) -> bool:
+    """Whether anything is kept that was compiled for this processor from these sources."""
+    return any(key[1] == target for key in cache._cache_file._load_index())
+
+
+def _name(told: Any) -> str:
+    """Name the kernel that is told of, without the package; "" for numba's own functions."""
+    function = told.data["dispatcher"].py_func
+    if not function.__module__.startswith(f"{evenkeel_kernels.__name__}."):
+        return ""
+    return f"{function.__module__}.{function.__name__}".removeprefix(f"{evenkeel_kernels.__name__}.")
+
+
+def _kernels() -> list[Any]:
+    """Every kernel of every module, once; none with JIT off, for then they are plain functions."""
+    found: dict[int, Any] = {}
+    for module in pkgutil.walk_packages(evenkeel_kernels.__path__, f"{evenkeel_kernels.__name__}."):
+        loaded = importlib.import_module(module.name)
+        for value in vars(loaded).values():
+            if hasattr(value, "py_func") and value.py_func.__module__ == module.name:
+                found[id(value)] = value
+    return list(found.values())
