@@ -1,0 +1,203 @@
+"""The kernel cache: what is loaded again, what is compiled anew, and what happens without one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import places
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from evenkeel_kernels.build.jit import lean
+
+KERNELS = places.ROOT / "kernels"
+
+PACKAGE = {
+    "__init__": "SCALE = 1\n",
+    "inner": """
+        from evenkeel_kernels.build.jit import jit
+        @jit
+        def inner(x):
+            return x + 10
+        """,
+    "middle": """
+        from evenkeel_kernels.build.jit import jit
+        from . import (
+            inner as deepest,  # under another name
+        )
+        add = deepest.inner
+        @jit
+        def middle(x):
+            return 2 * add(x)
+        """,
+    "constants": "STEP = 3\n",
+    "outer": """
+        from evenkeel_kernels.build.jit import jit
+        from toys.constants import STEP
+        from toys.middle import middle
+        @jit
+        def outer(x):
+            return middle(x) + STEP
+        """,
+    "apart": """
+        from evenkeel_kernels.build.jit import jit
+        @jit
+        def apart(x):
+            return 5 * x
+        """,
+}
+CALL = """
+import warnings
+warnings.simplefilter("always")
+from toys.outer import outer
+from toys.apart import apart
+print(outer(1), apart(1))
+for kernel in (outer, apart):
+    hits = getattr(kernel, "stats", None)
+    print("compiled" if hits is None or not hits.cache_hits else "loaded")
+"""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A package of kernels that call each other across files, called once."""
+    folder = tmp_path_factory.mktemp("warm") / "toys"
+    folder.mkdir()
+    for name, source in PACKAGE.items():
+        lines = [line.removeprefix(" " * 8) for line in source.splitlines()]
+        (folder / f"{name}.py").write_text("\n".join(lines) + "\n")
+    assert call(folder) == ["25", "5", "compiled", "compiled"]
+    return folder
+
+
+@pytest.fixture
+def toys(warm, tmp_path):
+    """A copy of that package with its cache."""
+    return shutil.copytree(warm, tmp_path / "toys")
+
+
+def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a fresh process that sees the packages beside ``folder``."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    path = os.pathsep.join([str(folder.parent), str(KERNELS)])
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder.parent,
+        env=clean | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def call(folder: Path, **environment: str) -> list[str]:
+    """Answers of the toy kernels, then how ``outer`` and ``apart`` came to be."""
+    return run(CALL, folder, **environment).stdout.split()
+
+
+def edit(folder: Path, module: str, old: str, new: str) -> None:
+    """Replace text in a toy module."""
+    file = folder / f"{module}.py"
+    source = file.read_text()
+    assert old in source
+    file.write_text(source.replace(old, new))
+
+
+def test_a_kernel_is_loaded_by_the_next_process(warm):
+    assert call(warm) == ["25", "5", "loaded", "loaded"]
+
+
+def test_time_stamps_and_place_do_not_matter(toys):
+    for file in toys.glob("*.py"):
+        os.utime(file, (1, 1))
+    assert call(toys) == ["25", "5", "loaded", "loaded"]
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "answer"),
+    [
+        ("outer", "+ STEP", "- STEP", "19"),
+        ("middle", "2 *", "3 *", "36"),
+        ("inner", "+ 10", "+ 1000", "2005"),
+        ("constants", "3", "4", "26"),
+    ],
+)
+def test_a_kernel_is_rebuilt_when_what_it_is_made_of_changes(toys, module, old, new, answer):
+    edit(toys, module, old, new)
+    assert call(toys) == [answer, "5", "compiled", "loaded"]
+    assert call(toys) == [answer, "5", "loaded", "loaded"]
+
+
+def test_numba_alone_would_answer_with_the_old_helper(toys):
+    # Should this ever fail, numba has learnt it and cache_stamp can go.
+    for file in toys.glob("*.py"):
+        source = file.read_text().replace("@jit", "@numba.njit(cache=True)")
+        file.write_text(source.replace("from evenkeel_kernels.build.jit import jit", "import numba"))
+    call(toys)
+    edit(toys, "inner", "+ 10", "+ 1000")
+    assert call(toys)[0] == "25"
+
+
+def test_bounds_checks_are_kept_apart(toys):
+    (toys / "reads.py").write_text(
+        "from evenkeel_kernels.build.jit import jit\n\n@jit\ndef third(a):\n    return a[2]\n"
+    )
+    code = "import numpy as np; from toys.reads import third\n"
+    run(code + "third(np.zeros(3))", toys)
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        run(code + "third(np.zeros(2))", toys, NUMBA_BOUNDSCHECK="1")
+    assert "IndexError" in failure.value.stderr
+
+
+def test_without_jit_the_function_is_left_alone(toys):
+    code = "from toys.outer import outer; print(outer(1), type(outer).__name__)"
+    assert run(code, toys, NUMBA_DISABLE_JIT="1").stdout.split() == ["25", "function"]
+
+
+def test_a_damaged_cache_is_compiled_anew(toys):
+    for file in (toys / "__pycache__").glob("*.nb?"):
+        file.write_bytes(file.read_bytes()[:20])
+    assert call(toys) == ["25", "5", "compiled", "compiled"]
+    assert call(toys) == ["25", "5", "loaded", "loaded"]
+
+
+def test_without_a_writable_folder_one_warning_is_given(toys):
+    # A file in the place of each folder: read-only folders do not stop the superuser.
+    shutil.rmtree(toys / "__pycache__")
+    (toys / "__pycache__").write_text("")
+    nowhere = {"HOME": str(toys / "__init__.py"), "XDG_CACHE_HOME": str(toys / "__init__.py")}
+    done = run(CALL, toys, **nowhere)
+    assert done.stdout.split() == ["25", "5", "compiled", "compiled"]
+    assert done.stderr.count("KernelCacheWarning") == 1
+    assert "NUMBA_CACHE_DIR names a folder" in done.stderr
+
+
+def test_a_folder_that_vanishes_does_not_stop_the_caller(toys, tmp_path):
+    cache = tmp_path / "cache"
+    code = (
+        "import shutil, warnings; warnings.simplefilter('always')\n"
+        "from toys.outer import outer; from toys.apart import apart\n"
+        f"shutil.rmtree({str(cache)!r}); open({str(cache)!r}, 'w').close()\n"
+        "print(outer(1), apart(1))"
+    )
+    done = run(code, toys, NUMBA_CACHE_DIR=str(cache))
+    assert done.stdout.split() == ["25", "5"]
+    assert done.stderr.count("KernelCacheWarning") == 1
+
+
+def test_a_module_run_as_a_script_leaves_its_kernels_usable(toys):
+    # The cached kernel holds a reference to the module it was compiled in.
+    run("import sys; sys.path.insert(0, 'toys'); import apart; apart.apart(1)", toys)
+    assert call(toys)[:2] == ["25", "5"]
+
+
+def test_a_lean_kernel_creates_no_array():
+    @lean
+    def total(count):
+        return np.zeros(count).sum()
+
+    with pytest.raises(TypingError):
+        total(3)

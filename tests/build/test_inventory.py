@@ -1,0 +1,58 @@
+"""The kernels there are, and word of those being compiled."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="there is nothing to compile"
+)
+
+FIRST = ["hashing.hash3_lanes", "hashing.hash3", "hashing.mix"]
+
+CODE = textwrap.dedent(
+    """
+    import os, time
+    import numpy as np
+    from evenkeel_kernels.core import jenkins_hash as hashing
+    from evenkeel_kernels.build.inventory import inventory, on_compile
+
+    words, hashed = np.arange(2, dtype=np.uint32), np.empty(3, np.uint32)
+    begun, done = [], []
+    before = inventory()
+    with on_compile(begun.append, done.append):
+        started = time.perf_counter()
+        hashing.hash3_lanes(words, np.uint32(2), np.uint32(3), 2, hashed)
+        passed = time.perf_counter() - started
+    with on_compile(begun.append, done.append):
+        hashing.hash3_lanes(words, np.uint32(3), np.uint32(4), 2, hashed)
+    after = inventory()
+    print(before.kept, after.kept, begun, [one.kernel for one in done])
+    assert sum(one.seconds for one in done) <= passed
+    assert after.folder.startswith(os.environ["NUMBA_CACHE_DIR"])
+    """
+)
+
+
+def run(folder):
+    """Compile one kernel in a process of its own; return what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.split(" ", 2)
+
+
+def test_what_is_compiled_is_told_kept_and_not_compiled_again(tmp_path):
+    before, after, told = run(tmp_path)
+    assert int(before) == 0
+    assert int(after) > 0
+    # a kernel compiles what it calls on the way, and nothing that is not ours is told of
+    assert told == f"{FIRST} {FIRST[::-1]}\n"
+    before, again, told = run(tmp_path)
+    assert before == again == after
+    assert told == "[] []\n"

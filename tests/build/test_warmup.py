@@ -1,0 +1,62 @@
+"""After a warm-up, a solve of the same kind compiles nothing, nor loads what was compiled."""
+
+import subprocess
+import sys
+
+import pytest
+
+import evenkeel as ek
+from evenkeel.strategies.registry import METHODS
+from evenkeel.install.warmup_cases import rehearsals
+
+LARGER = """
+import sys
+import numpy as np
+import evenkeel as ek
+from evenkeel.simulate.crush_experiments import Layout
+from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel_kernels.build.inventory import _kernels
+
+method = sys.argv[1]
+ek.warmup(methods=[method])
+before = {kernel: len(kernel.overloads) for kernel in _kernels()}
+if method.startswith("helix"):
+    ek.solve(Layout(zones=(6, 5, 5), groups=3, partitions=50).cluster(), method)
+else:
+    ek.solve(expansion(partitions=500, nodes=40, zones=8), method, goals=ek.Goals(level=0.02))
+grown = [
+    kernel.py_func.__qualname__ for kernel, count in before.items()
+    if len(kernel.overloads) > count
+]
+print(*grown)
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_rehearsal_that_succeeds(method):
+    for one in rehearsals(method):
+        result = ek.solve(
+            one.cluster, method, goals=one.goals, options=one.options, work_limit=10_000
+        )
+        assert result.status != "infeasible"
+
+
+def test_a_method_is_warmed_up_once():
+    ek.warmup(methods=["helix_crush"])
+    assert not ek.warmup(methods=["helix_crush"])
+
+
+def test_there_must_be_such_a_method():
+    with pytest.raises(ek.InvalidInput, match="is no method"):
+        ek.warmup(methods=["nobody"])
+
+
+COMPARED = ["balance", "leaders", "helix_crushed", "helix_waged", "cockroach"]
+
+
+@pytest.mark.parametrize("method", COMPARED)
+def test_nothing_is_left_to_compile(method):
+    ran = subprocess.run(
+        [sys.executable, "-c", LARGER, method], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []
