@@ -244,7 +244,7 @@ def _placement_arguments(placement: Placement, partitions: Partitions) -> Argume
         if placement.slots is None:
             given |= {"placement": placement.node, "first": placement.first}
         else:
-            given["placement"] = placement.by_slot
+            given["placement"] = placement.nodes
     if not np.array_equal(placement.leader, np.where(width > 0, 0, -1)):
         given["leader"] = placement.leader
     if placement.flags.any():

@@ -11,7 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import check_goals
 from evenkeel.model.limits import check_limits
 from evenkeel.model.rules import Rule
-from tests.plain_cluster import build, faults_of
+from tests.support.plain_cluster import build, faults_of
 
 
 def refused(make):
