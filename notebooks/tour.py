@@ -85,7 +85,7 @@ result = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.1))
 result
 
 # %%
-np.asarray(result.placement)[:5]  # node of each replica, the leader first
+result.placement.by_leader()[:5]  # node of each replica, the leader first
 
 # %%
 print(result)

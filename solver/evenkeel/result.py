@@ -103,7 +103,7 @@ class Result:
     cluster : Cluster
         The snapshot that came in.
     placement : Placement
-        Where replicas should be; ``np.asarray(result.placement)`` is (P, R) int32, leader first.
+        Where replicas should be; ``result.placement.nodes`` is (P, R) int32, by slot.
     method : str
         Name of the method.
     goals : Goals or Cost

@@ -3,7 +3,6 @@
 import logging
 import operator
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.limits import Limits
+from evenkeel.model.goals import Cost, Goals, check_goals
+from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.logs import tell
 from evenkeel.model.placement import Placement
 from evenkeel.result import FEWEST_MOVES, Result, Status
@@ -196,11 +195,8 @@ def _check(
         faults.raise_if_any()
     if not isinstance(goals, Goals | Cost):
         faults.add("goals", goals, "must be Goals or a Cost")
-    elif isinstance(goals, Goals) and isinstance(goals.level, Mapping):
-        for name in goals.level:
-            if name not in cluster.dimensions:
-                known = list(cluster.dimensions)
-                faults.add("goals.level", name, f"is no dimension; known: {known}")
+    elif isinstance(goals, Goals):
+        check_goals(faults, cluster, goals)
     elif isinstance(goals, Cost):
         for one in goals.proportion:
             for name in (one.of, one.to):
@@ -211,8 +207,8 @@ def _check(
         faults.add("limits", limits, "must be Limits")
     elif isinstance(goals, Cost) and limits != Limits():
         faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
-    elif limits.bytes is not None and cluster.bytes_dimension < 0:
-        faults.add("limits.bytes", limits.bytes, "needs a cluster with a bytes dimension")
+    else:
+        check_limits(faults, cluster, limits)
     if start is not None and not np.array_equal(start.first, cluster.placement.first):
         faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
     for name, value in (("time_limit", time_limit), ("work_limit", work_limit)):

@@ -52,7 +52,7 @@ def test_a_map_comes_out_as_ceph_placed_it():
     document, crush, pool = golden("a12_pgs")
     reweight = ceph.reweights(crush.devices, document)
     result = ek.solve(cluster_of(crush, pool, reweight=reweight), "ceph_crush")
-    rows = [[osd for osd in row if osd >= 0] for row in result.placement.by_slot.tolist()]
+    rows = [[osd for osd in row if osd >= 0] for row in result.placement.nodes.tolist()]
     assert rows == document["raw"]
     assert result.audit.hard == 0
     assert result.comparison.moves == 0
@@ -64,16 +64,16 @@ def test_pairs_do_what_they_promise(name):
     cluster = cluster_of(crush, pool)
     result = ek.solve(cluster, "ceph_upmap")
     items = result.native.items[pool.id]
-    before = cluster.placement.by_slot.tolist()
+    before = cluster.placement.nodes.tolist()
     judged = ceph.judge(document, before, items, 1.0)
     assert judged["moves"] == result.comparison.moves
     assert judged["failure_domain_violations"] == result.audit.counts["spread"] == 0
     assert result.success
     assert result.levelness.ratio[0] < result.levelness_before.ratio[0]
     in_force = cluster_of(crush, pool, items=result.native.items)
-    assert np.array_equal(in_force.placement.by_slot, result.placement.by_slot)
+    assert np.array_equal(in_force.placement.nodes, result.placement.nodes)
     plain = ek.solve(in_force, "ceph_crush", options=ek.options.CephCrush(upmaps=False))
-    assert plain.placement.by_slot.tolist() == before
+    assert plain.placement.nodes.tolist() == before
 
 
 def test_pairs_in_force_are_built_on():
@@ -130,7 +130,7 @@ def test_erasure_coded_rows_keep_their_holes():
     pool = Pool(id=1, pg_num=32, size=4, rule=0, kind="erasure")
     cluster = cluster_of(small(steps=steps, racks=3), pool)
     result = ek.solve(cluster, "ceph_crush")
-    assert (result.placement.by_slot == -1).sum(axis=1).tolist() == [1] * 32
+    assert (result.placement.nodes == -1).sum(axis=1).tolist() == [1] * 32
     assert result.status == "partial"
     assert len(result.unplaced) == 32
 

@@ -98,7 +98,7 @@ def test_balance_never_thrashes_on_regions(seed, leases):
 def test_no_replica_of_a_cockroach_run_returns_to_where_it_left(seed):
     cluster = regions(count=60, hosts=6, seed=seed)
     result = ek.solve(cluster, method="cockroach", seed=seed)
-    now = [set(row) for row in cluster.placement.by_slot.tolist()]
+    now = [set(row) for row in cluster.placement.nodes.tolist()]
     gone = [set() for _ in now]
     log = result.native.log
     for i in range(len(log)):
@@ -109,7 +109,7 @@ def test_no_replica_of_a_cockroach_run_returns_to_where_it_left(seed):
             gone[p].add(source)
         elif source in now[p] and target < 0:
             now[p].remove(source)
-    assert [set(row) for row in result.placement.by_slot.tolist()] == now
+    assert [set(row) for row in result.placement.nodes.tolist()] == now
 
 
 @settings(max_examples=15, deadline=None)

@@ -111,7 +111,7 @@ class TestSolve:
         }
         for row in rows:
             p = int(row["partition"][1:])
-            assert names[after.placement.by_slot[p, int(row["slot"])]] == row["to"]
+            assert names[after.placement.nodes[p, int(row["slot"])]] == row["to"]
         assert main(["check", placed]) == 0
 
     def test_says_how_to_write_where_nothing_is_written(self, level_file, capsys):

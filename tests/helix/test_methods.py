@@ -131,7 +131,7 @@ def solved(cluster, method="helix_crushed", options=None, **more):
 
 
 def table(result):
-    return result.placement.by_slot
+    return result.placement.nodes
 
 
 ALL = [
@@ -241,7 +241,7 @@ def test_a_group_that_is_refused_stays_as_it_is():
     cluster = cluster_of((6, 6), replicas=3, placement=np.tile([0, 6, 7], (120, 1)))
     result = solved(cluster, "helix_multiround")
     assert "stays as it is" in result.message
-    assert np.array_equal(table(result), cluster.placement.by_slot)
+    assert np.array_equal(table(result), cluster.placement.nodes)
 
 
 def test_multiround_needs_zones_unless_mended():

@@ -71,7 +71,7 @@ def test_balance_leaves_what_one_move_at_a_time_cannot(seed):
     assert result.stop_reason == "tolerance"
     assert result.audit.hard == 0
     assert result.levelness.ratio.max() <= 1.15 + 1e-9
-    moved = result.placement.by_slot != cluster.placement.by_slot
+    moved = result.placement.nodes != cluster.placement.nodes
     assert (moved[:, 0] == moved[:, 1]).all()  # no range moved one replica only
     again = ek.solve(cluster.with_placement(result.placement), goals=ek.Goals(level=0.15))
     assert again.comparison.moves == 0

@@ -42,7 +42,7 @@ def lossy(seed: int, lost: int | None = None) -> ek.Cluster:
 def least_full(cluster: ek.Cluster) -> float:
     """Fullest node of the best way to place what is lost; inf if there is none."""
     alive = np.flatnonzero(cluster.nodes.may_receive)
-    zone, table = cluster.topology.domain[0], cluster.placement.by_slot
+    zone, table = cluster.topology.domain[0], cluster.placement.nodes
     load, capacity = cluster.partitions.load.voter, cluster.nodes.capacity
     lost = np.argwhere((table >= 0) & ~np.append(cluster.nodes.may_hold, True)[table])
     best = np.inf

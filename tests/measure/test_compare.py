@@ -28,7 +28,7 @@ REFERENCE = {
 
 def shuffled(placement, nodes):
     """Send every seventh second replica elsewhere, exchange every fifth leader, drop one."""
-    table = placement.by_slot.copy()
+    table = placement.nodes.copy()
     table[::7, 1] = (table[::7, 1] + 3) % nodes
     table[::5, :2] = table[::5, 1::-1]
     table[3, 2] = -1

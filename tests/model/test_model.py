@@ -139,36 +139,59 @@ class TestEmptyAndBroken:
 
 class TestPlacement:
     @given(clusters())
-    def test_the_array_is_leader_first_and_reads_back(self, cluster):
+    def test_there_is_one_order_of_slots(self, cluster):
         placement = cluster.placement
-        if placement.slots is None:
-            if len(placement):
-                with pytest.raises(ValueError, match="differ in length"):
-                    np.asarray(placement)
-            return
         table = np.asarray(placement)
-        assert table.shape == (len(placement), placement.slots)
-        led = placement.leader >= 0
-        np.testing.assert_array_equal(table[led][:, :1].ravel(), placement.leader_node[led])
-        for row, slots in zip(table, placement.by_slot, strict=True):
-            assert sorted(row) == sorted(slots)
-        again = Cluster.from_arrays(
-            capacity=cluster.nodes.capacity, load=cluster.partitions.load.voter, placement=table
-        )
-        np.testing.assert_array_equal(np.asarray(again.placement), table)
-        np.testing.assert_array_equal(again.placement.leader_node[led], placement.leader_node[led])
+        np.testing.assert_array_equal(table, placement.nodes)
+        width = np.diff(placement.first)
+        assert table.shape == (len(placement), width.max(initial=0))
+        for p, row in enumerate(table.tolist()):
+            own = placement.node[placement.first[p] : placement.first[p + 1]].tolist()
+            assert row == own + [-1] * (len(row) - len(own))
+            if placement.leader[p] >= 0:
+                assert row[placement.leader[p]] == placement.leader_node[p]
+
+    @given(clusters())
+    def test_a_placement_goes_back_in(self, cluster):
+        sizes = {"capacity": cluster.nodes.capacity, "load": cluster.partitions.load.voter}
+        placement = cluster.placement
+        again = [Cluster.from_arrays(**sizes, placement=placement).placement]
+        if placement.slots is not None:
+            again.append(Cluster.from_arrays(
+                **sizes, placement=np.asarray(placement), leader=placement.leader,
+                role=placement.role, flags=placement.flags,
+            ).placement)  # fmt: skip
+        for one in again:
+            for name in ("first", "node", "role", "flags", "leader"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(placement, name))
+
+    @given(clusters())
+    def test_leaders_come_first_where_that_is_asked_for(self, cluster):
+        placement = cluster.placement
+        table = placement.by_leader()
+        for p, (row, own) in enumerate(zip(table.tolist(), placement.nodes.tolist(), strict=True)):
+            leader = placement.leader[p]
+            assert row == (own if leader < 0 else [own.pop(leader), *own])
 
     def test_a_leadership_change_is_no_swap_of_slots(self):
         before = build().placement
         after = before.replaced(before.node, np.array([1, 0, 0, 1], np.int16))
-        assert after.by_slot.tolist() == before.by_slot.tolist()
-        assert np.asarray(after).tolist() == [[2, 0], [1, 2], [2, 0], [1, 2]]
+        assert np.asarray(after).tolist() == np.asarray(before).tolist()
+        assert after.by_leader().tolist() == [[2, 0], [1, 2], [2, 0], [1, 2]]
         assert after.leader_node.tolist() == [2, 1, 2, 1]
 
     def test_followers_keep_their_order(self):
         cluster = build(placement=[[0, 1, 2, -1]] * 4, leader=[2, 0, 3, -1])
         rows = [[2, 0, 1, -1], [0, 1, 2, -1], [-1, 0, 1, 2], [0, 1, 2, -1]]
-        assert np.asarray(cluster.placement).tolist() == rows
+        assert cluster.placement.by_leader().tolist() == rows
+
+    def test_what_goes_with_a_placement_may_be_told_anew_but_not_where_rows_start(self):
+        given = build(leader=[1, 0, 0, 1], flags=[[1, 0]] * 4).placement
+        again = build(placement=given, leader=[0, 0, 0, -1]).placement
+        assert again.leader.tolist() == [0, 0, 0, -1]
+        np.testing.assert_array_equal(again.flags, given.flags)
+        assert set(faults_of(placement=given, first=given.first)) == {"first"}
+        assert set(faults_of(placement=given, load=[[1.0, 2.0]] * 3)) == {"placement"}
 
     def test_rows_of_any_length(self):
         cluster = build(placement=[0, 1, 2, 0, 1], first=[0, 2, 2, 3, 5])

@@ -170,7 +170,7 @@ def test_ceph(tmp_path):
         ),
         tmp_path,
     )
-    assert cluster.placement.by_slot.tolist() == [[-1, 3, 0], [4, -1, 2]]
+    assert cluster.placement.nodes.tolist() == [[-1, 3, 0], [4, -1, 2]]
     assert cluster.placement.leader_node.tolist() == [3, 2]
     assert not cluster.nodes.may_lead[1]
 

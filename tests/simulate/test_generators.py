@@ -32,8 +32,8 @@ def test_an_expansion_is_as_it_says():
     assert (held[:-6] > 0).all()
     assert int((~nodes.alive).sum()) == 2
     assert set(np.unique(nodes.capacity / nodes.capacity.min(axis=0))) == {1.0, 2.0}
-    zone = np.append(cluster.topology.domain[0], -1)[placement.by_slot]
-    placed = placement.by_slot >= 0
+    zone = np.append(cluster.topology.domain[0], -1)[placement.nodes]
+    placed = placement.nodes >= 0
     assert int((~placed).sum()) == 2
     assert placed[:, 0].all()
     for one, other in ((0, 1), (0, 2), (1, 2)):
@@ -75,7 +75,7 @@ def test_it_is_the_family_that_other_solvers_were_measured_on(ours, theirs):
     assert np.array_equal(cluster.nodes.alive, ~instance["dead"])
     assert np.array_equal(load.voter, instance["load"])
     assert np.array_equal(load.leader, instance["load"] + instance["leader_extra_load"])
-    assert np.array_equal(cluster.placement.by_slot, instance["placement_before"])
+    assert np.array_equal(cluster.placement.nodes, instance["placement_before"])
     assert np.array_equal(cluster.partitions.group, instance["resource"])
     for row, level in enumerate(("zone", "rack")):
         _, numbered = np.unique(instance[level], return_inverse=True)
@@ -105,4 +105,4 @@ def test_an_impossible_cluster_is_refused_with_every_reason(shape, paths):
 def test_the_smallest_clusters_are_possible():
     cluster = expansion(partitions=1, nodes=2, zones=1, replicas=1, dimensions=1)
     assert len(cluster.nodes) == 2
-    assert cluster.placement.by_slot.tolist() == [[0]]
+    assert cluster.placement.nodes.tolist() == [[0]]

@@ -59,7 +59,7 @@ def played(events, decides):
 
 def rows_of(cluster, history):
     """Where every replica is after each change of the log; splits and growth are seen by it."""
-    rows = {p: set(row) for p, row in enumerate(cluster.placement.by_slot.tolist())}
+    rows = {p: set(row) for p, row in enumerate(cluster.placement.nodes.tolist())}
     for entry in history.log:
         if entry.outcome == "made":
             change = entry.change
@@ -102,7 +102,7 @@ def test_what_each_node_has_is_what_the_log_says(events):
     structural = (Growth, Split)
     events = [event for event in events if not isinstance(event, structural)]
     cluster, history = played(events, "balance")
-    rows = {p: set(row) for p, row in enumerate(cluster.placement.by_slot.tolist())}
+    rows = {p: set(row) for p, row in enumerate(cluster.placement.nodes.tolist())}
     at = 0
     for row, now in enumerate(history.seconds.tolist()):
         while at < len(history.log) and history.log[at].seconds <= now:

@@ -26,7 +26,7 @@ class Toy(Decider):
     asked: "list[tuple[str, int]]" = []
 
     def __init__(self, cluster, objective, seed):
-        self.row = list(cluster.placement.by_slot)
+        self.row = list(cluster.placement.nodes)
 
     def place(self, partition, node, role, leader):
         self.row[partition] = node.copy()

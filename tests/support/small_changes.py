@@ -12,7 +12,7 @@ Given = dict[str, Any]
 
 def settled(given: Given, placement: ek.Placement) -> Given:
     """Give the same cluster with its replicas, and who leads, as in a placement."""
-    return given | {"placement": placement.by_slot, "leader": placement.leader}
+    return given | {"placement": placement.nodes, "leader": placement.leader}
 
 
 def heavier(given: Given, rng: np.random.Generator) -> Given:

@@ -84,7 +84,7 @@ def test_a_placement_shows_its_first_rows_with_their_leaders(result):
     placement = result.placement
     markup = placement._repr_html_()
     for p in range(6):
-        row = [str(n) for n in placement.by_slot[p].tolist()]
+        row = [str(n) for n in placement.nodes[p].tolist()]
         row[placement.leader[p]] = f"<strong>{row[placement.leader[p]]}</strong>"
         assert " · ".join(row) in markup
     assert "and 494 more partitions" in read(markup)

@@ -22,18 +22,25 @@ Arguments = dict[str, Any]
 """Arguments of ``Cluster.from_arrays`` by name."""
 
 
+PlainAmount = int | None | list[int | float | str]
+"""An amount as a file has it; what stands in the list is checked with the rule."""
+
+
 class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A ``Rule`` as all native formats write it; an amount is a number or ``[number, "soft"]``."""
+    """A ``Rule`` as all native formats write it.
+
+    An amount is a number, ``[number, "soft"]`` or ``[number, "soft", weight]``.
+    """
 
     require: list[str] = []
     voters_require: list[str] = []
     place: dict[str, int] = {}
     voters_place: dict[str, int] = {}
     lead: list[str] = []
-    spread: dict[str, Amount] = {}
-    min_domains: dict[str, Amount] = {}
-    max_domains: dict[str, Amount] = {}
-    skew: dict[str, Amount] = {}
+    spread: dict[str, PlainAmount] = {}
+    min_domains: dict[str, PlainAmount] = {}
+    max_domains: dict[str, PlainAmount] = {}
+    skew: dict[str, PlainAmount] = {}
 
     @classmethod
     def of(cls, rule: Rule) -> "RuleDocument":
@@ -60,12 +67,18 @@ class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
 
     def rule(self) -> Rule:
         """Return the rule that was written down."""
-        return Rule(**{name: getattr(self, name) for name in self.__struct_fields__})
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        for kind in ("spread", "min_domains", "max_domains", "skew"):
+            given[kind] = {
+                tier: tuple(amount) if isinstance(amount, list) else amount
+                for tier, amount in given[kind].items()
+            }
+        return Rule(**given)
 
 
-def _plain_amount(amount: Amount) -> Amount:
+def _plain_amount(amount: Amount) -> PlainAmount:
     if isinstance(amount, tuple):
-        return int(amount[0]), amount[1]
+        return [int(amount[0]), *amount[1:]]
     return None if amount is None else int(amount)
 
 
@@ -231,7 +244,7 @@ def _placement_arguments(placement: Placement, partitions: Partitions) -> Argume
         if placement.slots is None:
             given |= {"placement": placement.node, "first": placement.first}
         else:
-            given["placement"] = placement.by_slot
+            given["placement"] = placement.nodes
     if not np.array_equal(placement.leader, np.where(width > 0, 0, -1)):
         given["leader"] = placement.leader
     if placement.flags.any():

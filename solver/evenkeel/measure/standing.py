@@ -88,7 +88,7 @@ class Standing:
         if placement.slots is None:
             return np.add(placement.node, 1, dtype=np.intp)
         seat = np.empty((placement.slots, len(placement)), np.intp)
-        np.add(placement.by_slot.T, 1, out=seat, casting="unsafe")
+        np.add(placement.nodes.T, 1, out=seat, casting="unsafe")
         return seat.reshape(-1)
 
     @cached_property

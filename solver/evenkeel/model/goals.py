@@ -1,13 +1,19 @@
 """Goals: how level is level enough; and costs: what a weighted sum charges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import FaultList
+from evenkeel.model.quantities import read_tolerance, read_tolerances
+
+Tolerance = float | str | None
+"""A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Goals:
     """Tolerances, met with the fewest and smallest moves.
 
@@ -16,11 +22,17 @@ class Goals:
 
     Parameters
     ----------
-    level : float or mapping of str to (float or None)
+    level : float, str, or mapping of str to (float, str or None), optional
         Tolerance for every dimension, or by dimension name; None: do not level that dimension.
-        Dimensions that a mapping leaves out are not levelled.
-    leaders : float or None
-        Tolerance for the number of leaders per node, rounded up; None: do not level them.
+        Dimensions that a mapping leaves out are not levelled. A share, 0.05, or a text, ``"5%"``.
+    leaders : float or str, optional
+        Tolerance for the leaders of a node, rounded up; None: do not level them.
+    floor : float, str, or mapping of str to (float, str or None), optional
+        Tolerance below, as ``level`` is above: every accepting node holds at least (1 - floor) x
+        mean utilisation, so that new nodes fill up. 0 to 1; None: no node is too empty.
+    leaders_by : str, optional
+        What ``leaders`` levels: the ``"count"`` of leaders per node, or the ``"load"`` that leading
+        adds to a node.
 
     Raises
     ------
@@ -29,43 +41,55 @@ class Goals:
 
     Examples
     --------
-    >>> Goals(level=0.04).tolerance("cpu")
+    >>> Goals(level="4%").tolerance("cpu")
     0.04
     >>> Goals(level={"cpu": 0.1}).tolerance("disk") is None
     True
+    >>> Goals(level=0.1, floor={"disk": 0.2}).floor_tolerance("disk")
+    0.2
     """
 
-    level: float | Mapping[str, float | None] | None = 0.05
-    leaders: float | None = None
+    level: float | Mapping[str, float | None] | None = field(hash=False)
+    leaders: float | None
+    floor: float | Mapping[str, float | None] | None = field(hash=False)
+    leaders_by: Literal["count", "load"]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        level: Tolerance | Mapping[str, Tolerance] = 0.05,
+        leaders: Tolerance = None,
+        floor: Tolerance | Mapping[str, Tolerance] = None,
+        leaders_by: Literal["count", "load"] = "count",
+    ) -> None:
         faults = FaultList()
-        given: dict[str, float | None] = {"leaders": self.leaders}
-        if isinstance(self.level, Mapping):
-            given |= {f"level[{name!r}]": value for name, value in self.level.items()}
-        else:
-            given["level"] = self.level
-        for path, value in given.items():
-            if value is not None and not value >= 0.0:
-                faults.add(f"goals.{path}", value, "must be 0 or more")
+        object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
+        object.__setattr__(self, "leaders", read_tolerance(faults, "goals.leaders", leaders))
+        object.__setattr__(self, "floor", read_tolerances(faults, "goals.floor", floor, 1.0))
+        object.__setattr__(self, "leaders_by", leaders_by)
+        if leaders_by not in ("count", "load"):
+            faults.add("goals.leaders_by", leaders_by, "must be 'count' or 'load'")
         faults.raise_if_any()
 
     def tolerance(self, dimension: str) -> float | None:
-        """Return the tolerance of one dimension.
+        """Return how far above level a node may be in one dimension, by its name; None: any."""
+        return _of_dimension(self.level, dimension)
 
-        Parameters
-        ----------
-        dimension : str
-            Its name.
+    def floor_tolerance(self, dimension: str) -> float | None:
+        """Return how far below the mean a node may be in one dimension, by its name; None: any."""
+        return _of_dimension(self.floor, dimension)
 
-        Returns
-        -------
-        float or None
-            None if that dimension need not be level.
-        """
-        if isinstance(self.level, Mapping):
-            return self.level.get(dimension)
-        return self.level
+
+def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: str) -> float | None:
+    return given.get(dimension) if isinstance(given, Mapping) else given
+
+
+def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
+    """Note dimensions that goals name and the cluster does not have."""
+    known = list(cluster.dimensions)
+    for path, given in (("level", goals.level), ("floor", goals.floor)):
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in known:
+                faults.add(f"goals.{path}", name, f"is no dimension; known: {known}")
 
 
 @dataclass(frozen=True)

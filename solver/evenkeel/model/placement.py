@@ -41,6 +41,11 @@ class Placement(Shown):
     place in that row, its *slot*, never changes. Any slot may lead, rows may differ in length, and
     a slot may be empty.
 
+    There is one order everywhere, that of the slots: in ``node``, ``role`` and ``flags``, in the
+    table ``nodes``, and in ``np.asarray(placement)``, which is the same table. Who leads stands
+    beside it, in ``leader``. A whole placement goes back in as
+    ``Cluster.from_arrays(placement=placement, ...)``. Only ``by_leader`` has another order.
+
     Parameters
     ----------
     first : ndarray of int64, shape (P + 1,)
@@ -53,6 +58,16 @@ class Placement(Shown):
         A combination of ``Flag``.
     leader : ndarray of int16, shape (P,)
         Slot that leads; -1 for none.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [2]], leader=[1, 0])
+    >>> c.placement.nodes.tolist(), c.placement.leader.tolist()
+    ([[0, 1], [2, -1]], [1, 0])
+    >>> c.placement.by_leader().tolist()
+    [[1, 0], [2, -1]]
     """
 
     first: NDArray[np.int64]
@@ -97,35 +112,40 @@ class Placement(Shown):
         )
 
     @property
-    def by_slot(self) -> NDArray[np.int32]:
-        """Node per partition and slot, (P, R) int32, slots in their order.
+    def nodes(self) -> NDArray[np.int32]:
+        """Node per partition and slot, (P, R) int32; -1 where a slot is empty or a row has ended.
 
-        Raises
-        ------
-        ValueError
-            If partitions differ in their number of slots; use ``first`` and ``node`` then.
+        R is the length of the longest row.
         """
-        if len(self.leader) == 0:
-            return np.zeros((0, 0), np.int32)
-        if self.slots is None:
-            raise ValueError("rows differ in length: use placement.first and placement.node")
-        return self.node.reshape(len(self.leader), self.slots)
+        partitions = len(self.leader)
+        if self.slots is not None:
+            return frozen(self.node.reshape(partitions, self.slots))
+        width = np.diff(self.first)
+        table = np.full((partitions, int(width.max(initial=0))), -1, np.int32)
+        table[np.arange(table.shape[1]) < width[:, None]] = self.node
+        return frozen(table)
+
+    def by_leader(self) -> NDArray[np.int32]:
+        """Return the nodes of each partition with its leader first, the others as their slots are.
+
+        Rows that nobody leads stay in the order of their slots: ``leader`` tells which they are.
+
+        Returns
+        -------
+        ndarray of int32, shape (P, R)
+            A copy; -1 where a slot is empty or a row has ended.
+        """
+        slots = np.arange(self.nodes.shape[1], dtype=np.int16)
+        # the leader's key sorts before every other slot; the others keep their order
+        key = np.where(slots == self.leader[:, None], np.int16(-1), slots)
+        return np.take_along_axis(self.nodes, np.argsort(key, axis=1, kind="stable"), axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Node per partition and replica, leader first, (P, R) int32.
+        """``nodes``: node per partition and slot, in the order of the slots, (P, R) int32.
 
-        An array has no place to say who leads, so the leader comes first, exactly as
-        ``Cluster.from_arrays`` reads one. Use ``by_slot`` where the slot itself matters.
+        An array has no place to say who leads: take ``leader`` with it, or use ``by_leader``.
         """
-        table = self.by_slot
-        if table.size and (self.leader > 0).any():
-            slots = np.arange(table.shape[1], dtype=np.int16)
-            # the leader's key sorts before every other slot; the others keep their order
-            key = np.where(slots[None, :] == self.leader[:, None], np.int16(-1), slots[None, :])
-            table = np.take_along_axis(table, np.argsort(key, axis=1, kind="stable"), axis=1)
-        elif copy:
-            table = table.copy()
-        return table if dtype is None else table.astype(dtype, copy=False)
+        return np.array(self.nodes, dtype=dtype, copy=copy)
 
     def replaced(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> "Placement":
         """Return this placement with other nodes and leaders in the same slots.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.quantities import is_real, is_whole
 from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
 from evenkeel.model.topology import NODE_LEVEL, Topology
 
@@ -16,6 +17,9 @@ LABELS = ("domains", "attributes", "node_names")
 """Arguments that say which labels there are; expressions are not judged by broken ones."""
 
 TAGS = ("tags",)
+
+NEVER_MET_BY_NONE = ("spread", "max_domains")
+"""Limits that no replica at all would meet if their amount were 0."""
 
 
 def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> bool:
@@ -58,7 +62,9 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
         _check_contradiction(faults, at, _conditions(faults, at, text, nodes, topology))
     for name in ("spread", "min_domains", "max_domains", "skew"):
         for level, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
-            _check_amount(faults, f"{path}{name}[{level!r}]", level, amount, topology)
+            at = f"{path}{name}[{level!r}]"
+            _check_tier(faults, at, level, topology)
+            _check_amount(faults, at, amount, 1 if name in NEVER_MET_BY_NONE else 0)
     if len(faults.faults) == before:
         _check_domain_counts(faults, path, rule)
         if not faults.about(*LABELS, *TAGS):
@@ -129,22 +135,34 @@ def _conditions(
     return list(parsed)
 
 
-def _check_amount(
-    faults: FaultList, path: str, level: str, amount: object, topology: Topology
-) -> None:
-    """Note an unknown level, and what is no amount."""
+def _check_tier(faults: FaultList, path: str, tier: str, topology: Topology) -> None:
     known = [*topology.levels, NODE_LEVEL]
-    if level not in known and not faults.about("domains"):
-        faults.add(path, level, f"is no level; known: {known}")
+    if tier not in known and not faults.about("domains"):
+        faults.add(path, tier, f"is no tier; known: {known}")
+
+
+def _check_amount(faults: FaultList, path: str, amount: object, least: int) -> None:
+    """Note what is no amount."""
     number = amount
     if isinstance(amount, tuple):
-        if len(amount) != 2 or amount[0] is None or amount[1] not in ("hard", "soft"):
+        if len(amount) not in (2, 3) or amount[0] is None or amount[1] not in ("hard", "soft"):
             faults.add(path, amount, 'must be a number or (number, "hard" or "soft")')
             return
         number = amount[0]
-    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if number is not None and not (whole and number >= 0):  # type: ignore[operator]
-        faults.add(path, number, "must be a whole number, 0 or more")
+        _check_weight(faults, path, amount)
+    if number is not None and not (is_whole(number) and number >= least):  # type: ignore[operator]
+        faults.add(path, number, f"must be a whole number, {least} or more")
+
+
+def _check_weight(faults: FaultList, path: str, amount: tuple[object, ...]) -> None:
+    """Note a weight that is none, and one of a hard limit."""
+    if len(amount) == 2:
+        return
+    weight = amount[2]
+    if amount[1] == "hard":
+        faults.add(path, amount, "only a soft limit has a weight")
+    elif not is_real(weight) or not 0.0 < weight < np.inf:  # type: ignore[operator]
+        faults.add(path, weight, "must be a weight, above 0 and finite")
 
 
 def _check_contradiction(faults: FaultList, path: str, conditions: list[Condition]) -> None:

@@ -11,8 +11,11 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.topology import Topology
 
-Amount = int | None | tuple[int, Literal["hard", "soft"]]
-"""A number, or one that is only wished for: ``(1, "soft")``. None lifts a default."""
+Amount = int | None | tuple[int, Literal["hard", "soft"]] | tuple[int, Literal["soft"], float]
+"""A number, or one only wished for: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``.
+
+None lifts a default.
+"""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,11 @@ def _labelled(
 class Rule:
     """Constraints that partitions, or a group as a whole, share.
 
+    Limits on domains (``spread`` to ``skew``) may be soft. A soft limit never keeps a replica from
+    being placed, and yields to every hard rule and to goals. Where soft limits cannot all hold, the
+    placement with the least sum of weight x amount beyond the limit is sought; the weight is 1
+    unless it is given, as in ``(1, "soft", 5.0)``. With a ``Cost`` that sum is part of the cost.
+
     Parameters
     ----------
     require, voters_require : sequence of str
@@ -165,9 +173,9 @@ class Rule:
 
     Examples
     --------
-    >>> Rule(require=["zone!=z9"], spread={"zone": 1}).limits()
-    [Limit(level='zone', kind='spread', amount=1, hard=True), \
-Limit(level='node', kind='spread', amount=1, hard=True)]
+    >>> rule = Rule(require=["zone!=z9"], spread={"zone": (1, "soft", 5.0)})
+    >>> [str(limit) for limit in rule.limits()]
+    ['spread zone 1 (soft)', 'spread node 1']
     """
 
     require: Sequence[str] = ()
@@ -206,7 +214,8 @@ Limit(level='node', kind='spread', amount=1, hard=True)]
         for kind, amounts in kinds:
             for level, amount in amounts.items():
                 if isinstance(amount, tuple):
-                    found.append(Limit(level, kind, amount[0], amount[1] == "hard"))
+                    weight = float(amount[2]) if len(amount) == 3 else 1.0
+                    found.append(Limit(level, kind, amount[0], amount[1] == "hard", weight))
                 elif amount is not None:
                     found.append(Limit(level, kind, amount, True))
         return found
@@ -229,9 +238,16 @@ class Limit:
         The number.
     hard : bool
         Whether it must hold.
+    weight : float
+        What each unit beyond a soft limit costs, against other soft limits.
     """
 
     level: str
     kind: LimitKind
     amount: int
     hard: bool
+    weight: float = 1.0
+
+    def __str__(self) -> str:
+        strength = "" if self.hard else " (soft)"
+        return f"{self.kind} {self.level} {self.amount}{strength}"

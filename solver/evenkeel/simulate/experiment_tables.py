@@ -111,7 +111,7 @@ def change_of(
     came: NDArray[np.int64] = NOBODY,
 ) -> Change:
     """Count what moved between two placements of equal rows."""
-    old, new = before.by_slot, after.by_slot
+    old, new = before.nodes, after.nodes
     joined = (new >= 0) & ~(new[:, :, None] == old[:, None, :]).any(axis=2)
     left = (old >= 0) & ~(old[:, :, None] == new[:, None, :]).any(axis=2)
     pulled = (joined & np.isin(new, came)).sum(axis=1)

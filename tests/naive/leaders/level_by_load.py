@@ -26,7 +26,7 @@ def least(cluster: ek.Cluster, able: np.ndarray) -> tuple[float, int]:
 
     Slot 0 leads now; a slot may lead where ``able (N,)`` says so. All nodes are alive.
     """
-    rows = np.asarray(cluster.placement)
+    rows = cluster.placement.nodes
     load = cluster.partitions.load
     extra = load.leader - load.voter
     base = np.zeros((len(cluster.nodes), extra.shape[1]))

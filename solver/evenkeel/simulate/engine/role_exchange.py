@@ -21,7 +21,7 @@ def with_roles_exchanged(cluster: Cluster) -> Placement:
     placement = cluster.placement
     if not placement.role.any() or placement.slots is None:
         return placement
-    node = placement.by_slot
+    node = placement.nodes
     held = node >= 0
     role = placement.role.reshape(node.shape).copy()
     for number, demands in enumerate(demands_of(cluster)):

@@ -1,0 +1,114 @@
+"""Single values in: counts, amounts of data and tolerances, as numbers or as people write them."""
+
+import re
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from evenkeel.model.errors import FaultList
+
+BYTE_UNITS = {
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15, "EB": 10**18,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60,
+}  # fmt: skip
+"""Bytes in each unit: decimal prefixes count in thousands, binary ones (``Ki``) in 1,024s."""
+
+_UNIT_OF = {unit.lower(): unit for unit in BYTE_UNITS}
+
+_NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
+_BYTES = re.compile(_NUMBER + r"([A-Za-z]+)\s*")
+_PERCENT = re.compile(_NUMBER + r"%\s*")
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is an integer; true and false are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def is_real(value: object) -> bool:
+    """Return whether a value is a number other than NaN; true and false are not."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == value
+
+
+def read_count(faults: FaultList, path: str, given: Any) -> int | None:
+    """Read a whole number from 0 on; None stays None."""
+    if given is None:
+        return None
+    if not is_whole(given) or given < 0:
+        faults.add(path, given, "must be a whole number, 0 or more")
+        return None
+    return int(given)
+
+
+def read_bytes(faults: FaultList, path: str, given: Any) -> float | None:
+    """Read an amount of data: a number from 0 on, or a text such as ``"3TB"`` or ``"2.5 TiB"``.
+
+    Examples
+    --------
+    >>> read_bytes(FaultList(), "bytes", "3TB"), read_bytes(FaultList(), "bytes", "2.5 KiB")
+    (3000000000000.0, 2560.0)
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        found = _BYTES.fullmatch(given)
+        unit = found and _UNIT_OF.get(found[2].lower())
+        if found and unit:
+            return float(found[1]) * BYTE_UNITS[unit]
+    elif is_real(given) and 0.0 <= given < np.inf:
+        return float(given)
+    units = ", ".join(BYTE_UNITS)
+    faults.add(path, given, f"must be a number, 0 or more, or a text such as '3TB'; units: {units}")
+    return None
+
+
+def read_tolerance(
+    faults: FaultList, path: str, given: Any, greatest: float = np.inf
+) -> float | None:
+    """Read a tolerance: a number from 0 on, or a text such as ``"5%"``; None stays None.
+
+    Examples
+    --------
+    >>> read_tolerance(FaultList(), "level", "5%"), read_tolerance(FaultList(), "level", 0.1)
+    (0.05, 0.1)
+    """
+    if given is None:
+        return None
+    found = _PERCENT.fullmatch(given) if isinstance(given, str) else None
+    value = float(found[1]) / 100.0 if found else given
+    if is_real(value) and 0.0 <= value <= greatest:
+        return float(value)
+    upper = "or more" if np.isinf(greatest) else f"to {greatest:g}"
+    faults.add(path, given, f"must be a number, 0 {upper}, or a text such as '5%'")
+    return None
+
+
+def read_tolerances(
+    faults: FaultList, path: str, given: Any, greatest: float = np.inf
+) -> float | dict[str, float | None] | None:
+    """Read one tolerance for all dimensions, or a mapping of a dimension's name to its own."""
+    if not isinstance(given, Mapping):
+        return read_tolerance(faults, path, given, greatest)
+    return {
+        name: read_tolerance(faults, f"{path}[{name!r}]", one, greatest)
+        for name, one in given.items()
+    }
+
+
+def read_tier_counts(faults: FaultList, path: str, given: Any) -> dict[str, int]:
+    """Read a mapping of a tier's name to a whole number; a tier without one is left out."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        faults.add(path, given, "must be a mapping of a tier to a number, such as {'zone': 20}")
+        return {}
+    found = {}
+    for tier, one in given.items():
+        if not isinstance(tier, str):
+            faults.add(f"{path}[{tier!r}]", tier, "must be a string")
+        count = read_count(faults, f"{path}[{tier!r}]", one)
+        if count is not None:
+            found[tier] = count
+    return found
