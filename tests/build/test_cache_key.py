@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support import places
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
 from evenkeel_kernels.build.jit import lean
+from tests.support import places
 
 KERNELS = places.ROOT / "kernels"
 
@@ -135,7 +135,9 @@ def test_numba_alone_would_answer_with_the_old_helper(toys):
     # Should this ever fail, numba has learnt it and cache_stamp can go.
     for file in toys.glob("*.py"):
         source = file.read_text().replace("@jit", "@numba.njit(cache=True)")
-        file.write_text(source.replace("from evenkeel_kernels.build.jit import jit", "import numba"))
+        file.write_text(
+            source.replace("from evenkeel_kernels.build.jit import jit", "import numba")
+        )
     call(toys)
     edit(toys, "inner", "+ 10", "+ 1000")
     assert call(toys)[0] == "25"

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import evenkeel as ek
-from evenkeel.strategies.registry import METHODS
 from evenkeel.install.warmup_cases import rehearsals
+from evenkeel.strategies.registry import METHODS
 
 LARGER = """
 import sys

@@ -138,7 +138,9 @@ def _name(told: Any) -> str:
     function = told.data["dispatcher"].py_func
     if not function.__module__.startswith(f"{evenkeel_kernels.__name__}."):
         return ""
-    return f"{function.__module__}.{function.__name__}".removeprefix(f"{evenkeel_kernels.__name__}.")
+    return f"{function.__module__}.{function.__name__}".removeprefix(
+        f"{evenkeel_kernels.__name__}."
+    )
 
 
 def _kernels() -> list[Any]:
