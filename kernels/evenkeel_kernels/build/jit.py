@@ -61,9 +61,9 @@ def lean(function: F) -> F:
     """Compile like `jit` a kernel that creates no array, and so need count no references.
 
     Counting them costs an atomic operation for every array of a tuple that is taken apart: booking
-    75,000 replicas through the tuples of `evenkeel_kernels.core.state` took 78 ms that way, and 1.5 ms
-    without. Creating an array in a lean kernel is an error as it compiles: scratch arrays are
-    passed in.
+    75,000 replicas through the tuples of `evenkeel_kernels.core.state` took 78 ms that way, and
+    1.5 ms without. Creating an array in a lean kernel is an error as it compiles: scratch arrays
+    are passed in.
 
     Parameters
     ----------
