@@ -26,6 +26,7 @@
 # What levelling leaders to the last one costs stands in rows of its own.
 
 # %%
+import sys
 import time
 from dataclasses import replace
 
@@ -34,11 +35,13 @@ from IPython.display import HTML, display
 from matplotlib import pyplot as plt
 
 import evenkeel as ek
-from evenkeel.simulate import crush_experiments as crush
-from evenkeel.simulate.crush_experiments import Layout
-from evenkeel.simulate.experiment_tables import most_surplus
 from evenkeel.view import plots
 from evenkeel.view.markup import table
+
+sys.path.insert(0, "..")  # the experiments lie beside the notebooks, in bench
+from bench.experiments import crush
+from bench.experiments.crush import Layout
+from bench.experiments.tables import most_surplus
 
 
 def method(name, options=None, goals=None):

@@ -21,6 +21,8 @@
 # do instead?
 
 # %%
+import sys
+
 import numpy as np
 from IPython.display import HTML
 from matplotlib import pyplot as plt
@@ -32,11 +34,13 @@ from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.redundancy import sharing_a_host
 from evenkeel.strategies.longhorn.settings import Settings
 from evenkeel.strategies.longhorn.stepping import AutoBalance
-from evenkeel.strategies.longhorn.stories import played
 from evenkeel.view import plots
 from evenkeel.view.markup import Raw, table
 from evenkeel.view.plots.canvas import canvas, legend
 from evenkeel.view.plots.palette import BOUND, STYLES
+
+sys.path.insert(0, "..")  # the experiments lie beside the notebooks, in bench
+from bench.experiments.longhorn_stories import played
 
 # %% [markdown]
 # ## All stories of the text

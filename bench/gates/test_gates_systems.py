@@ -19,6 +19,7 @@ from bench.speed.test_speed_waged import SIZES, baseline, cluster_of, crossed, r
 from bench.support import references
 from bench.support.ceph_maps import regular
 from bench.support.contest import Contender
+from bench.support.full_evaluation import probe
 from bench.support.jobs import JOBS, medium
 from bench.support.reassignments import generated, opened
 from evenkeel import simulate
@@ -37,7 +38,6 @@ from evenkeel.strategies.helix.waged.rebalance import nothing
 from evenkeel.strategies.longhorn.stepping import AutoBalance
 from evenkeel.strategies.shared.stopping import Watch
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
-from evenkeel_kernels.cost.evaluation import probe
 from tests.support.instances import as_cluster
 from tests.support.longhorn.skewed import skewed
 

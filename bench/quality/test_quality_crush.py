@@ -5,8 +5,8 @@ import time
 import pytest
 
 import evenkeel as ek
-from evenkeel.simulate import crush_experiments as crush
-from evenkeel.simulate.crush_experiments import Layout
+from bench.experiments import crush
+from bench.experiments.crush import Layout
 
 pytestmark = pytest.mark.quality
 

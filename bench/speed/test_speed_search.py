@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from bench.experiments.reassignment_instances import SHAPES, reassignment
+from bench.support.full_evaluation import probe
 from bench.support.reassignments import SEED, generated, models, opened
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.simulate.reassignment_instances import SHAPES, reassignment
 from evenkeel.strategies.cost.method import minimise
 from evenkeel.strategies.shared.stopping import Watch
-from evenkeel_kernels.cost.evaluation import probe
 
 WORK = 300_000
 LARGE = "b_9"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bench.experiments.reassignment_instances import SHAPES, reassignment
 from evenkeel.formats import roadef
 from evenkeel.model.cluster import Cluster
-from evenkeel.simulate.reassignment_instances import SHAPES, reassignment
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem, State

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.strategies.cockroach.actions import ACTIONS, actions, retained_priority
+from evenkeel.strategies.cockroach.actions import ACTIONS, actions
 from evenkeel.strategies.cockroach.equivalence_classes import configs_of
 from evenkeel.strategies.cockroach.one_range.replicas import Replicas
 from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
@@ -105,9 +105,3 @@ def test_a_voter_that_the_quorum_needs_is_never_removed(case):
         assert allocator.remove(view, held) in allowed
         found = allocator.rebalance(view, held)
         assert found.target == -1 or found.target != found.removed
-
-
-def test_a_priority_that_fell_to_a_lower_hundred_waits():
-    assert retained_priority(-1.0, 0.0)
-    assert retained_priority(901.0, 900.0)
-    assert not retained_priority(900.0, 800.0)

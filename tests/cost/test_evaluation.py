@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from bench.experiments.reassignment_instances import SHAPES, reassignment
+from bench.support import full_evaluation as evaluation
+from bench.support.full_evaluation import CLASHING, FORSAKEN, MISPLACED, OVERFULL
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.simulate.reassignment_instances import SHAPES, reassignment
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
-from evenkeel_kernels.cost import evaluation
 from evenkeel_kernels.cost.cost_state import Walk, shift_price, swap_price, tighten
-from evenkeel_kernels.cost.evaluation import CLASHING, FORSAKEN, MISPLACED, OVERFULL
 from tests.naive.core import state as naive
 from tests.naive.cost import annealing as naive_search
 from tests.support.random_problems import random_problem

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.cli import main
+from bench.experiments.reassignment import main
+from bench.experiments.reassignment_instances import SHAPES, Shape, reassignment
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
 from evenkeel.model.errors import InvalidInput
-from evenkeel.simulate.reassignment_instances import SHAPES, Shape, reassignment
 
 SMALL = Shape(
     processes=300, machines=20, resources=4, transient=2, services=120, shared=40, spread=30,
@@ -153,11 +153,13 @@ def test_it_is_solved(tmp_path):
 
 def test_on_the_command_line(tmp_path, capsys):
     asked = ["--processes", "4000", "--seed", "9"]
-    assert main(["reassignment", str(tmp_path / "made"), *asked]) == 0
+    main([str(tmp_path / "made"), *asked])
     assert "feasible" in capsys.readouterr().out
     made = roadef.native_of(ek.read(tmp_path / "made"))
     same = reassignment(dataclasses.replace(SHAPES["b_1"], processes=4000), 9)
     assert (made.requirement == same.requirement).all()
     assert (made.initial == same.initial).all()
-    assert main(["reassignment", str(tmp_path), "--shape", "c_1"]) == 2
-    assert main(["reassignment", str(tmp_path), "--machines", "1"]) == 2
+    for wrong in (["--shape", "c_1"], ["--machines", "1"]):
+        with pytest.raises(SystemExit):
+            main([str(tmp_path), *wrong])
+        assert wrong[0].removeprefix("--") in capsys.readouterr().err

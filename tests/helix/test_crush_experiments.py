@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.cli import main
-from evenkeel.simulate import crush_experiments as crush
-from evenkeel.simulate import experiment_tables as tables
-from evenkeel.simulate.crush_experiments import Layout
-from evenkeel.view.experiments import written
+from bench.experiments import crush, tables
+from bench.experiments.__main__ import main
+from bench.experiments.crush import Layout
+from bench.experiments.written import written
 
 SMALL = Layout(zones=(3, 4, 4, 4, 4), groups=3, partitions=64)
 
@@ -137,10 +136,12 @@ def test_a_layout_that_cannot_be_is_refused(wrong):
 
 def test_the_command_runs_them(capsys):
     size = ["--zones", "3,3,3,3", "--groups", "2", "--partitions", "16", "--mended"]
-    assert main(["experiment", "distribution", "recovery", *size]) == 0
+    main(["distribution", "recovery", *size])
     told = capsys.readouterr().out
     assert told.startswith("Distribution\n")
     assert "before to after" in told
-    assert main(["experiment", "nonsense", *size]) == 2
-    assert "is no experiment" in capsys.readouterr().err
-    assert main(["experiment", "distribution", "--zones", "a,b"]) == 2
+    with pytest.raises(SystemExit):
+        main(["nonsense", *size])
+    assert "no experiment: nonsense" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["distribution", "--zones", "a,b"])

@@ -9,10 +9,8 @@ from evenkeel import __version__
 from evenkeel.cli import (
     check,
     demo,
-    experiment,
     explain,
     generate,
-    reassignment,
     solve,
     versions,
     warmup,
@@ -67,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in (
-        solve, check, explain, generate, reassignment, demo, experiment, warmup, versions,
+        solve, check, explain, generate, demo, warmup, versions,
     ):  # fmt: skip
         command.add(commands)
     return parser

@@ -57,9 +57,18 @@ def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
     """Zones of equal nodes, all up and then two down, with each of some options."""
 
     def of() -> Iterator[Rehearsal]:
-        from evenkeel.simulate.crush_experiments import Layout
-
-        cluster = Layout(zones=(4, 4, 4, 4), groups=2, partitions=32).cluster()
+        cluster = Cluster.from_arrays(
+            capacity=np.full((16, 1), 64.0),
+            load=np.ones((64, 1)),
+            dimensions=("disk",),
+            node_names=[f"h{n // 4}-{n % 4}" for n in range(16)],
+            domains={"zone": [f"z{n // 4}" for n in range(16)]},
+            spread={"zone": 1},
+            replicas=3,
+            group=np.repeat([0, 1], 32),
+            group_names=["a", "b"],
+            partition_names=[f"{group}_{p}" for group in "ab" for p in range(32)],
+        )
         alive = np.arange(len(cluster.nodes)) >= 2
         down = replace(cluster.nodes, alive=alive, accepts=alive, keeps=alive)
         for chosen in each:

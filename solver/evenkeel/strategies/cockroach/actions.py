@@ -1,6 +1,5 @@
 """What every range needs first, and how urgently."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,19 +90,3 @@ def actions(
         found.priority,
     )
     return found
-
-
-def retained_priority(enqueued: float, found: float) -> bool:
-    """Whether a range is still as urgent as when it was put into the queue.
-
-    Examples
-    --------
-    >>> retained_priority(12000.0, 0.0), retained_priority(1001.0, 980.0)
-    (False, True)
-    """
-    return enqueued < 0.0 or _category(found) >= _category(enqueued)
-
-
-def _category(priority: float) -> int:
-    """Round to hundreds, halves up."""
-    return math.floor(priority / 100.0 + 0.5)

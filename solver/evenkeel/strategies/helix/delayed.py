@@ -12,26 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def inactive_from(
-    offline_since: NDArray[np.float64],
-    disabled_since: NDArray[np.float64],
-    delay: float,
-    on_demand: float = -np.inf,
-) -> NDArray[np.float64]:
-    """Tell from when on each node no longer keeps its places.
-
-    Examples
-    --------
-    >>> off, disabled = np.array([10.0, np.inf, 30.0]), np.array([np.inf, np.inf, 20.0])
-    >>> inactive_from(off, disabled, 60.0).tolist()
-    [70.0, inf, 80.0]
-    >>> inactive_from(off, disabled, 60.0, on_demand=15.0).tolist()
-    [10.0, inf, 80.0]
-    """
-    since = np.minimum(offline_since, disabled_since)
-    return np.where(since < on_demand, since, since + delay)
-
-
 def with_places_kept(
     active: NDArray[np.int32],
     on_live: NDArray[np.int32],

@@ -3,14 +3,14 @@
 A method is whatever takes a cluster and returns a placement::
 
     import evenkeel as ek
-    from evenkeel.simulate.crush_experiments import Layout, zone_down
+    from bench.experiments.crush import Layout, zone_down
 
     def place(cluster):
         return ek.solve(cluster, "helix_crushed").placement
 
     zone_down(place, Layout())
 
-Each experiment returns a frozen ``Table``; ``evenkeel.view.experiments`` prints it.
+Each experiment returns a frozen ``Table``; ``bench.experiments.written`` prints it.
 
 References
 ----------
@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.experiments.tables import Change, Size, Table, change_of, spread_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.simulate.experiment_tables import Change, Size, Table, change_of, spread_of
 
 Place = Callable[[Cluster], Placement]
 """A method, as far as an experiment sees it."""

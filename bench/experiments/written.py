@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evenkeel.simulate.experiment_tables import Change, Size, Spread, Table
+from bench.experiments.tables import Change, Size, Spread, Table
 
 HEADS: dict[type, tuple[str, ...]] = {
     Spread: (

@@ -1,0 +1,1 @@
+"""Experiments of other systems' texts, and instances made from a seed."""
