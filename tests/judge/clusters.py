@@ -1,0 +1,446 @@
+"""Families of random clusters: any sort at all, and the kinds on which faults were met."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+import evenkeel as ek
+from tests.judge.case import Case, Family, build
+from tests.judge.draft import Draft
+
+Drawn = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+ATTEMPTS = 50
+
+
+def _draft(rng: np.random.Generator, *, most_nodes: int = 12, most: int = 24) -> Draft:
+    nodes = int(rng.integers(1, most_nodes + 1)) if rng.random() < 0.9 else int(rng.integers(1, 41))
+    return Draft(rng, nodes, int(rng.integers(1, most + 1)))
+
+
+def plain(rng: np.random.Generator) -> Drawn:
+    """Replicas that are all there on nodes that are all up; fullness of every degree."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 1, 2, 3, 6]))
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.capacities(0.2, 0.99)
+    d.ask(0.0)
+    return d.drawn()
+
+
+def tight(rng: np.random.Generator) -> Drawn:
+    """Nodes nearly full, roles that weigh differently."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2, 3]), roles=0.5)
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.capacities(0.85, 1.0)
+    d.ask(0.2)
+    return d.drawn()
+
+
+def overfull(rng: np.random.Generator) -> Drawn:
+    """More load than there is room for."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.4)
+    d.rows(d.whole(1, min(3, d.nodes)), bad=0.1 if d.chance(0.4) else 0.0)
+    d.capacities(0.95, 1.6)
+    d.states(0.1 if d.chance(0.3) else 0.0)
+    d.ask(0.2)
+    return d.drawn()
+
+
+def roles(rng: np.random.Generator) -> Drawn:
+    """Leaders, voters and non-voters of unlike weight; leaders anywhere or nowhere."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=1.0)
+    d.rows(d.whole(1, min(4, d.nodes)), mixed=0.2)
+    d.voters(0.5)
+    d.leaders(0.5)
+    d.capacities(0.3, 0.95)
+    d.states(0.15 if d.chance(0.5) else 0.0)
+    d.ask(0.2)
+    return d.drawn()
+
+
+def ragged(rng: np.random.Generator) -> Drawn:
+    """Rows of unlike length, holes, replicas that share a node, surplus ones."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, 4), mixed=0.7, bad=0.25)
+    d.leaders(0.4)
+    d.capacities(0.3, 0.95)
+    d.states(0.15 if d.chance(0.4) else 0.0)
+    d.ask(0.15)
+    return d.drawn()
+
+
+def states(rng: np.random.Generator) -> Drawn:
+    """Nodes of every state."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, min(4, d.nodes)))
+    d.capacities(0.2, 0.9)
+    d.states(0.35)
+    d.extras(0.1)
+    d.ask(0.1)
+    return d.drawn()
+
+
+def zones(rng: np.random.Generator) -> Drawn:
+    """Spread over zones, some of which are lost or missing."""
+    d = _draft(rng, most_nodes=15)
+    d.loads(d.pick([1, 2]), roles=0.2)
+    d.rows(d.whole(1, 3))
+    d.zones(d.whole(1, 4), racks=0.3, missing=0.2)
+    d.capacities(0.2, 0.9)
+    d.states(0.25 if d.chance(0.6) else 0.0)
+    tier = d.pick([*d.given["domains"]])
+    kinds = [{"spread": {tier: 1}}, {"min_domains": {tier: min(2, *d.wanted())}},
+             {"max_domains": {tier: 2}}, {"skew": {tier: 1}}]  # fmt: skip
+    d.given["rules"] = [d.pick(kinds)]
+    d.ask(0.15)
+    return d.drawn()
+
+
+def lost_zone(rng: np.random.Generator) -> Drawn:
+    """A zone of which every node is dead, or draining, while replicas are to be spread."""
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(1, 25)))
+    d.loads(d.pick([1, 2]), roles=0.2)
+    d.rows(d.whole(2, 3))
+    d.zones(3)
+    d.capacities(0.2, 0.8)
+    lost = d.pick(["z0", "z1", "z2"])
+    out = [label == lost for label in d.given["domains"]["zone"]]
+    gone = d.pick([("alive", "keeps"), ("alive", "keeps"), ("keeps", "accepts"), ("alive",)])
+    for name in gone:
+        d.given[name] = [not o for o in out]
+    if d.chance(0.4):
+        n = d.whole(0, d.nodes - 1)
+        for name in ("alive", "keeps"):
+            d.given.setdefault(name, [True] * d.nodes)
+            d.given[name][n] = False
+    d.given["spread"] = {"zone": d.pick([1, 1, 2])}
+    d.ask(0.15)
+    return d.drawn()
+
+
+def rules(rng: np.random.Generator) -> Drawn:
+    """Rules of every kind, kept or broken as the dice fell."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, min(4, d.nodes)), mixed=0.15)
+    d.voters(0.3)
+    d.zones(d.whole(1, 4), racks=0.3, missing=0.1)
+    d.capacities(0.2, 0.9)
+    d.states(0.15 if d.chance(0.4) else 0.0)
+    d.ruled(1.0)
+    d.ask(0.15)
+    return d.drawn()
+
+
+def groups(rng: np.random.Generator) -> Drawn:
+    """Rules that bind groups as a whole."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.2)
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.zones(d.whole(1, 4))
+    d.capacities(0.2, 0.9)
+    d.states(0.15 if d.chance(0.4) else 0.0)
+    d.ruled(0.3, grouped=1.0)
+    d.ask(0.15)
+    return d.drawn()
+
+
+def budgets(rng: np.random.Generator) -> Drawn:
+    """More to mend than a budget carries."""
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(2, 30)))
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, 3), bad=0.1 if d.chance(0.5) else 0.0)
+    d.zones(d.whole(2, 4))
+    d.capacities(0.2, 0.85)
+    d.states(0.3)
+    if d.chance(0.5):
+        d.given["spread"] = {"zone": d.pick([1, 2])}
+    d.extras(0.1)
+    d.ask(1.0)
+    return d.drawn()
+
+
+def extras(rng: np.random.Generator) -> Drawn:
+    """Forbidden pairs, pins, a most of replicas, capacity of a tier, transient dimensions."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.zones(d.whole(1, 4))
+    d.capacities(0.3, 0.9)
+    d.states(0.2 if d.chance(0.5) else 0.0)
+    d.extras(0.5)
+    d.ask(0.15)
+    return d.drawn()
+
+
+def anything(rng: np.random.Generator) -> Drawn:
+    """All of it at once."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2, 3]), roles=0.4)
+    d.rows(d.whole(1, 4), mixed=0.2, bad=0.05 if d.chance(0.5) else 0.0)
+    d.zones(d.whole(1, 5), racks=0.3, missing=0.15)
+    d.voters(0.25)
+    d.leaders(0.2)
+    d.capacities(0.2, 1.2)
+    d.states(0.2 if d.chance(0.6) else 0.0)
+    d.ruled(0.6, grouped=0.3)
+    d.extras(0.15)
+    d.ask(0.3)
+    return d.drawn()
+
+
+# what faults were met on ------------------------------------------------------------------------
+
+
+def spread_beyond_mending(rng: np.random.Generator) -> Drawn:
+    """Adversary 1: more replicas than zones, a replica in each, plenty of nodes free."""
+    d = Draft(rng, 1, int(rng.integers(2, 24)))
+    zoned, each, replicas = d.whole(1, 3), d.whole(1, 4), 0
+    replicas = d.whole(zoned + 1, zoned + 2)
+    d.nodes = max(zoned * each, replicas)
+    labels = [f"z{n % zoned}" for n in range(d.nodes)]
+    rows = [d.rng.choice(d.nodes, replicas, replace=False).tolist() for _ in range(d.partitions)]
+    d.place(rows)
+    d.given |= {
+        "load": [[float(d.whole(5, 12))]] * d.partitions,
+        "domains": {"zone": labels},
+        "capacity": [[12.0 * d.partitions]] * d.nodes,
+        "spread": {"zone": 1},
+    }
+    d.goals = {"level": d.pick([0.0, 0.05, 0.2])}
+    return d.drawn()
+
+
+def expanded_short_leaders(rng: np.random.Generator) -> Drawn:
+    """Adversary 2: half of the nodes are new, a replica is missing everywhere, leading is heavy."""
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(4, 40)))
+    old = max(2, d.nodes // 2)
+    rows = [[*d.rng.choice(old, 2, replace=False).tolist(), -1] for _ in range(d.partitions)]
+    d.place(rows)
+    load = np.round(d.rng.uniform(1.0, 3.0, (d.partitions, 1)), 2)
+    d.given |= {"load": load.tolist(), "leader_load": (2 * load).tolist(), "replicas": 3}
+    d.capacities(0.4, 0.7, unlike=0.0)
+    if d.chance(0.5):
+        dead = set(d.rng.choice(d.nodes, 1 + d.nodes // 10, replace=False).tolist())
+        d.given["alive"] = d.given["keeps"] = [n not in dead for n in range(d.nodes)]
+    d.goals = {"level": d.pick([None, 0.05, 0.1])}
+    d.limits = {"moves": d.pick([0, 1, 5, d.partitions // 4])}
+    if d.chance(0.3):
+        d.limits["node_in"] = d.whole(0, 5)
+    return d.drawn()
+
+
+def role_weights_tight(rng: np.random.Generator) -> Drawn:
+    """Adversary 3: tiny, tight, leading weighs more or less than following."""
+    d = Draft(rng, int(rng.integers(2, 6)), int(rng.integers(2, 8)))
+    load = d.rng.integers(1, 6, (d.partitions, 1)).astype(float)
+    lead = d.rng.integers(1, 9, (d.partitions, 1)).astype(float)
+    d.given |= {"load": load.tolist(), "leader_load": lead.tolist()}
+    d.rows(2 if d.nodes > 1 else 1, mixed=0.3, bad=0.1 if d.chance(0.3) else 0.0)
+    d.given["capacity"] = [[float(d.whole(4, 14))] for _ in range(d.nodes)]
+    d.goals = {"level": d.pick([None, 0.05])}
+    return d.drawn()
+
+
+def even_groups(rng: np.random.Generator) -> Drawn:
+    """Adversary 4: groups dealt evenly over zones, bound by a skew, loads that are not even."""
+    d = Draft(rng, 3 * int(rng.integers(1, 4)), 0)
+    count, size = d.whole(1, 6), 3 * d.whole(1, 3)
+    d.partitions = count * size
+    d.given |= {
+        "load": np.round(d.rng.lognormal(0.0, 0.6, (d.partitions, 1)), 2).tolist(),
+        "domains": {"zone": [f"z{n % 3}" for n in range(d.nodes)]},
+        "group": [p // size for p in range(d.partitions)],
+        "rules": [{"skew": {"zone": d.pick([1, 1, 2])}}],
+        "group_rule": [0] * count,
+    }
+    d.place([[(p % 3) + 3 * d.whole(0, d.nodes // 3 - 1)] for p in range(d.partitions)])
+    d.capacities(0.3, 0.9, unlike=0.0)
+    d.goals = {"level": d.pick([0.0, 0.05, 0.1])}
+    return d.drawn()
+
+
+def few_may_lead(rng: np.random.Generator) -> Drawn:
+    """Adversary 5: few nodes, fewer may lead, rows half empty."""
+    d = Draft(rng, int(rng.integers(2, 6)), int(rng.integers(2, 10)))
+    d.loads(1, roles=0.3)
+    rows = [[n if d.chance(0.6) else -1 for n in d.rng.integers(0, d.nodes, d.whole(1, 3))]
+            for _ in range(d.partitions)]  # fmt: skip
+    d.place([[int(n) for n in row] for row in rows])
+    d.given["leads"] = d.some(d.nodes, 0.4)
+    if d.chance(0.3):
+        d.leaders(1.0)
+    d.capacities(0.2, 0.9)
+    d.ask(0.1)
+    return d.drawn()
+
+
+def surplus_and_rules(rng: np.random.Generator) -> Drawn:
+    """Adversary 6: a replica too many, two of them in one zone."""
+    d = Draft(rng, int(rng.integers(4, 13)), int(rng.integers(2, 24)))
+    zoned = min(d.whole(3, 5), d.nodes)
+    d.given["domains"] = {"zone": [f"z{n % zoned}" for n in range(d.nodes)]}
+    wanted = d.whole(2, min(3, d.nodes - 1))
+    d.loads(1, roles=0.2)
+    d.place([d.rng.choice(d.nodes, wanted + 1, replace=False).tolist()
+             for _ in range(d.partitions)])  # fmt: skip
+    d.given["replicas"] = wanted
+    d.given["rules"] = [
+        d.pick([{"spread": {"zone": 1}}, {"min_domains": {"zone": min(wanted, zoned)}},
+                {"place": {"zone=z0": 1}}, {"max_domains": {"zone": 2}}])
+    ]  # fmt: skip
+    d.capacities(0.3, 0.7, unlike=0.1)
+    d.goals = {"level": d.pick([None, 0.1, 0.3])}
+    return d.drawn()
+
+
+def single_replicas_unled(rng: np.random.Generator) -> Drawn:
+    """Adversary 7: one replica each, a share of the nodes may not lead, just enough room."""
+    d = Draft(rng, int(rng.integers(2, 13)), int(rng.integers(4, 40)))
+    d.loads(1, alike=0.5)
+    d.rows(1)
+    able = [not quiet for quiet in d.some(d.nodes, 0.3)]
+    able[0] = True
+    d.given["leads"] = able
+    total = sum(row[0] for row in d.given["load"])
+    room = total * d.pick([1.08, 1.3, 2.0]) / sum(able)
+    heaviest = max(row[0] for row in d.given["load"])
+    d.given["capacity"] = [[round(max(room, heaviest), 3)]] * d.nodes
+    d.goals = {"level": d.pick([None, 0.05])}
+    return d.drawn()
+
+
+def node_in_budget(rng: np.random.Generator) -> Drawn:
+    """Users' blocker 2: a node is dead, a budget on each node, zones in turn."""
+    d = Draft(rng, int(rng.integers(4, 14)), int(rng.integers(4, 40)))
+    d.given["domains"] = {"zone": [f"z{n % 3}" for n in range(d.nodes)]}
+    replicas = d.whole(1, 3)
+    if d.chance(0.5):
+        d.given["spread"] = {"zone": 1}
+    rows = []
+    for _ in range(d.partitions):
+        row = [int(d.pick([n for n in range(d.nodes) if n % 3 == z])) for z in range(replicas)]
+        rows.append([row[i] for i in d.rng.permutation(replicas)])
+    d.place(rows)
+    d.loads(1, alike=0.7)
+    d.capacities(0.2, 0.6, unlike=0.0)
+    d.given["alive"] = [False] + [True] * (d.nodes - 1)
+    d.goals = {"level": d.pick([None, 0.05, 0.2])}
+    d.limits = {d.pick(["node_in", "node_in", "moves", "node_out"]): d.whole(1, 6)}
+    return d.drawn()
+
+
+def drain_beside_dead(rng: np.random.Generator) -> Drawn:
+    """Users' blocker 3: a zone drains while a node of another is dead, one replica per zone."""
+    d = Draft(rng, 3 * int(rng.integers(2, 5)), int(rng.integers(3, 30)))
+    zone = [n // (d.nodes // 3) for n in range(d.nodes)]
+    d.given["domains"] = {"zone": ["abc"[z] for z in zone]}
+    d.given["spread"] = {"zone": 1}
+    d.place([[int(d.pick([n for n in range(d.nodes) if zone[n] == z]))
+              for z in d.rng.permutation(3)] for _ in range(d.partitions)])  # fmt: skip
+    d.loads(1, alike=0.8)
+    d.capacities(0.2, 0.6, unlike=0.0)
+    d.given["alive"] = [n != d.nodes - 1 for n in range(d.nodes)]
+    draining = [zone[n] == 1 for n in range(d.nodes)]
+    d.given["accepts"] = [a and not x for a, x in zip(d.given["alive"], draining, strict=True)]
+    d.given["keeps"] = list(d.given["accepts"])
+    if d.chance(0.3):
+        d.given["keeps"] = list(d.given["alive"])
+    d.goals = {"level": d.pick([None, 0.1, 0.3])}
+    return d.drawn()
+
+
+def voters_in_two_moves(rng: np.random.Generator) -> Drawn:
+    """Users' blocker 8: five replicas of which three vote, voters bound to regions."""
+    d = Draft(rng, 3 * int(rng.integers(2, 5)), int(rng.integers(1, 20)))
+    region = [n % 3 for n in range(d.nodes)]
+    d.given["domains"] = {"region": [f"r{r}" for r in region]}
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.place([d.rng.choice(d.nodes, 5, replace=False).tolist() for _ in range(d.partitions)])
+    d.given["voters"] = 3
+    rule: dict[str, Any] = {"place": {"region=r0": 1, "region=r1": 1, "region=r2": 1}}
+    rule["voters_place"] = {"region=r0": d.whole(1, 2)}
+    if d.chance(0.6):
+        rule["lead"] = ["region=r0"]
+    if d.chance(0.3):
+        rule["spread"] = {"region": 2}
+    d.given["rules"] = [rule]
+    d.capacities(0.2, 0.6, unlike=0.0)
+    d.goals = {"level": d.pick([None, 0.1])}
+    return d.drawn()
+
+
+def readme(rng: np.random.Generator) -> Drawn:
+    """README's example: nine nodes, the last dead, rows in turn."""
+    d = Draft(rng, 9, int(rng.integers(4, 41)))
+    d.given |= {
+        "dimensions": ["cpu", "disk"],
+        "capacity": [[100.0, 100.0]] * 9,
+        "domains": {"zone": [*"aaabbbccc"]},
+        "alive": [True] * 8 + [False],
+        "load": [[2.0, 4.0]] * d.partitions,
+        "leader_load": [[5.0, 4.0]] * d.partitions,
+        "placement": [[[0, 3, 8], [1, 4, 7]][p % 2] for p in range(d.partitions)],
+        "spread": {"zone": 1},
+    }
+    d.goals = {"level": d.pick([0.1, 0.2, 0.3]), "leaders": d.pick([None, 0.1, 0.2])}
+    return d.drawn()
+
+
+def missing_racks(rng: np.random.Generator) -> Drawn:
+    """Users' finding 5: racks that some nodes, or all but a few, do not name."""
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(2, 24)))
+    d.loads(1)
+    d.rows(d.whole(2, 3))
+    d.given["domains"] = {"rack": [f"r{n % 3}" if d.chance(0.6) else "" for n in range(d.nodes)]}
+    d.capacities(0.2, 0.9)
+    d.states(0.15)
+    d.given["spread"] = {"rack": 1}
+    d.ask(0.1)
+    return d.drawn()
+
+
+def urgent_first(rng: np.random.Generator) -> Drawn:
+    """Users' finding 7: many dead nodes, a least of live replicas, a budget too small for all."""
+    d = Draft(rng, int(rng.integers(4, 13)), int(rng.integers(4, 30)))
+    d.loads(1, alike=0.8)
+    d.rows(min(3, d.nodes))
+    d.capacities(0.2, 0.6, unlike=0.0)
+    dead = set(d.rng.choice(d.nodes, d.whole(1, max(1, d.nodes // 2)), replace=False).tolist())
+    d.given["alive"] = [n not in dead for n in range(d.nodes)]
+    d.given["min_active"] = d.whole(1, 2)
+    d.goals = {"level": d.pick([None, 0.2])}
+    d.limits = {"moves": d.whole(1, d.partitions)}
+    return d.drawn()
+
+
+FAMILIES: dict[str, Family] = {
+    each.__name__: each
+    for each in (
+        plain, tight, overfull, roles, ragged, states, zones, lost_zone, rules, groups, budgets,
+        extras, anything, spread_beyond_mending, expanded_short_leaders, role_weights_tight,
+        even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
+        drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first,
+    )
+}  # fmt: skip
+"""Families by name."""
+
+
+def draw(family: str, seed: int) -> Case:
+    """Draw a case that the library accepts; the same for the same family and seed."""
+    for attempt in range(ATTEMPTS):
+        rng = np.random.default_rng([zlib.crc32(family.encode()), seed, attempt])
+        cluster, goals, limits = FAMILIES[family](rng)
+        case = Case(family, seed, cluster, goals, limits)
+        try:
+            build(case)
+        except ek.InvalidInput:
+            continue
+        return case
+    raise AssertionError(f"{family} drew nothing valid for seed {seed}")

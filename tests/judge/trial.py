@@ -1,0 +1,68 @@
+"""One trial: a case is solved by a method and judged."""
+
+import time
+from dataclasses import dataclass, field
+
+import evenkeel as ek
+from tests.judge.case import Case, build
+from tests.judge.mending import left_undone
+from tests.judge.verdict import Finding, judged, standing_of
+from tests.judge.world import Standing, World
+
+BIT_EXACT = frozenset(
+    {"helix_crush", "helix_multiround", "helix_crushed", "helix_auto", "helix_waged"}
+)
+"""Methods that return what their originals return: only what they claim is judged."""
+
+MENDING = frozenset({"balance", "exact"})
+"""Methods that promise to mend whatever can be mended."""
+
+
+@dataclass
+class Tried:
+    """What came of a trial, in plain values that travel between processes."""
+
+    family: str
+    seed: int
+    method: str
+    size: int
+    findings: list[Finding] = field(default_factory=list)
+    after: Standing | None = None
+    said: str = ""
+    solving: float = 0.0
+    judging: float = 0.0
+
+
+def world_of(case: Case) -> World:
+    """Read a case without the library."""
+    return World(case)
+
+
+def try_one(
+    case: Case, method: str = "balance", small: bool = False, work: int | None = None
+) -> Tried:
+    """Solve a case and judge the result."""
+    cluster, goals, limits = build(case)
+    size = len(case.cluster["load"]) * len(case.cluster["capacity"])
+    tried = Tried(case.family, case.seed, method, size)
+    began = time.process_time()
+    try:
+        result = ek.solve(
+            cluster, method, goals=goals, limits=limits, seed=case.seed, work_limit=work
+        )
+    except ek.InvalidInput as refused:
+        tried.said = f"refused: {refused}"
+        return tried
+    except Exception as error:
+        tried.findings.append(Finding(f"raised {type(error).__name__}", str(error)[:200]))
+        return tried
+    tried.solving = time.process_time() - began
+    began = time.process_time()
+    world = World(case)
+    tried.after = standing_of(result.placement)
+    tried.said = str(result)
+    tried.findings += judged(world, result, claims_only=method in BIT_EXACT)
+    if method in MENDING:
+        tried.findings += left_undone(world, tried.after)
+    tried.judging = time.process_time() - began
+    return tried

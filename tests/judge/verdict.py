@@ -1,0 +1,423 @@
+"""The verdict on a result: what is worse than it came, and which claims are false.
+
+"Worse" is judged rule by rule and partition by partition (group by group, node by node), never by
+sums that net out. Four readings of the design are taken on purpose:
+
+* A replica on a dead node serves nothing, so dropping it loses nothing; where one is dropped and
+  none takes its place, rules that ask for a least number count it as if it were still there.
+* A partition led by a dead node is as good as leaderless: it may end leaderless, but not led anew
+  by a node that may not lead.
+* A node that was within its capacity stays within it, for whatever reason it is filled, and one
+  above it takes no more. Placing and mending fill nodes up to their capacity only.
+* Replicas that leave dead nodes do not count against ``node_out``: nothing is copied from there.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+import evenkeel as ek
+from tests.judge.broken import (
+    SLACK,
+    Key,
+    counted,
+    everything,
+    is_hard,
+    leaving,
+    of_group,
+    of_nodes,
+    of_partition,
+)  # fmt: skip
+from tests.judge.world import Standing, World
+
+AT_LEAST = frozenset({"min_domains", "place", "voters_place", "skew"})
+"""Kinds that a dropped replica may break."""
+
+OF_REPLICAS = frozenset({"unassigned", "leader", "leaderless", "on_dead"})
+"""Kinds that are judged by live replicas and lawful leaders instead."""
+
+RENAMED = {"level_capacity": "tier_capacity"}
+"""Kinds that the library calls otherwise."""
+
+
+class Finding(NamedTuple):
+    """Something wrong with a result: of which kind, and where."""
+
+    kind: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.where}"
+
+
+def standing_of(placement: ek.Placement) -> Standing:
+    """Read where a result has its replicas."""
+    first, node = placement.first.tolist(), placement.node.tolist()
+    rows = [node[a:b] for a, b in itertools.pairwise(first)]
+    return Standing(rows, placement.leader.tolist())
+
+
+def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> list[Finding]:
+    """Return everything wrong with a result."""
+    after = standing_of(result.placement)
+    found = list(claims(world, after, result))
+    if not claims_only:
+        found += worse(world, after)
+        found += exceeded(world, after)
+    return found
+
+
+# worse than it came -----------------------------------------------------------------------------
+
+
+def worse(world: World, after: Standing) -> Iterator[Finding]:
+    """Yield what held, or was less bad, in the placement that came in."""
+    came = world.came
+    touched = set()
+    for p, row in enumerate(after.rows):
+        if row == came.rows[p] and after.leaders[p] == came.leaders[p]:
+            continue
+        touched.add(world.group[p])
+        yield from _worse_partition(world, p, after)
+    for g in sorted(touched):
+        was, now = dict(of_group(world, g, came)), dict(of_group(world, g, after))
+        ghostly = dict(of_group(world, g, _with_ghosts(world, after, world.members[g])))
+        for key, amount in now.items():
+            least = min(amount, ghostly.get(key, 0.0)) if key[0] in AT_LEAST else amount
+            if least > was.get(key, 0.0):
+                yield _broken(key, was.get(key, 0.0), amount)
+    if touched:
+        yield from _worse_nodes(world, after)
+
+
+def _broken(key: Key, was: float, now: float) -> Finding:
+    kind, whose, number, about = key
+    verb = "broke" if is_hard(kind) else "wish dropped"
+    return Finding(f"{verb} {kind}", f"{whose} {number} {about}: {was:g} -> {now:g}")
+
+
+def _worse_partition(world: World, p: int, after: Standing) -> Iterator[Finding]:
+    came, row = world.came, after.rows[p]
+    was = dict(of_partition(world, p, came.rows[p], came.leaders[p]))
+    now = dict(of_partition(world, p, row, after.leaders[p]))
+    ghostly: dict[Key, float] | None = None
+    for key, amount in now.items():
+        if key[0] in OF_REPLICAS or amount <= was.get(key, 0.0):
+            continue
+        if key[0] in AT_LEAST:
+            if ghostly is None:
+                full = _with_ghosts(world, after, [p])
+                ghostly = dict(of_partition(world, p, full.rows[p], full.leaders[p]))
+            if ghostly.get(key, 0.0) <= was.get(key, 0.0):
+                continue
+        yield _broken(key, was.get(key, 0.0), amount)
+    yield from _worse_replicas(world, p, after)
+    yield from _worse_leader(world, p, after)
+
+
+def _worse_replicas(world: World, p: int, after: Standing) -> Iterator[Finding]:
+    was, now, wanted = world.came.rows[p], after.rows[p], world.wanted[p]
+    lived, live = world.live(was), world.live(now)
+    if live < min(lived, wanted):
+        yield Finding("lost a live replica", f"partition {p}: {lived} -> {live} of {wanted}")
+    elif world.held(now) < min(world.held(was), wanted):
+        yield Finding("lost a replica that waited", f"partition {p}: {was} -> {now}")
+    for n in set(now) - set(was):
+        if n >= 0 and not world.may_receive[n]:
+            yield Finding("joined a node that takes none", f"partition {p}, node {n}")
+
+
+def _worse_leader(world: World, p: int, after: Standing) -> Iterator[Finding]:
+    came = world.came
+    old, new = came.leader_node(p), after.leader_node(p)
+    lawful = world.lawful(p, came.leaders[p], old)
+    if new < 0:
+        if old >= 0 and (lawful or world.serves[old]):
+            yield Finding("lost its leader", f"partition {p}: was led by {old}")
+    elif not world.lawful(p, after.leaders[p], new) and new != old:
+        dead = old < 0 or not world.serves[old]
+        if lawful or dead or world.lawful(p, came.leaders[p], new):
+            yield Finding("led by who may not lead", f"partition {p}: {old} -> {new}")
+
+
+def _with_ghosts(world: World, after: Standing, members: list[int]) -> Standing:
+    """Return a placement in which dropped replicas of dead nodes stand where they stood."""
+    rows = list(after.rows)
+    for p in members:
+        row = list(rows[p])
+        for n in world.came.rows[p]:
+            if n >= 0 and not world.serves[n] and n not in row and -1 in row:
+                row[row.index(-1)] = n
+        rows[p] = row
+    return Standing(rows, after.leaders)
+
+
+def _worse_nodes(world: World, after: Standing) -> Iterator[Finding]:
+    came = world.came
+    loads, earlier = world.loads(after), world.loads(came)
+    was = dict(of_nodes(world, came, earlier, None))
+    for key, beyond in of_nodes(world, after, loads, leaving(world, came, after)):
+        kind, whose, number, about = key
+        before = was.get(key, 0.0)
+        if kind == "transient":  # a node that is over capacity stays so until all moves are done
+            before = max(before, was.get(("capacity", whose, number, about), 0.0))
+        slack = 0.0
+        if kind in ("capacity", "transient") and beyond < np.inf:
+            slack = SLACK * (world.capacity[number][world.names.index(about)] + beyond)
+        if before == 0.0:
+            yield Finding(f"broke {kind}", f"{whose} {number} {about}: beyond by {beyond:g}")
+        elif beyond > before + slack + SLACK * before:
+            yield Finding(
+                f"worsened {kind}", f"{whose} {number} {about}: by {before:g} -> {beyond:g}"
+            )
+
+
+# budgets ----------------------------------------------------------------------------------------
+
+
+class Way(NamedTuple):
+    """What it takes from the placement that came in to another."""
+
+    joined: list[tuple[int, int, int]]
+    """Partition, slot and node of every replica on a node that is new to its partition."""
+    left: list[tuple[int, int]]
+    """Partition and node of every replica whose partition left that node."""
+    leaders: int
+    """Partitions that another node leads now, the one that did being alive."""
+
+
+def way(world: World, after: Standing) -> Way:
+    """Count what joined, left and led."""
+    joined, left, leaders = [], [], 0
+    for p, row in enumerate(after.rows):
+        was = world.came.rows[p]
+        joined += [(p, s, n) for s, n in enumerate(row) if n >= 0 and n not in was]
+        left += [(p, n) for n in was if n >= 0 and n not in row]
+        old = world.came.leader_node(p)
+        leaders += old >= 0 and world.alive[old] and old != after.leader_node(p)
+    return Way(joined, left, leaders)
+
+
+def moved_bytes(world: World, after: Standing, made: Way) -> float:
+    """Add up what the replicas that joined weigh in the dimension that moves."""
+    if world.bytes < 0:
+        return 0.0
+    return sum(world.load_of(p, s, after.leaders[p])[world.bytes] for p, s, _ in made.joined)
+
+
+def exceeded(world: World, after: Standing) -> Iterator[Finding]:
+    """Yield the budgets that are exceeded."""
+    limits = world.case.limits
+    if not limits:
+        return
+    made = way(world, after)
+    into = [0] * world.nodes
+    out = [0] * world.nodes
+    for _, _, n in made.joined:
+        into[n] += 1
+    for _, n in made.left:
+        out[n] += world.serves[n]
+    spent: dict[str, float] = {
+        "moves": len(made.joined),
+        "bytes": moved_bytes(world, after, made),
+        "node_in": max(into, default=0),
+        "node_out": max(out, default=0),
+        "leader_changes": made.leaders,
+        "partition_moves": max(
+            (sum(p == q for q, _, _ in made.joined) for p, _, _ in made.joined), default=0
+        ),
+    }
+    for name, budget in limits.items():
+        if budget is not None and name in spent and spent[name] > budget * (1.0 + SLACK):
+            yield Finding(f"exceeded {name}", f"{spent[name]:g} of {budget:g}")
+
+
+# claims -----------------------------------------------------------------------------------------
+
+
+def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding]:
+    """Yield what a result says of itself, or of any placement, that is not so."""
+    found = everything(world, after)
+    count = counted(found)
+    yield from _false_counts(world, after, result, found)
+    hard = sum(amount for kind, amount in count.items() if is_hard(kind))
+    reached = goals_reached(world, after, result)
+    yield from _false_status(result, hard, reached, bool(world.case.limits))
+    yield from _false_bounds(world, "after", after, result, hard == 0)
+    valid = not any(is_hard(kind) for kind, *_ in everything(world, world.came))
+    if valid:
+        yield from _false_bounds(world, "before", world.came, result, True)
+
+
+def _false_counts(
+    world: World, after: Standing, result: ek.Result, found: dict[Key, float]
+) -> Iterator[Finding]:
+    count = counted(found)
+    told = {RENAMED.get(kind, kind): n for kind, n in result.audit.counts.items()}
+    for kind in sorted({*told, *count}):
+        if told.get(kind, 0) != count[kind]:
+            yield Finding(f"miscounted {kind}", f"{told.get(kind, 0)} told, {count[kind]} are")
+    listed = {RENAMED.get(row.kind, row.kind) for row in result.violations}
+    for kind in listed ^ {kind for kind, n in count.items() if n}:
+        yield Finding("violations not as listed", kind)
+    made = way(world, after)
+    for name, is_so, says in (
+        ("moves", len(made.joined), result.comparison.moves),
+        ("moves listed", len(made.joined), len(result.moves)),
+        ("leader changes", made.leaders, result.comparison.leader_changes),
+        ("hard violations", sum(n for k, n in count.items() if is_hard(k)), result.audit.hard),
+    ):
+        if is_so != says:
+            yield Finding(f"miscounted {name}", f"{says} told, {is_so} are")
+    moved = moved_bytes(world, after, made)
+    if world.bytes >= 0 and abs(moved - result.comparison.bytes_moved) > 1e-6 * max(1.0, moved):
+        yield Finding("miscounted bytes", f"{result.comparison.bytes_moved} told, {moved} are")
+    short = sum(
+        max(0, want - world.live(row)) for want, row in zip(world.wanted, after.rows, strict=True)
+    )
+    try:
+        listed_short = len(result.unplaced)
+    except Exception as error:
+        yield Finding(f"result.unplaced raised {type(error).__name__}", str(error)[:200])
+        return
+    told_short = re.search(r"last ([\d,]+) of the replicas", result.message)
+    if told_short is not None and int(told_short[1].replace(",", "")) != listed_short:
+        yield Finding("message miscounts the unplaced", f"{result.message!r}, {listed_short} are")
+    if listed_short != short:
+        yield Finding("unplaced not as listed", f"{listed_short} listed, {short} are")
+
+
+def _false_status(
+    result: ek.Result, hard: int, reached: bool | None, limited: bool
+) -> Iterator[Finding]:
+    said = f"{result.status}, {result.stop_reason}, {result.message!r}"
+    if result.success and hard:
+        yield Finding("success with rules broken", f"{hard}; {said}")
+    if not result.success and not hard:
+        yield Finding("partial with nothing broken", said)
+    if result.status == "infeasible" and not hard:
+        yield Finding("infeasible with nothing broken", said)
+    if result.stop_reason == "limits" and not limited:
+        yield Finding("stopped by limits without any", said)
+    if reached is None:
+        return
+    if result.goals_reached != reached:
+        yield Finding("goals misreported", f"reached {result.goals_reached}, in fact {reached}")
+    if not reached:
+        if result.stop_reason == "tolerance":
+            yield Finding("tolerance without reaching the goals", said)
+        if result.status == "optimal" and result.stop_reason != "optimum":
+            yield Finding("optimal without reaching the goals", said)
+        if "goals are met" in result.message:
+            yield Finding("message says goals met", said)
+    elif "goals were not reached" in result.message:
+        yield Finding("message says goals missed", said)
+
+
+def fair_level(world: World) -> list[float]:
+    """Return all load wanted over the capacity of the nodes that accept."""
+    total = [0.0] * world.dimensions
+    for p, want in enumerate(world.wanted):
+        led = min(want, int(world.has_leaders))
+        voting = max(world.voters[p] - led, 0)
+        for d in range(world.dimensions):
+            total[d] += (
+                led * world.leader_load[p][d] + voting * world.voter_load[p][d]
+                + (want - led - voting) * world.light_load[p][d]
+            )  # fmt: skip
+    room = [
+        sum(world.capacity[n][d] for n in range(world.nodes) if world.may_receive[n])
+        for d in range(world.dimensions)
+    ]
+    return [
+        t / r if r > 0 else (float("inf") if t > 0 else 0.0)
+        for t, r in zip(total, room, strict=True)
+    ]
+
+
+def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
+    """Whether every node is within the goals; None where that hangs on a rounding.
+
+    The floor that the library proves is taken from the result: it is judged as a bound.
+    """
+    goals = world.case.goals
+    level = goals.get("level", 0.05)
+    fair, loads = fair_level(world), world.loads(after)
+    close = False
+    for d, name in enumerate(world.names):
+        tolerance = level.get(name) if isinstance(level, dict) else level
+        most = None
+        if tolerance is not None:
+            most = (1.0 + tolerance) * max(fair[d], float(result.bounds.level[d]))
+        unit = world.unit(d)
+        for n in range(world.nodes):
+            room = world.capacity[n][d]
+            if not world.carries[n]:
+                continue
+            target = room
+            if most is not None and world.serves[n] and 0.0 < most < np.inf:
+                share = most * room
+                if unit > 0.0 and share < np.inf:
+                    share = ceil(share / unit - SLACK) * unit
+                target = min(room, share)
+            if loads[n][d] > target * (1.0 + 1e-8) + 1e-12:
+                return False
+            close |= loads[n][d] > target * (1.0 + 1e-10)
+    tolerance = goals.get("leaders")
+    if tolerance is not None and world.has_leaders:
+        led = [0] * world.nodes
+        for p in range(world.partitions):
+            if (n := after.leader_node(p)) >= 0:
+                led[n] += 1
+        able = [
+            w if world.may_lead[n] and (world.may_receive[n] or world.may_hold[n]) else 0.0
+            for n, w in enumerate(world.lead_weight)
+        ]
+        count = sum(want > 0 for want in world.wanted)
+        if count and sum(able) > 0.0:
+            ratio = max(1.0, float(result.bounds.leader_ratio))
+            for n in range(world.nodes):
+                share = able[n] / sum(able) * count
+                if led[n] > ceil((1.0 + tolerance) * ratio * share - SLACK):
+                    return False
+    return None if close else True
+
+
+def _false_bounds(
+    world: World, when: str, standing: Standing, result: ek.Result, valid: bool
+) -> Iterator[Finding]:
+    """Yield the bounds that a placement is below; they are of those that break no hard rule."""
+    if not valid:
+        return
+    proven, loads = result.bounds, world.loads(standing)
+    for d, name in enumerate(world.names):
+        most = 0.0
+        for n in range(world.nodes):
+            if world.carries[n] and loads[n][d] > 0.0:
+                room = world.capacity[n][d]
+                most = max(most, loads[n][d] / room if room > 0.0 else np.inf)
+        if float(proven.level[d]) > most * (1.0 + 1e-7) + 1e-12:
+            yield Finding("level bound above the attained", f"{when}, {name}: "
+                          f"{float(proven.level[d])!r} > {most!r}")  # fmt: skip
+    led = [standing.leader_node(p) for p in range(world.partitions)]
+    fullest = max((led.count(n) for n in set(led) if n >= 0), default=0)
+    if proven.leaders > fullest:
+        yield Finding("leader bound above the attained", f"{when}: {proven.leaders} > {fullest}")
+    moves = len(way(world, standing).joined)
+    if proven.moves_feasible > moves:
+        yield Finding("bound on mending moves too high", f"{when}: "
+                      f"{proven.moves_feasible} > {moves}")  # fmt: skip
+    if proven.moves_level > moves and _within(world, loads, proven.target.tolist()):
+        yield Finding("bound on moves too high", f"{when}: {proven.moves_level} > {moves}")
+
+
+def _within(world: World, loads: list[list[float]], target: list[list[float]]) -> bool:
+    return all(
+        load <= most
+        for at, to in zip(loads, target, strict=True)
+        for load, most in zip(at, to, strict=True)
+    )

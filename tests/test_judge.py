@@ -1,0 +1,241 @@
+"""The judge: tampered results are found out, and what it finds in fixed clusters is known."""
+
+from dataclasses import replace
+
+import pytest
+
+import evenkeel as ek
+from tests.judge.case import Case, build
+from tests.judge.clusters import FAMILIES, draw
+from tests.judge.mending import left_undone
+from tests.judge.trial import try_one
+from tests.judge.verdict import claims, exceeded, worse
+from tests.judge.world import Standing, World
+
+SEEDS = range(8)
+WORK = 20_000
+
+KNOWN = frozenset(
+    {
+        ("anything", "no lawful leader though one stands by"),
+        ("anything", "unplaced not as listed"),
+        ("budgets", "exceeded node_out"),
+        ("budgets", "message miscounts the unplaced"),
+        ("budgets", "no lawful leader though one stands by"),
+        ("drain_beside_dead", "broke spread"),
+        ("drain_beside_dead", "left unplaced though it fits"),
+        ("even_groups", "broke skew"),
+        ("expanded_short_leaders", "led by who may not lead"),
+        ("expanded_short_leaders", "lost its leader"),
+        ("expanded_short_leaders", "no lawful leader though one stands by"),
+        ("few_may_lead", "led by who may not lead"),
+        ("groups", "broke skew"),
+        ("lost_zone", "left unplaced though it fits"),
+        ("node_in_budget", "no lawful leader though one stands by"),
+        ("ragged", "unplaced not as listed"),
+        ("role_weights_tight", "broke capacity"),
+        ("states", "broke capacity"),
+        ("zones", "broke spread"),
+    }
+)
+"""Findings that are open, by family: each must still occur in the fixed seeds, and no other may."""
+
+
+def test_fixed_clusters_show_what_is_known_and_nothing_else():
+    found = set()
+    for family in FAMILIES:
+        for seed in SEEDS:
+            tried = try_one(draw(family, seed), work=WORK)
+            found |= {(family, finding.kind) for finding in tried.findings}
+    assert sorted(found - KNOWN) == []
+    assert sorted(KNOWN - found) == [], "cured: take it out of KNOWN"
+
+
+@pytest.mark.small
+def test_the_same_seed_draws_the_same_case():
+    for family in FAMILIES:
+        assert draw(family, 3) == draw(family, 3)
+
+
+TWO_ZONES = {
+    "capacity": [[10.0]] * 4,
+    "load": [[2.0], [3.0]],
+    "domains": {"zone": [*"aabb"]},
+    "placement": [[0, 2], [1, 3]],
+}
+
+
+def world(limits: dict | None = None, **changed: object) -> World:
+    return World(Case("by hand", 0, {**TWO_ZONES, **changed}, {"level": None}, limits or {}))
+
+
+def kinds(found) -> set[str]:
+    return {finding.kind for finding in found}
+
+
+CAME = [[0, 2], [1, 3]]
+WORSE = {
+    "broke spread": (world(spread={"zone": 1}), [[0, 1], [1, 3]], [0, 0]),
+    "broke same_node": (world(), [[0, 0], [1, 3]], [0, 0]),
+    "broke min_domains": (world(rules=[{"min_domains": {"zone": 2}}]), [[0, 1], [1, 3]], [0, 0]),
+    "broke max_domains": (
+        world(placement=[[0, 1], [1, 3]], rules=[{"max_domains": {"zone": 1}}]), CAME, [0, 0],
+    ),
+    "broke skew": (world(rules=[{"skew": {"zone": 1}}]), [[0, 1], [1, 3]], [0, 0]),
+    "broke require": (
+        world(placement=[[0, 1], [1, 3]], rules=[{"require": ["zone=a"]}]), CAME, [0, 0],
+    ),
+    "broke voters_require": (
+        world(placement=[[0, 1], [1, 3]], rules=[{"voters_require": ["zone=a"]}]), CAME, [0, 0],
+    ),
+    "broke place": (world(rules=[{"place": {"zone=a": 1}}]), [[3, 2], [1, 3]], [0, 0]),
+    "broke voters_place": (
+        world(rules=[{"voters_place": {"zone=a": 1}}]), [[3, 2], [1, 3]], [0, 0],
+    ),
+    "broke forbidden": (world(forbidden=[[0, 3]]), [[0, 3], [1, 3]], [0, 0]),
+    "broke pinned": (world(flags=[[1, 0], [0, 0]]), [[1, 2], [1, 3]], [0, 0]),
+    "broke capacity": (world(capacity=[[4.0]] * 4), [[1, 2], [1, 3]], [0, 0]),
+    "worsened capacity": (world(capacity=[[10.0], [1.0], [9.0], [9.0]]), [[1, 2], [1, 3]], [0, 0]),
+    "broke transient": (
+        world(capacity=[[4.0]] * 4, dimensions=["d"], transient=["d"]), [[1, 2], [0, 3]], [0, 0],
+    ),
+    "broke max_replicas": (world(max_replicas=[1] * 4), [[1, 2], [1, 3]], [0, 0]),
+    "broke tier_capacity": (
+        world(tier_capacity={"zone": [[5.0], [5.0]]}), [[0, 1], [1, 3]], [0, 0],
+    ),
+    "broke surplus": (
+        world(placement=[[0, 2, -1], [1, 3, -1]], replicas=2), [[0, 2, 1], [1, 3, -1]], [0, 0],
+    ),
+    "broke not_kept": (
+        world(keeps=[True, True, True, False], placement=CAME), [[0, 3], [1, 3]], [0, 0],
+    ),
+    "broke min_active": (world(min_active=2), [[0, -1], [1, 3]], [0, 0]),
+    "lost a live replica": (world(), [[0, -1], [1, 3]], [0, 0]),
+    "lost a replica that waited": (
+        world(alive=[True] * 3 + [False], keeps=[True] * 4), [[0, 2], [1, -1]], [0, 0],
+    ),
+    "joined a node that takes none": (
+        world(accepts=[True, False, True, True]), [[1, 2], [1, 3]], [0, 0],
+    ),
+    "lost its leader": (world(), CAME, [-1, 0]),
+    "led by who may not lead": (world(leads=[True, True, False, True]), CAME, [1, 0]),
+    "wish dropped soft_spread": (
+        world(spread={"zone": (1, "soft")}), [[0, 1], [1, 3]], [0, 0],
+    ),
+    "wish dropped lead": (world(rules=[{"lead": ["zone=a"]}]), CAME, [1, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", WORSE)
+def test_what_is_worse_is_found(kind):
+    at, rows, leaders = WORSE[kind]
+    assert kind in kinds(worse(at, Standing(rows, leaders)))
+    assert kinds(worse(at, at.came)) == set()
+
+
+@pytest.mark.small
+def test_a_group_is_judged_as_a_whole():
+    grouped = world(
+        load=[[1.0]] * 4, placement=[[0], [1], [2], [3]], group=[0, 0, 1, 1],
+        domains={"zone": [*"abab"]}, rules=[{"skew": {"zone": 1}}], group_rule=[0, 0],
+    )  # fmt: skip
+    assert kinds(worse(grouped, Standing([[0], [2], [2], [3]], [0] * 4))) == {"broke skew"}
+
+
+@pytest.mark.small
+def test_dropping_what_is_dead_is_no_loss():
+    dead = world(alive=[True] * 3 + [False], rules=[{"min_domains": {"zone": 2}}])
+    assert kinds(worse(dead, Standing([[0, 2], [1, -1]], [0, 0]))) == set()
+    assert kinds(worse(dead, Standing([[0, 2], [1, 0]], [0, 0]))) == {"broke min_domains"}
+
+
+BUDGETS = {
+    "moves": (1, [[1, 2], [0, 3]]),
+    "bytes": (2.5, [[0, 2], [0, 3]]),
+    "node_in": (0, [[1, 2], [1, 3]]),
+    "node_out": (0, [[1, 2], [1, 3]]),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_budgets_are_counted(budget):
+    amount, rows = BUDGETS[budget]
+    at = world({budget: amount}, dimensions=["size"], bytes="size")
+    after = Standing(rows, [0, 0])
+    assert kinds(exceeded(at, after)) == {f"exceeded {budget}"}
+    assert kinds(exceeded(world({budget: 9.0}, dimensions=["d"], bytes="d"), after)) == set()
+
+
+UNDONE = {
+    "left unplaced though it fits": world(placement=[[0, -1], [1, 3]], replicas=2),
+    "no lawful leader though one stands by": world(leads=[False, True, True, True]),
+    "kept a surplus replica": world(placement=[[0, 2, 3], [1, 3, 0]], replicas=2),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", UNDONE)
+def test_what_one_step_mends_is_found(kind):
+    at = UNDONE[kind]
+    assert kind in kinds(left_undone(at, at.came))
+
+
+def solved(**changed: object) -> tuple[World, ek.Result]:
+    case = Case("by hand", 0, {**TWO_ZONES, **changed}, {"level": 0.5})
+    cluster, goals, _ = build(case)
+    return World(case), ek.solve(cluster, goals=goals)
+
+
+def test_an_honest_result_is_left_alone():
+    at, result = solved()
+    assert list(claims(at, at.came, result)) == []
+
+
+def lie(result: ek.Result, **said: object) -> ek.Result:
+    return replace(result, **said)
+
+
+LIES = {
+    "success with rules broken": (
+        {"placement": [[0, 0], [1, 3]]}, {"status": "feasible"},
+    ),
+    "partial with nothing broken": ({}, {"status": "partial"}),
+    "stopped by limits without any": ({}, {"stop_reason": "limits"}),
+    "tolerance without reaching the goals": (
+        {"placement": [[0, 1], [0, 1]]}, {"stop_reason": "tolerance"},
+    ),
+    "message says goals missed": ({}, {"message": "the goals were not reached"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LIES)
+def test_false_words_are_found(kind):
+    given, said = LIES[kind]
+    at, result = solved(**given)
+    result = lie(result, placement=result.cluster.placement, **said)
+    assert kind in kinds(claims(at, at.came, result))
+
+
+BOUNDS = {
+    "level bound above the attained": lambda b: {"level": b.level * 1e6},
+    "leader bound above the attained": lambda b: {"leaders": 99},
+    "bound on mending moves too high": lambda b: {"moves_feasible": 99},
+    "bound on moves too high": lambda b: {"moves_level": 99},
+}
+
+
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_false_bounds_are_found(kind):
+    at, result = solved()
+    result = lie(result, bounds=replace(result.bounds, **BOUNDS[kind](result.bounds)))
+    assert kind in kinds(claims(at, at.came, result))
+
+
+@pytest.mark.parametrize("name", ["moves", "leader_changes", "bytes_moved"])
+def test_false_counts_are_found(name):
+    at, result = solved(dimensions=["size"], bytes="size")
+    result = lie(result, comparison=replace(result.comparison, **{name: 7}))
+    found = kinds(claims(at, at.came, result))
+    assert any(kind.startswith("miscounted") for kind in found)
