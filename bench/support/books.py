@@ -14,8 +14,9 @@ from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.descent import WALK_KNEE, Ease, knee, leader_ease, redistribute
+from evenkeel_kernels.levelling.descent import Ease, knee, leader_ease, redistribute
 from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import Gauge, new_gauge
 from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
 from tests.support.instances import Instance, as_cluster, generate
@@ -135,7 +136,7 @@ def before_walking(books: Books) -> Stroll:
     """Begin a walk."""
     problem, state = books.problem, books.fresh()
     nodes = state.load.shape[1]
-    gauge = new_gauge(problem, np.full(nodes, np.inf), knee(problem, state, WALK_KNEE))
+    gauge = new_gauge(problem, np.full(nodes, np.inf), knee(problem, state, DEFAULT.walk_knee))
     return Stroll(
         state,
         gauge,

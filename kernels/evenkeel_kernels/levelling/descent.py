@@ -33,6 +33,7 @@ from evenkeel_kernels.levelling.leader_moves import (
     stand_up,
 )
 from evenkeel_kernels.levelling.offload import shed
+from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
     Gauge,
     count_hot,
@@ -48,27 +49,6 @@ from evenkeel_kernels.levelling.threshold_walk import (
     placed_replicas,
     rearrange,
 )
-
-SWEEPS = 12
-CEILING = 1.03  # pressure up to which what was given away may be put down
-WALK_STEPS = 4_000_000  # as many at most, or
-WALK_PER_REPLICA = 400  # so many for each replica, if that is less, or
-WALK_PER_PARTITION = 60  # so many for each partition, if that is more
-FIRST_STEPS = 2_000_000  # where walks only find out whether too few replicas have moved
-OPEN_WALKS, TOLL_FALLS = 6, 0.3
-FREE_WALKS = 8
-STUCK = 0.5  # part of the penalty that a short walk leaves where too few replicas have moved
-RELIEFS = 12  # rounds of relief then
-FEW_HOT = 32  # one in so many nodes too full is few
-RELIEFS_AT_ONCE = 4  # before any walk, while so few are
-FEW_REPLICAS = 2_000
-MANY_REPLICAS = 20_000
-MANY_RELIEFS = 8
-FALLS = 0.9  # part that the penalty must fall to for another wait of
-FAR_WAIT, NEAR_WAIT = 2.5, 8.0  # so many long walks
-CHUNK = 250_000
-THRESHOLD = 0.1  # of walks, in units of the `mean_square` of what leading adds
-SWEEP_KNEE, WALK_KNEE = 0.1, 0.5  # parts of the slack that the penalty's knee lies below 1
 
 
 class Ease(NamedTuple):
@@ -135,6 +115,7 @@ def redistribute(
     forced: NDArray[np.bool_],
     most_leaders: NDArray[np.float64],
     most_moves: int,
+    parameters: Parameters = DEFAULT,
 ) -> int:
     """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
 
@@ -161,13 +142,15 @@ def redistribute(
         leaving[largest_first(problem, leaving)[left:]] = False
     order = largest_first(problem, forced | leaving)
     scan = new_scan(problem, ease.reserve * ease.share)
-    moved = best_fit(problem, state, scan, order, forced, was >= 0, CEILING, 0, order.shape[0])
+    moved = best_fit(
+        problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
+    )
     stand_up(problem, state, scan, was)
     if highest(state, gauge) > 1.0:
-        gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+        gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
         partitions = problem.partitions
         large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
-        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, SWEEPS, large)
+        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, parameters.sweeps, large)
         relay_leaders(problem, state, gauge)
     return moved
 
@@ -179,6 +162,7 @@ def descend(
     most_leaders: NDArray[np.float64],
     most_moves: int,
     seed: int,
+    parameters: Parameters = DEFAULT,
 ) -> Iterator[Progress]:
     """Repair and level the cluster, piece by piece; the caller may stop after any of them.
 
@@ -194,14 +178,14 @@ def descend(
         these means.
     """
     was = state.leader.copy()
-    redistribute(problem, state, forced, most_leaders, most_moves)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, SWEEP_KNEE))
+    redistribute(problem, state, forced, most_leaders, most_moves, parameters)
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, gauge), 0)
-    gauge = gauge._replace(knee=knee(problem, state, WALK_KNEE))
+    gauge = gauge._replace(knee=knee(problem, state, parameters.walk_knee))
     steps = 0
-    patience = Patience(problem, state, gauge)
-    for progress in walked(problem, state, gauge, scan, forced, most_moves, seed):
+    patience = Patience(problem, state, gauge, parameters)
+    for progress in walked(problem, state, gauge, scan, forced, most_moves, seed, parameters):
         yield progress
         steps = progress.steps
         if patience.is_over(progress):
@@ -209,7 +193,7 @@ def descend(
     if highest(state, gauge) <= 1.0:
         send_home(problem, state, gauge, forced)
         reinstate(problem, state, gauge, was)
-        recall(problem, state, gauge, was)
+        recall(problem, state, gauge, was, parameters.sweeps)
         yield Progress("level", highest(state, gauge), steps)
 
 
@@ -221,6 +205,7 @@ def walked(
     forced: NDArray[np.bool_],
     most_moves: int,
     seed: int,
+    parameters: Parameters,
 ) -> Iterator[Progress]:
     """Walk, break out and relieve, piece by piece, until level or at the end of the schedule.
 
@@ -233,7 +218,7 @@ def walked(
     random = np.array([2 * seed + 88172645463325252], np.uint64)
     size = mean_square(gauge, problem.partitions.voter_load) ** 0.5
     steps = 0
-    for walk in walks(problem, state, gauge):
+    for walk in walks(problem, state, gauge, parameters):
         if highest(state, gauge) <= 1.0:
             break
         may_go = moved_replicas if np.isinf(walk.toll) else placed_replicas
@@ -241,7 +226,7 @@ def walked(
         spare = np.array([most_moves - moves_made(problem, state, forced)], np.int64)
         step = 0
         while step < walk.length:
-            end = min(step + CHUNK, walk.length)
+            end = min(step + parameters.chunk, walk.length)
             reached = rearrange(
                 problem,
                 state,
@@ -261,7 +246,7 @@ def walked(
                 break
             step = end
         for turn in range(walk.rounds + 1):
-            for looked in broken_out(problem, state, gauge, homes, walk.looks):
+            for looked in broken_out(problem, state, gauge, homes, walk.looks, parameters.chunk):
                 steps += looked
                 yield Progress("break out", highest(state, gauge), steps)
             if turn == walk.rounds or not 0 < count_hot(state, gauge) <= walk.relievable:
@@ -289,34 +274,44 @@ class Patience:
         As it changes: looked at again each time.
     gauge : Gauge
         Of the watermarks; its knee does not count.
+    parameters : Parameters
+        How long to wait.
     """
 
-    def __init__(self, problem: Problem, state: State, gauge: Gauge) -> None:
+    def __init__(
+        self, problem: Problem, state: State, gauge: Gauge, parameters: Parameters
+    ) -> None:
+        self._parameters = parameters
         replicas = state.node.shape[0]
         self._state = state
         self._gauge = gauge._replace(knee=1.0)
         self._near = 1.0 + state.load.shape[1] / max(1, replicas)
-        self._length = walk_length(problem) if replicas > FEW_REPLICAS else 1 << 60
+        self._length = (
+            walk_length(problem, parameters) if replicas > parameters.few_replicas else 1 << 60
+        )
         self._least = np.inf
         self._since = 0
 
     def is_over(self, progress: Progress) -> bool:
         """Whether the penalty has not fallen for longer than is worth waiting."""
+        parameters = self._parameters
         now = penalty(self._state, self._gauge)
-        if now < FALLS * self._least:
+        if now < parameters.falls * self._least:
             self._least, self._since = now, progress.steps
-        wait = NEAR_WAIT if progress.highest < self._near else FAR_WAIT
+        wait = parameters.near_wait if progress.highest < self._near else parameters.far_wait
         return progress.steps - self._since > wait * self._length
 
 
-def walk_length(problem: Problem) -> int:
+def walk_length(problem: Problem, parameters: Parameters) -> int:
     """Steps of a long walk."""
     partitions = problem.partitions
-    most = min(WALK_STEPS, WALK_PER_REPLICA * partitions.home.shape[0])
-    return max(most, WALK_PER_PARTITION * (partitions.first.shape[0] - 1))
+    most = min(parameters.walk_steps, parameters.walk_per_replica * partitions.home.shape[0])
+    return max(most, parameters.walk_per_partition * (partitions.first.shape[0] - 1))
 
 
-def recall(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> bool:
+def recall(
+    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
+) -> bool:
     """Let the slots ``was (P,)`` lead again, and hand on no more than then must be.
 
     ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
@@ -329,7 +324,7 @@ def recall(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16])
     tight = gauge._replace(knee=1.0)
     large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
     relay_leaders(problem, state, tight)
-    spread_leaders(problem, state, tight, 1.0, SWEEPS, large)
+    spread_leaders(problem, state, tight, 1.0, sweeps, large)
     relay_leaders(problem, state, tight)
     reinstate(problem, state, tight, was)
     fewer = int((state.leader != was).sum()) < int((before != was).sum())
@@ -345,6 +340,7 @@ def broken_out(
     gauge: Gauge,
     homes: tuple[NDArray[np.int64], NDArray[np.int64]],
     most: int,
+    chunk: int,
 ) -> Iterator[int]:
     """Break out, piece by piece, looking at about ``most`` candidates; yields how many each did.
 
@@ -354,13 +350,13 @@ def broken_out(
     breakout = new_breakout(state, moved)
     looked = 0
     while looked < most and highest(state, gauge) > 1.0 and not gave_up(breakout):
-        until = min(looked + CHUNK, most)
+        until = min(looked + chunk, most)
         break_out(problem, state, gauge, moved, *homes, breakout, until)
         yield int(breakout.tally[LOOKED]) - looked
         looked = int(breakout.tally[LOOKED])
 
 
-def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
+def walks(problem: Problem, state: State, gauge: Gauge, parameters: Parameters) -> Iterator[Walk]:
     """Propose walks for as long as ``state`` is not level, each when the one before was taken.
 
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
@@ -373,39 +369,46 @@ def walks(problem: Problem, state: State, gauge: Gauge) -> Iterator[Walk]:
     n_nodes = state.load.shape[1]
     lead = mean_square(gauge, partitions.leader_load - partitions.voter_load)
     data = mean_square(gauge, partitions.voter_load)
-    unit = THRESHOLD * (lead if lead > 0.0 else THRESHOLD * data)
+    unit = parameters.threshold * (lead if lead > 0.0 else parameters.threshold * data)
     replicas = state.node.shape[0]
-    length = walk_length(problem)
+    length = walk_length(problem, parameters)
     least = 0.1 * unit
-    first = min(length, max(FIRST_STEPS, WALK_PER_PARTITION * (partitions.first.shape[0] - 1)))
-    for _ in range(RELIEFS_AT_ONCE if replicas > FEW_REPLICAS else 0):
-        if count_hot(state, gauge) <= n_nodes // FEW_HOT:
+    first = min(
+        length,
+        max(
+            parameters.first_steps, parameters.walk_per_partition * (partitions.first.shape[0] - 1)
+        ),
+    )
+    for _ in range(parameters.reliefs_at_once if replicas > parameters.few_replicas else 0):
+        if count_hot(state, gauge) <= n_nodes // parameters.few_hot:
             yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
-    for _ in range(RELIEFS):
+    for _ in range(parameters.reliefs):
         before = penalty(state, gauge)
         yield Walk(first // 8, unit, np.inf, 0, 0, 0)
-        if penalty(state, gauge) <= STUCK * before:
+        if penalty(state, gauge) <= parameters.stuck * before:
             yield Walk(0, unit, np.inf, first // 2, 0, 0)
             before = penalty(state, gauge)
             yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
-            if penalty(state, gauge) <= STUCK * before:
+            if penalty(state, gauge) <= parameters.stuck * before:
                 break
         yield Walk(0, unit, np.inf, 0, n_nodes, 1)
     schedule = [
         Walk(length // 2, unit, np.inf, length, 0, 0),
         Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),
     ]
-    if replicas > MANY_REPLICAS:  # open walks take too long to come back to what relief reaches
+    if (
+        replicas > parameters.many_replicas
+    ):  # open walks take too long to come back to what relief reaches
         yield from schedule
-        yield Walk(length // 4, least, np.inf, length, n_nodes, MANY_RELIEFS)
+        yield Walk(length // 4, least, np.inf, length, n_nodes, parameters.many_reliefs)
         if count_hot(state, gauge) <= n_nodes // 4:
             yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
         return
     schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
-    tolls = data * TOLL_FALLS ** np.arange(OPEN_WALKS)
+    tolls = data * parameters.toll_falls ** np.arange(parameters.open_walks)
     schedule += [Walk(length, 0.1 * toll, toll, length, 0, 0) for toll in tolls.tolist()]
-    if replicas <= FEW_REPLICAS:
-        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * FREE_WALKS
+    if replicas <= parameters.few_replicas:
+        schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * parameters.free_walks
     yield from schedule
 
 

@@ -12,28 +12,30 @@ from evenkeel.strategies.shared.stopping import Watch
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
+from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Gauge, highest
 
-LOOKS = 4_000_000
-"""Nodes looked at before it is given up."""
 
-STRETCH = 64
-"""Replicas tried between two looks at the clock."""
-
-
-def move_pairs(problem: Problem, state: State, gauge: Gauge, most_moves: int, watch: Watch) -> int:
+def move_pairs(
+    problem: Problem,
+    state: State,
+    gauge: Gauge,
+    most_moves: int,
+    watch: Watch,
+    parameters: Parameters = DEFAULT,
+) -> int:
     """Move pairs of replicas off hot nodes for as long as that helps."""
     kind = _kinds(problem)
     kinds = int(kind.max(initial=-1)) + 1
-    left = np.array([most_moves, LOOKS], np.int64)
+    left = np.array([most_moves, parameters.pair_looks], np.int64)
     limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
     before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
     total, made = 0, 1
     while made and highest(state, gauge) > 1.0:
         made = 0
         replica = _on_hot_nodes(problem, state, gauge)
-        for begin in range(0, len(replica), STRETCH):
-            end = min(begin + STRETCH, len(replica))
+        for begin in range(0, len(replica), parameters.pair_stretch):
+            end = min(begin + parameters.pair_stretch, len(replica))
             made += move_in_tandem(
                 problem, state, gauge, replica, kind, kinds, left, before, after, begin, end
             )

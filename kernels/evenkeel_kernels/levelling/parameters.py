@@ -1,0 +1,80 @@
+"""What the levelling search is tuned by: measured on the benchmarks' instances, not derived."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Schedule and thresholds of the levelling search.
+
+    *Redistribution*
+
+    ``sweeps``: most sweeps over all partitions that hand leadership on. ``ceiling``: pressure up to
+    which replicas that were given away may be put down. ``sweep_knee``, ``walk_knee``: part of the
+    slack that the knee of the penalty lies below 1 while leaders spread, and in walks.
+
+    *Walks*
+
+    A long walk has ``walk_steps`` steps, or ``walk_per_replica`` for each replica if that is less,
+    but at least ``walk_per_partition`` for each partition; ``first_steps`` bound the first walks,
+    which find out whether too few replicas have moved. ``threshold`` is the rise of the penalty
+    that they begin with, in units of the mean square of what leading adds. ``open_walks`` walks
+    have a toll that falls by the factor ``toll_falls``, and ``free_walks`` next to none. The caller
+    may stop after each ``chunk`` of steps.
+
+    *Relief*
+
+    Where a short walk leaves more than the part ``stuck`` of the penalty, too few replicas have
+    moved: at most ``reliefs`` rounds of relief. At most one node in ``few_hot`` too full is few:
+    ``reliefs_at_once`` rounds before any walk; ``many_reliefs`` late ones on large clusters.
+
+    *Sizes*
+
+    ``few_replicas`` are walked to the end; with more than ``many_replicas`` there are no open
+    walks.
+
+    *Patience*
+
+    It is given up once the penalty has not fallen to the part ``falls`` for ``far_wait`` long
+    walks, or for ``near_wait`` where the level is about as near as a replica is large.
+
+    *Strategy*
+
+    Moves are made for a goal out of reach only if they leave no more than the part ``worth_moving``
+    of the excess. On large clusters replicas may move for leader preferences if more than the part
+    ``misled`` of the partitions is led from a worse choice. Single moves go on after pairs that
+    left less than the part ``worth_descending`` of the excess. Pairs look at ``pair_looks`` nodes
+    at most, ``pair_stretch`` replicas between two looks at the clock.
+    """
+
+    sweeps: int = 12
+    ceiling: float = 1.03
+    sweep_knee: float = 0.1
+    walk_knee: float = 0.5
+    walk_steps: int = 4_000_000
+    walk_per_replica: int = 400
+    walk_per_partition: int = 60
+    first_steps: int = 2_000_000
+    threshold: float = 0.1
+    open_walks: int = 6
+    toll_falls: float = 0.3
+    free_walks: int = 8
+    chunk: int = 250_000
+    stuck: float = 0.5
+    reliefs: int = 12
+    few_hot: int = 32
+    reliefs_at_once: int = 4
+    many_reliefs: int = 8
+    few_replicas: int = 2_000
+    many_replicas: int = 20_000
+    falls: float = 0.9
+    far_wait: float = 2.5
+    near_wait: float = 8.0
+    worth_moving: float = 0.9
+    misled: float = 0.1
+    worth_descending: float = 0.5
+    pair_looks: int = 4_000_000
+    pair_stretch: int = 64
+
+
+DEFAULT = Parameters()

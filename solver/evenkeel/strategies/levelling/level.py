@@ -1,0 +1,49 @@
+"""Placing and levelling: the descent piece by piece, then pairs of replicas that move at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.strategies.levelling.make_room import make_room
+from evenkeel.strategies.levelling.pair_moves import move_pairs
+from evenkeel.strategies.levelling.rest import at_rest
+from evenkeel.strategies.levelling.run_state import Run
+from evenkeel_kernels.levelling.descent import descend
+from evenkeel_kernels.levelling.penalty import highest
+
+
+def place_and_level(run: Run) -> None:
+    """Take the pieces of the descent until it ends or must stop; the most level one stands.
+
+    After the first piece, what fits nowhere takes the room of smaller replicas, which go elsewhere.
+    """
+    if at_rest(run):
+        return
+    best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
+    level = np.inf
+    before = run.work
+    gauge = run.gauge
+    pieces = descend(
+        run.problem, run.state, run.forced, run.most_leaders, run.most_moves, run.request.seed,
+        run.parameters,
+    )  # fmt: skip
+    for piece in pieces:
+        level = piece.highest
+        if best is None and make_room(run.problem, run.state, run.forced, run.most_moves) > 0:
+            level = highest(run.state, gauge)
+        if best is None or level < best[0]:
+            best = (level, run.state.node.copy(), run.state.leader.copy())
+        if not run.tell(piece.stage, before + piece.steps, level):
+            break
+    if best is not None and best[0] < level and level > 1.0:
+        run.restart_from(best[1], best[2])
+
+
+def level_pairs(run: Run) -> None:
+    """Move two replicas of a partition at once, where single moves did not level all."""
+    excess = run.pressure - 1.0
+    if run.stop is not None or excess <= 0.0:
+        return
+    left = run.most_moves - run.moves
+    move_pairs(run.problem, run.state, run.gauge, left, run.request.watch, run.parameters)
+    if run.pressure - 1.0 < run.parameters.worth_descending * excess:
+        place_and_level(run)

@@ -1,0 +1,70 @@
+"""Whether anything is left to do, and whether what was done is worth its moves."""
+
+import numpy as np
+
+from evenkeel.measure.audit_terms import broken_terms
+from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.standing import Standing
+from evenkeel.strategies.levelling.run_state import Run
+from evenkeel.strategies.levelling.small_clusters import LARGEST
+from evenkeel.strategies.shared.size import size_of
+
+NO_TARGET = 1e29
+"""1 / the target of a node that may carry nothing."""
+
+
+def at_rest(run: Run) -> bool:
+    """Whether nothing must move, every leader may lead, and every node is within its target."""
+    return nothing_due(run) and run.pressure <= 1.0
+
+
+def nothing_due(run: Run) -> bool:
+    """Whether nothing must move, and every leader may lead."""
+    if run.forced.any() or _is_worth_leading(run):
+        return False
+    state, partitions = run.state, run.problem.partitions
+    leads = np.append(run.problem.nodes.leads, False)
+    replica = partitions.first[:-1] + np.maximum(state.leader, 0)
+    led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
+    led[led] = leads[state.node[replica[led]]]
+    return bool(led.all()) or not has_leaders(run.request.cluster)
+
+
+def excess_of(run: Run) -> float:
+    """How far all nodes together are above their targets, in units of these."""
+    gauge = run.gauge
+    scale = np.where(gauge.scale < NO_TARGET, gauge.scale, 0.0)
+    leader_scale = np.where(gauge.leader_scale < NO_TARGET, gauge.leader_scale, 0.0)
+    over = np.maximum(run.state.load * scale - 1.0, 0.0).sum()
+    return float(over + np.maximum(run.state.leaders * leader_scale - 1.0, 0.0).sum())
+
+
+def is_worth_it(run: Run, before: float) -> bool:
+    """Whether all is level, or nodes are a good deal less above their targets than ``before``.
+
+    Where goals cannot be reached, every run finds something a little better; each would move
+    replicas for it, and the next one others.
+    """
+    after = excess_of(run)
+    return after == 0.0 or after < run.parameters.worth_moving * before
+
+
+def count_misled(run: Run) -> int:
+    """Count the partitions that are led from a worse choice of their rule than could be."""
+    cluster = run.request.cluster
+    if not any(rule.lead for rule in cluster.rules):
+        return 0
+    found = broken_terms(Standing.of(cluster, run.placement))
+    return sum(len(one.amount) for one in found if one.kind == "lead")
+
+
+def _is_worth_leading(run: Run) -> bool:
+    """Whether so many are led from a worse choice of their rule that replicas may move for it.
+
+    Where these choices and the targets contend for room, some always are, and each run would find
+    others. On a small cluster any is one too many.
+    """
+    misled = count_misled(run)
+    if size_of(run.request.cluster) <= LARGEST:
+        return misled > 0
+    return misled > run.parameters.misled * len(run.state.leader)
