@@ -20,8 +20,7 @@ from evenkeel.strategies.helix.waged.fit import Preference
 from evenkeel.strategies.helix.waged.order import placing_order
 from evenkeel.strategies.helix.waged.rebalance import nothing, prepare
 from evenkeel.strategies.helix.waged.scopes import Scope, Task
-from evenkeel.strategies.registry import Request, find
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.strategies.run import run_method
 from evenkeel_kernels.helix.waged_fit import fit
 from evenkeel_kernels.helix.waged_sigmoid import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW
 
@@ -59,9 +58,7 @@ def cluster_of(partitions, nodes, seed=1):
 def run(cluster, **options):
     """Run one scope."""
     given = ek.options.Waged(**options)
-    watch = Watch(None, None, None)
-    request = Request(cluster, ek.Goals(), ek.Limits(), given, cluster.placement, None, watch, 0)
-    return find("helix_waged").load()(request)
+    return run_method("helix_waged", cluster, options=given).outcome
 
 
 @cache

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +15,13 @@ from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.shared.stopping import StopReason
-
-Status = Literal["optimal", "feasible", "partial", "infeasible"]
-
-STATUS_MEANING: Mapping[str, str] = {
-    "optimal": "no hard rule broken, goals met, and proven that no fewer moves could",
-    "feasible": "no hard rule broken",
-    "partial": "what fits is placed; the rest is listed with the rule that blocks it",
-    "infeasible": "proven that no placement meets the hard rules",
-}
-
-
-FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
-"""What is said of a result whose moves are proven to be the fewest."""
+from evenkeel.verdict import FEWEST_MOVES, Status
 
 
 @dataclass(frozen=True)
@@ -132,6 +121,8 @@ class Result:
         The seed.
     native : object
         What only this method returns.
+    guard : int
+        How many things would have been worse than they came, had the guard not put them back.
     """
 
     cluster: Cluster
@@ -150,11 +141,21 @@ class Result:
     work: int
     seed: int
     native: Any = None
+    guard: int = 0
 
     @property
     def success(self) -> bool:
-        """Whether every hard rule holds and every replica is placed."""
+        """Whether every replica is placed, every hard rule holds, and the goals are met."""
         return self.status in ("optimal", "feasible")
+
+    @cached_property
+    def regressions(self) -> Mapping[str, int]:
+        """What the placement breaks that the one that came in did not, by kind.
+
+        Always empty for methods that promise to make nothing worse. Those that answer bit for bit
+        as another system does return what that returns, and this says what it costs.
+        """
+        return dict(regressions(self.cluster, self.placement, self.audit).counts)
 
     @cached_property
     def audit_before(self) -> Audit:
@@ -244,7 +245,7 @@ class Result:
         cost = None
         if self.cost is not None and self.bounds.cost is not None:
             cost = _share_above(self.cost.total, self.bounds.cost.total)
-        if not self.success:
+        if not self.audit.ok:
             return Gap(above, np.inf, np.inf, None if cost is None else np.inf)
         pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
         leaders = int(self.levelness.leaders.max(initial=0))
@@ -263,7 +264,7 @@ class Result:
         leaders, where some replicas lead. Nothing unless every replica is placed and no hard rule
         broken: what is proven is proven of such placements.
         """
-        if not self.success:
+        if not self.audit.ok:
             return ()
         found = []
         bound = self.bounds
@@ -298,6 +299,7 @@ class Result:
             "moves": self.comparison.moves,
             "forced_moves": self.comparison.forced,
             "leader_changes": self.comparison.leader_changes,
+            "bytes_moved": self.comparison.bytes_moved,
             "moves_at_least": self.bounds.moves_level,
             "goals_reached": self.goals_reached,
             **({} if self.cost is None else {"cost": self.cost.total}),
@@ -312,6 +314,7 @@ class Result:
             },
             "hard_violations": self.audit.hard,
             "unplaced": len(self.unplaced_replicas),
+            "guard": self.guard,
             "level": {name: float(ratio) for name, _, ratio in per_dimension},
             "most_leaders": int(self.levelness.leaders.max(initial=0)),
             "seconds": float(sum(self.timings.values())),
@@ -393,10 +396,10 @@ class Result:
         lines = [f"{self.method}: {self.status}. {self.message}"]
         compared = self.comparison
         changes = f"{compared.forced:,} forced, leader changes {compared.leader_changes:,}"
-        if self.cost is not None or (self.goals_reached and self.success):
+        if self.cost is not None or (self.goals_reached and self.audit.ok):
             lines.append(f"  moves {compared.moves:,}, {changes}")
         else:
-            short = "rules are still broken" if not self.success else "the goals were not reached"
+            short = "rules are still broken" if not self.audit.ok else "the goals were not reached"
             lines.append(
                 f"  moves {compared.moves:,}, {changes}; {short}: "
                 f"the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
@@ -411,7 +414,7 @@ class Result:
         for one in self.proven:
             was = f", was {before[one.name]:.4f}" if one.name in before else ""
             lines.append(f"  {one}{was}")
-        if not self.success:
+        if not self.audit.ok:
             after = zip(before, self.levelness.ratio, strict=True)
             lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
         lines.append(

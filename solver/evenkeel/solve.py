@@ -1,26 +1,25 @@
 """One entry for every method: validate, solve, audit, bound."""
 
 import logging
-import operator
 import time
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.bounds import Bounds, bounds, goals_met
-from evenkeel.measure.compare import Comparison, compare
-from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.measure.audit import audit
+from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.cost_tables import check_tables
-from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals, check_goals
-from evenkeel.model.limits import Limits, check_limits
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
 from evenkeel.model.logs import tell
 from evenkeel.model.placement import Placement
-from evenkeel.result import FEWEST_MOVES, Result, Status
-from evenkeel.strategies.registry import Method, Outcome, Request, find
+from evenkeel.result import Result
+from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import Method, find
+from evenkeel.strategies.run import Run, checked, run_checked
 from evenkeel.strategies.shared.stopping import Callback, Watch
+from evenkeel.verdict import Found, verdict
 
 logger = logging.getLogger("evenkeel.solve")
 
@@ -31,7 +30,7 @@ def solve(
     *,
     goals: Goals | Cost | None = None,
     limits: Limits | None = None,
-    options: Any = None,
+    options: Options | None = None,
     start: Placement | None = None,
     time_limit: float | None = None,
     work_limit: int | None = None,
@@ -51,8 +50,8 @@ def solve(
         Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
     limits : Limits, optional
         Budgets that are never exceeded, with ``Goals``; a ``Cost`` prices moves instead.
-    options : object, optional
-        The method's own options.
+    options : options.Options, optional
+        The method's own options, of the one class that it takes; its defaults if not given.
     start : Placement, optional
         Where to start the search, instead of the cluster's own placement; moves are still counted
         against the cluster's.
@@ -70,12 +69,17 @@ def solve(
     -------
     Result
         Audited, with bounds. Status ``"partial"`` if something could not be placed or mended; it is
-        then listed with the rule that blocks it, and nothing is worse than it came.
+        then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is broken but
+        the goals are not met. Nothing is worse than it came: where a method would have made
+        something worse, what that concerns stays as it was, and a warning says so. Methods that
+        answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
 
     Raises
     ------
     InvalidInput
-        If an argument cannot be used; every problem is named.
+        If an argument cannot be used, or asks for what the method does not do: options of another
+        method, limits that it does not keep, a ``Cost`` that it does not minimise. Every problem
+        is named.
 
     Examples
     --------
@@ -87,160 +91,82 @@ def solve(
     >>> result.status, result.comparison.moves
     ('optimal', 4)
     """
-    chosen = find(method)
-    goals = Goals() if goals is None else goals
-    limits = Limits() if limits is None else limits
-    _check(cluster, goals, limits, start, time_limit, work_limit, seed, callback)
+    clock = _Stopwatch()
     watch = Watch(time_limit, work_limit, callback)
-    # a load on a node with next to no capacity may overflow to inf, which is what it should be
-    with np.errstate(over="ignore"):
-        return _solve(chosen, cluster, goals, limits, options, start, watch, seed)
-
-
-def _solve(
-    chosen: Method,
-    cluster: Cluster,
-    goals: Goals | Cost,
-    limits: Limits,
-    options: Any,
-    start: Placement | None,
-    watch: Watch,
-    seed: int,
-) -> Result:
-    """Bound, solve, audit."""
-    timings: dict[str, float] = {}
-    clock = _Stopwatch(timings)
+    chosen = find(method)
+    request = checked(
+        chosen, cluster, goals=goals, limits=limits, options=options, start=start, watch=watch,
+        seed=seed,
+    )  # fmt: skip
     tell(
         logger, "solving", logging.DEBUG, method=chosen.name, nodes=len(cluster.nodes),
-        partitions=len(cluster.partitions), seed=operator.index(seed),
+        partitions=len(cluster.partitions), seed=request.seed,
     )  # fmt: skip
-    proven = bounds(cluster, goals)
-    clock.lap("bounds")
-    outcome = chosen.load()(
-        Request(
-            cluster=cluster,
-            goals=goals,
-            limits=limits,
-            options=options,
-            start=cluster.placement if start is None else start,
-            bounds=proven,
-            watch=watch,
-            seed=operator.index(seed),
-        )
+    # a load on a node with next to no capacity may overflow to inf, which is what it should be
+    with np.errstate(over="ignore"):
+        _ = request.bounds
+        clock.lap("bounds")
+        return _measured(chosen, run_checked(chosen, request), clock, goals_given=goals is not None)
+
+
+def _measured(chosen: Method, run: Run, clock: "_Stopwatch", *, goals_given: bool) -> Result:
+    """Audit, measure and judge what a method has answered."""
+    request, outcome, placement = run.request, run.outcome, run.placement
+    cluster = request.cluster
+    clock.add(run.timings)
+    found = Found(
+        audit(cluster, placement) if run.audit is None else run.audit,
+        levelness(cluster, placement),
+        compare(cluster, cluster.placement, placement),
+        request.bounds,
     )
-    clock.lap(chosen.name)
-    timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
-    placement = cluster.placement.replaced(outcome.node, outcome.leader)
-    audited = audit(cluster, placement)
-    level = levelness(cluster, placement)
-    compared = compare(cluster, cluster.placement, placement)
     clock.lap("audit")
-    status, message = _verdict(goals, audited, level, compared, proven, outcome)
+    status, message, stop_reason = verdict(chosen, request, outcome, found, goals_given=goals_given)
     tell(
-        logger, "solved", method=chosen.name, status=status, stop_reason=outcome.stop_reason,
-        moves=compared.moves, leader_changes=compared.leader_changes, work=outcome.work,
-        seconds=clock.seconds, timings=dict(timings),
+        logger, "solved", method=chosen.name, status=status, stop_reason=stop_reason,
+        moves=found.comparison.moves, leader_changes=found.comparison.leader_changes,
+        work=outcome.work, guard=run.guard, seconds=clock.seconds, timings=dict(clock.laps),
     )  # fmt: skip
     return Result(
         cluster=cluster,
         placement=placement,
         method=chosen.name,
-        goals=goals,
+        goals=request.goals,
         status=status,
         message=message,
-        stop_reason=outcome.stop_reason,
+        stop_reason=stop_reason,
         warnings=outcome.warnings,
-        audit=audited,
-        levelness=level,
-        comparison=compared,
-        bounds=proven,
-        timings=timings,
+        audit=found.audit,
+        levelness=found.level,
+        comparison=found.comparison,
+        bounds=found.bounds,
+        timings=clock.laps,
         work=outcome.work,
-        seed=seed,
+        seed=request.seed,
         native=outcome.native,
+        guard=run.guard,
     )
 
 
 class _Stopwatch:
-    """Writes the seconds since its last lap under a name."""
+    """Notes the seconds since its last lap under a name."""
 
-    def __init__(self, laps: dict[str, float]) -> None:
-        self._laps = laps
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
         self._began = self._last = time.perf_counter()
 
     @property
     def seconds(self) -> float:
+        """Seconds from the start to the last lap."""
         return self._last - self._began
 
     def lap(self, name: str) -> None:
+        """End a lap."""
         now = time.perf_counter()
-        self._laps[name] = now - self._last
+        self.laps[name] = now - self._last
         self._last = now
 
-
-def _check(
-    cluster: Cluster,
-    goals: Goals | Cost,
-    limits: Limits,
-    start: Placement | None,
-    time_limit: float | None,
-    work_limit: int | None,
-    seed: int,
-    callback: Callback | None,
-) -> None:
-    """Raise every fault of the arguments together; the cluster was validated when it was made."""
-    faults = FaultList()
-    if not isinstance(cluster, Cluster):
-        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
-    if not isinstance(goals, Goals | Cost):
-        faults.add("goals", goals, "must be Goals or a Cost")
-    elif isinstance(goals, Goals):
-        check_goals(faults, cluster, goals)
-    elif isinstance(goals, Cost):
-        for one in goals.proportion:
-            for name in (one.of, one.to):
-                if name not in cluster.dimensions:
-                    faults.add("goals.proportion", name, "is no dimension")
-        check_tables(faults, cluster, goals.tables)
-    if not isinstance(limits, Limits):
-        faults.add("limits", limits, "must be Limits")
-    elif isinstance(goals, Cost) and limits != Limits():
-        faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
-    else:
-        check_limits(faults, cluster, limits)
-    if start is not None and not np.array_equal(start.first, cluster.placement.first):
-        faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
-    for name, value in (("time_limit", time_limit), ("work_limit", work_limit)):
-        if value is not None and not value >= 0:
-            faults.add(name, value, "must be 0 or more")
-    try:
-        operator.index(seed)
-    except TypeError:
-        faults.add("seed", seed, "must be an integer")
-    if callback is not None and not callable(callback):
-        faults.add("callback", callback, "must be callable")
-    faults.raise_if_any()
-
-
-def _verdict(
-    goals: Goals | Cost,
-    audited: Audit,
-    level: Levelness,
-    compared: Comparison,
-    proven: Bounds,
-    outcome: Outcome,
-) -> tuple[Status, str]:
-    """Return the status and a sentence for it."""
-    if audited.hard:
-        broken = ", ".join(f"{n:,} {kind}" for kind, n in audited.counts.items() if n)
-        return "partial", outcome.message or f"What fits is placed; still broken: {broken}."
-    if isinstance(goals, Cost):
-        return "feasible", outcome.message or "No hard rule is broken."
-    if outcome.stop_reason == "optimum":
-        return "optimal", outcome.message or "Proven: no placement is better."
-    if not goals_met(level, proven):
-        return "feasible", outcome.message or "No hard rule is broken; the goals were not reached."
-    if compared.moves <= proven.moves_level:
-        return "optimal", outcome.message or FEWEST_MOVES
-    return "feasible", outcome.message or "No hard rule is broken and all goals are met."
+    def add(self, laps: Mapping[str, float]) -> None:
+        """Take over laps that somebody else has taken until now."""
+        self.laps |= laps
+        self._last = time.perf_counter()

@@ -17,7 +17,7 @@ from evenkeel.formats.registry import read, write
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.strategies.registry import METHODS, Outcome, register
+from evenkeel.strategies.registry import METHODS, Method, Outcome
 from evenkeel.strategies.shared.stopping import Progress
 from tests.support import places
 
@@ -56,7 +56,8 @@ def method():
     names = []
 
     def add(function):
-        register(function.__name__, f"{__name__}:{function.__name__}", "for a test")
+        where = f"{__name__}:{function.__name__}"
+        METHODS[function.__name__] = Method(function.__name__, where, "for a test")
         names.append(function.__name__)
         return function.__name__
 

@@ -13,7 +13,7 @@ from evenkeel.model.errors import InvalidInput
 from evenkeel.strategies.helix.waged import fit
 from evenkeel.strategies.helix.waged.cluster import model_of
 from evenkeel.strategies.helix.waged.failures import Reason, WagedFailure
-from evenkeel.strategies.registry import Request, find
+from evenkeel.strategies.run import run_method
 from evenkeel.strategies.shared.stopping import Watch
 from tests.conformance import documents
 from tests.conformance.schemas.helix_waged import MODELS
@@ -98,11 +98,9 @@ def expected_assignment(document, step):
 
 
 def asked(cluster, options, callback=None):
-    """Ask as a pipeline does, which has no bounds."""
+    """Ask as a pipeline does."""
     watch = Watch(None, None, callback)
-    start = cluster.placement
-    request = Request(cluster, ek.Goals(), ek.Limits(), options, start, None, watch, 0)  # type: ignore[arg-type]
-    return find("helix_waged").load()(request)
+    return run_method("helix_waged", cluster, options=options, watch=watch).outcome
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -33,6 +33,7 @@ FLOORS = (
     {"evenkeel.control"},
     {"evenkeel.simulate"},
     {"evenkeel.formats", "evenkeel.view"},
+    {"evenkeel.verdict"},
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solve"},
     {"evenkeel.studies", "evenkeel.install"},
@@ -56,7 +57,7 @@ BETWEEN_WINGS = {
     ("balance", "exact"): "balance calls CP-SAT where search falls short",
     ("options", "cockroach"): "options of a system are declared in its wing",
     ("options", "longhorn"): "options of a system are declared in its wing",
-    ("deciders", "cockroach"): "the table of deciders names them",
+    ("run", "guard"): "whatever is run is guarded",
 }
 """The arrows between wings of strategies; there are none between wings of kernels."""
 
@@ -70,7 +71,7 @@ NUMPY_ONLY = {"evenkeel.measure", "evenkeel.planning.replay"}
 """They judge the others, so they share no code with kernels."""
 
 THROUGH_THE_REGISTRY = {"evenkeel.planning", "evenkeel.control", "evenkeel.simulate"}
-CONTRACT = {f"evenkeel.strategies.{name}" for name in ("registry", "deciders", "options")}
+CONTRACT = {f"evenkeel.strategies.{name}" for name in ("registry", "run", "deciders", "options")}
 """What strategies and deciders take and return, and their options: plain data, no algorithm."""
 
 HOMES = {

@@ -14,8 +14,8 @@ from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite
 from evenkeel.simulate.scenarios.layouts import Ranges
-from evenkeel.strategies import deciders
 from evenkeel.strategies.deciders import Decider, Decision
+from evenkeel.strategies.registry import METHODS, Method
 from tests.support.simulated import ONE_SECOND, scenario
 
 
@@ -54,10 +54,8 @@ def toy(monkeypatch):
     """A decider of its own in the registry; what it says is set by the test."""
     monkeypatch.setattr(Toy, "told", {})
     monkeypatch.setattr(Toy, "asked", [])
-    monkeypatch.setattr(deciders, "DECIDERS", dict(deciders.DECIDERS))
-    monkeypatch.setattr("evenkeel.simulate.controllers.range_by_range.DECIDERS", deciders.DECIDERS)
-    monkeypatch.setattr("evenkeel.simulate.run.DECIDERS", deciders.DECIDERS)
-    deciders.register_decider("toy", "tests.simulate.test_queues:Toy", "for tests")
+    toy = Method("toy", "", "for tests", decider="tests.simulate.test_queues:Toy")
+    monkeypatch.setitem(METHODS, "toy", toy)
     return Toy
 
 

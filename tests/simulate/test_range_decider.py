@@ -7,7 +7,8 @@ import evenkeel as ek
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
-from evenkeel.strategies.deciders import DECIDERS, Sight
+from evenkeel.strategies.cockroach.range_decider import RangeDecider
+from evenkeel.strategies.deciders import Sight
 from tests.support.simulated import scenario
 
 AVAILABLE, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 2, 3, 4, 5, 6
@@ -18,7 +19,7 @@ def asked(ranges, *, stores=6, rules=None, status=None, objective="qps", **seen)
     """A decider that has seen everything as it is, but for what is said of nodes."""
     game = scenario(ranges, stores=stores, rules=rules)
     world = World(game.cluster)
-    decider = DECIDERS["cockroach"].load()(world.snapshot(), objective, 1)
+    decider = RangeDecider(world.snapshot(), objective, 1)
     states = np.zeros(len(world.health), np.int8)
     for node, state in (status or {}).items():
         states[node] = state

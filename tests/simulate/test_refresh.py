@@ -45,7 +45,7 @@ def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
     world.voter_load[1] *= 3.0
     world.advance(1000.0)
     told = Elapsed(cluster, world.snapshot(), world.origin, 1000.0, world.health_since)
-    after = find("longhorn").follower()(told)
+    after = find("longhorn").refresher()(told)
     system, at = after.native, after.placement
     assert system.disks.ready.tolist() == [False, True, True, True]
     assert system.hosts.ready.all(), "another disk of the host still answers"
@@ -67,7 +67,7 @@ def test_a_longhorn_system_that_nothing_happened_to_is_the_same():
     cluster = longhorn()
     world = World(cluster, consensus=False)
     told = Elapsed(cluster, world.snapshot(), world.origin, 0.0, world.health_since)
-    after = find("longhorn").follower()(told).native
+    after = find("longhorn").refresher()(told).native
     for part in ("hosts", "disks", "volumes"):
         one, other = vars(getattr(cluster.native, part)), vars(getattr(after, part))
         for name, value in one.items():

@@ -15,10 +15,10 @@ Apache Helix wiki, "WAGED Rebalance Pipeline Redesign"; ``WagedRebalancer``.
 import operator
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.strategies.options import Options
 
 CLOSED = "the pipeline is closed"
 
@@ -53,7 +54,7 @@ class Pipeline:
     Parameters
     ----------
     method : str or Engine, optional
-        ``"helix_waged"``, ``"balance"``, or an engine of your own.
+        ``"balance"``, ``"helix_waged"``, or an engine of your own.
     options : object, optional
         Options of the method: ``options.Waged`` for ``"helix_waged"``, a mapping of the fields of
         ``BalanceEngine`` for ``"balance"``.
@@ -98,9 +99,9 @@ class Pipeline:
 
     def __init__(
         self,
-        method: str | Engine = "helix_waged",
+        method: str | Engine = "balance",
         *,
-        options: Any = None,
+        options: Options | Mapping[str, float | None] | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
         workers: Workers | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.strategies import options
+from evenkeel.strategies.registry import find
 
 WORK = 1_000_000
 """Candidates that are enough to reach every kernel."""
@@ -25,7 +26,7 @@ class Rehearsal:
 
 def rehearsals(method: str) -> Iterator[Rehearsal]:
     """Give the solves that take a method through its kernels."""
-    yield from _OF.get(method, _expanded)()
+    yield from CASES[find(method).warmup]()
 
 
 def _expanded() -> Iterator[Rehearsal]:
@@ -131,16 +132,15 @@ def _volumes() -> Iterator[Rehearsal]:
             yield Rehearsal(cluster_of(hosts, volumes), Goals(level=0.1), chosen)
 
 
-_OF: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
-    "exact": _small,
-    "leaders": _placed,
-    "helix_crush": _zones(None),
-    "helix_multiround": _zones(None, options.MultiRound(mended=True)),
-    "helix_crushed": _zones(None, options.Crushed(mended=True)),
-    "helix_auto": _zones(None),
-    "helix_waged": _zones(None),
-    "ceph_crush": _devices,
-    "ceph_upmap": _devices,
-    "cockroach": _stores,
-    "longhorn": _volumes,
+CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
+    "expanded": _expanded,
+    "small": _small,
+    "placed": _placed,
+    "zones": _zones(None),
+    "zones_or_mended_multiround": _zones(None, options.MultiRound(mended=True)),
+    "zones_or_mended_crushed": _zones(None, options.Crushed(mended=True)),
+    "devices": _devices,
+    "stores": _stores,
+    "volumes": _volumes,
 }
+"""The cases by the name that the table of methods calls them."""

@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.events.binding import bound
 from evenkeel.simulate.events.event import Event, above_zero
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.options import Waged
+from evenkeel.strategies.options import Options, Waged
 from evenkeel.strategies.registry import METHODS, Elapsed, find
 
 AFTERWARDS = 3600.0
@@ -35,7 +34,7 @@ def play(
     every: float = 60.0,
     pace: float = 10.0,
     goals: Goals | None = None,
-    options: Any = None,
+    options: Options | None = None,
     rates: Rates | None = None,
     growth: NDArray[np.float64] | None = None,
     consensus: bool = False,
@@ -64,7 +63,7 @@ def play(
         this pace as long as it finds something.
     goals : Goals, optional
         What a method is asked for; ``Goals()`` by default.
-    options : object, optional
+    options : options.Options, optional
         The method's own options. Without any, ``helix_waged`` has ``scope="emergency"``, which
         mends what nodes lost and levels nothing; its other scopes have their turn in a pipeline.
     rates : Rates, optional
@@ -161,7 +160,7 @@ def _check_payload(
     faults: FaultList, method: str, cluster: Cluster, whole: Cluster, events: Sequence[Event]
 ) -> None:
     """Note what a method cannot hear of, since it reads more of a cluster than the model says."""
-    follow = None if faults else find(method).follower()
+    follow = None if faults else find(method).refresher()
     if follow is None:
         return
     why = f"{method} reads the cluster's payload, which knows no others than it was read with"
@@ -183,7 +182,7 @@ def _check_payload(
 def _controller(
     faults: FaultList,
     method: str | Pipeline | Controller | Solve,
-    options: Any,
+    options: Options | None,
     pace: float,
     seed: int,
 ) -> tuple[Controller | None, str]:
@@ -192,7 +191,7 @@ def _controller(
         if method == "helix_waged" and options is None:
             options = Waged(scope="emergency")
         try:
-            solve, follow = method_named(method, options), find(method).follower()
+            solve, follow = method_named(method, options), find(method).refresher()
         except InvalidInput as unfit:
             faults.faults.extend(unfit.faults)
             return None, method

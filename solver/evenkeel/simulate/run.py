@@ -5,7 +5,7 @@ from evenkeel.simulate.controllers.range_by_range import RangeByRange
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.deciders import DECIDERS
+from evenkeel.strategies.registry import find
 
 
 def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: int = 0) -> History:
@@ -32,7 +32,7 @@ def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: 
     InvalidInput
         If there is no such method.
     """
-    if isinstance(method, str) and method in DECIDERS:
+    if isinstance(method, str) and find(method).decider:
         return Stage(scenario, RangeByRange(method, scenario, seed), seed).play(method)
     if isinstance(method, str):
         return Stage(scenario, Balancing(method_named(method), seed=seed), seed).play(method)

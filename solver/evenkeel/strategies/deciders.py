@@ -1,14 +1,10 @@
 """Who decides partition by partition, for simulations and control loops."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from evenkeel.model.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -50,64 +46,28 @@ class Decision:
     urgency: float = 0.0
 
 
-class Decider(ABC):
+class Decider(Protocol):
     """Decides partition by partition, as a system does whose nodes decide by themselves.
 
     It applies nothing: whoever asks says what came of it.
     """
 
-    @abstractmethod
     def place(
         self, partition: int, node: NDArray[np.int32], role: NDArray[np.uint8], leader: int
     ) -> None:
         """Hear where the replicas of a partition are now."""
 
-    @abstractmethod
     def look(self, sight: Sight) -> None:
         """Take in what whoever decides next knows."""
 
-    @abstractmethod
     def action(self, partition: int) -> tuple[str, float]:
         """Return what a partition needs first, and how urgently."""
 
-    @abstractmethod
     def replicas(self, partition: int) -> Decision | None:
         """Decide the next change of a partition's replicas."""
 
-    @abstractmethod
     def lease(self, partition: int) -> Decision | None:
         """Decide whether a partition should be led from elsewhere."""
 
-    @abstractmethod
     def load(self, node: int) -> list[Decision]:
         """Decide what a node gives away because it carries too much load."""
-
-
-@dataclass(frozen=True)
-class DeciderEntry:
-    """One entry of the table of deciders."""
-
-    name: str
-    where: str
-    summary: str
-
-    def load(self) -> Callable[[Cluster, str, int], Decider]:
-        """Import what makes the decider."""
-        module, _, function = self.where.partition(":")
-        make: Callable[[Cluster, str, int], Decider] = getattr(import_module(module), function)
-        return make
-
-
-DECIDERS: dict[str, DeciderEntry] = {}
-
-
-def register_decider(name: str, where: str, summary: str) -> None:
-    """Add a decider to the table, or replace one."""
-    DECIDERS[name] = DeciderEntry(name, where, summary)
-
-
-register_decider(
-    "cockroach",
-    "evenkeel.strategies.cockroach.range_decider:decider",
-    "CockroachDB's replicate queue, lease queue and store rebalancer, one range at a time",
-)

@@ -31,7 +31,12 @@ Some = TypeVar("Some")
 
 
 @dataclass(frozen=True, kw_only=True)
-class States:
+class Options:
+    """Options of a method; each method that takes any has a class of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class States(Options):
     """What Helix's methods have in common: in which states the replicas of a partition are.
 
     Parameters
@@ -255,7 +260,7 @@ class Waged(States):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact:
+class Exact(Options):
     """Options of ``exact``.
 
     Parameters
@@ -288,7 +293,7 @@ class Exact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaders:
+class Leaders(Options):
     """Options of ``leaders``.
 
     Parameters
@@ -313,7 +318,7 @@ class Leaders:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CephCrush:
+class CephCrush(Options):
     """Options of ``ceph_crush``.
 
     Parameters
@@ -326,7 +331,7 @@ class CephCrush:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upmap:
+class Upmap(Options):
     """Options of ``ceph_upmap``.
 
     Parameters

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
+from evenkeel.strategies.options import Options
 from evenkeel.strategies.shared.stopping import Progress as Progress
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.strategies.shared.stopping import Watch as Watch
@@ -21,16 +23,21 @@ from evenkeel.strategies.shared.stopping import Watch as Watch
 
 @dataclass(frozen=True)
 class Request:
-    """What a strategy is asked to do."""
+    """What a strategy is asked to do; ``run_method`` makes it, and nobody else."""
 
     cluster: Cluster
     goals: Goals | Cost
     limits: Limits
-    options: Any
+    options: Options | None
     start: Placement
-    bounds: Bounds
     watch: Watch
     seed: int
+    proven: Bounds | None = None
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What is proven of the goals: what was handed in, or computed when first asked for."""
+        return bounds(self.cluster, self.goals) if self.proven is None else self.proven
 
 
 @dataclass(frozen=True)
@@ -100,46 +107,83 @@ Follow = Callable[[Elapsed], Cluster]
 """Brings what a method reads of a cluster up to what its nodes, loads and placement say."""
 
 
+BUDGETS = ("moves", "bytes", "node_in", "node_out")
+"""The fields of ``Limits`` that a search keeps while it looks for moves."""
+
+
 @dataclass(frozen=True)
 class Method:
-    """One entry of the table of methods."""
+    """Everything that is known about a method; the table of them is ``METHODS``.
+
+    Parameters
+    ----------
+    name : str
+        As ``solve`` takes it.
+    where : str
+        Its function, ``"module:name"``.
+    summary : str
+        One line for people.
+    options : str
+        The class of its options, ``"module:name"``; "" if it takes none.
+    limits : tuple of str
+        The fields of ``Limits`` that it keeps; others are refused.
+    minimises : bool
+        Whether it can minimise a ``Cost``; else that is refused.
+    goals : tuple of str
+        The fields of ``Goals`` that it works towards; its result is compared with all of them.
+    starts : bool
+        Whether it can start from another placement than the cluster's; else that is refused.
+    keeps_time : bool
+        Whether it looks at the clock; else a result that took longer than its limit says so.
+    never_worse : bool
+        Whether its result is never worse than what came in: see ``strategies.guard``.
+    engine : str
+        The class that serves pipelines, ``"module:name"`` in ``control.engines``; "" for none.
+    decider : str
+        What decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
+        takes a cluster, what to level and a seed, and returns a ``Decider``.
+    refresh : str
+        What brings the cluster's payload up to date in a simulation, ``"module:name"``.
+    closed : bool
+        Whether that payload knows no nodes and partitions but those that it was read with.
+    warmup : str
+        The function of ``install.warmup_cases`` whose solves compile its kernels.
+    """
 
     name: str
     where: str
     summary: str
     options: str = ""
-    follows: str = ""
+    limits: tuple[str, ...] = ()
+    minimises: bool = False
+    goals: tuple[str, ...] = ()
+    starts: bool = True
+    keeps_time: bool = True
+    never_worse: bool = False
+    engine: str = ""
+    decider: str = ""
+    refresh: str = ""
     closed: bool = False
+    warmup: str = "expanded"
 
     def load(self) -> Strategy:
         """Import the strategy."""
-        strategy: Strategy = _imported(self.where)
+        strategy: Strategy = imported(self.where)
         return strategy
 
-    def follower(self) -> Follow | None:
+    def options_class(self) -> type[Options] | None:
+        """Import the class of its options, if it takes any."""
+        return imported(self.options) if self.options else None
+
+    def refresher(self) -> Follow | None:
         """Import what brings the payload up to date."""
-        return _imported(self.follows) if self.follows else None
+        return imported(self.refresh) if self.refresh else None
 
 
-def _imported(where: str) -> Any:
-    module, _, function = where.partition(":")
-    return getattr(import_module(module), function)
-
-
-METHODS: dict[str, Method] = {}
-
-
-def register(
-    name: str,
-    where: str,
-    summary: str,
-    options: str = "",
-    *,
-    follows: str = "",
-    closed: bool = False,
-) -> None:
-    """Add a method to the table, or replace one."""
-    METHODS[name] = Method(name, where, summary, options, follows, closed)
+def imported(where: str) -> Any:
+    """Import what a table names as ``"module:name"``."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
 
 
 def find(name: str) -> Method:
@@ -150,82 +194,123 @@ def find(name: str) -> Method:
     return METHODS[name]
 
 
-register(
-    "balance",
-    "evenkeel.strategies.balance:balance",
-    "mends, re-homes and levels with the fewest moves, to the goals and no further",
-)
-register(
-    "exact",
-    "evenkeel.strategies.exact.method:exact",
-    "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
-    "Exact",
-)
-register(
-    "leaders",
-    "evenkeel.strategies.leaders.method:leaders",
-    "who leads, replicas staying where they are: the proven least on the fullest node",
-    "Leaders",
-)
-register(
-    "helix_crush",
-    "evenkeel.strategies.helix.method:helix_crush",
-    "Apache Helix's CRUSH, bit for bit",
-    "Crush",
-)
-register(
-    "helix_multiround",
-    "evenkeel.strategies.helix.method:helix_multiround",
-    "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
-    "MultiRound",
-)
-register(
-    "helix_crushed",
-    "evenkeel.strategies.helix.method:helix_crushed",
-    "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
-    "Crushed",
-)
-register(
-    "helix_auto",
-    "evenkeel.strategies.helix.method:helix_auto",
-    "Apache Helix's card dealing on a given placement, blind to fault zones",
-    "Auto",
-)
-register(
-    "helix_waged",
-    "evenkeel.strategies.helix.waged.method:helix_waged",
-    "Apache Helix's WAGED in all its scopes, bit for bit",
-    "Waged",
-    follows="evenkeel.strategies.helix.waged.refresh:follow",
-)
-register(
-    "ceph_crush",
-    "evenkeel.strategies.ceph.method:ceph_crush",
-    "Ceph's CRUSH on a Ceph map, bit for bit",
-    "CephCrush",
-    follows="evenkeel.strategies.ceph.refresh:follow",
-    closed=True,
-)
-register(
-    "ceph_upmap",
-    "evenkeel.strategies.ceph.method:ceph_upmap",
-    "pg-upmap-items that level the devices of a Ceph map with few moves",
-    "Upmap",
-    follows="evenkeel.strategies.ceph.refresh:follow",
-    closed=True,
-)
-register(
-    "cockroach",
-    "evenkeel.strategies.cockroach.method:cockroach",
-    "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
-    "Cockroach",
-    follows="evenkeel.strategies.cockroach.refresh:follow",
-)
-register(
-    "longhorn",
-    "evenkeel.strategies.longhorn.method:longhorn",
-    "Longhorn's replica auto-balance, volume by volume or as one plan for all of them",
-    "Longhorn",
-    follows="evenkeel.strategies.longhorn.refresh:follow",
-    closed=True,
-)
+METHODS: dict[str, Method] = {
+    one.name: one
+    for one in (
+        Method(
+            "balance",
+            "evenkeel.strategies.balance:balance",
+            "mends, re-homes and levels with the fewest moves, to the goals and no further",
+            limits=BUDGETS,
+            minimises=True,
+            goals=("level", "leaders"),
+            never_worse=True,
+            engine="balance:BalanceEngine",
+        ),
+        Method(
+            "exact",
+            "evenkeel.strategies.exact.method:exact",
+            "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
+            "evenkeel.strategies.options:Exact",
+            limits=BUDGETS,
+            goals=("level", "leaders"),
+            never_worse=True,
+            warmup="small",
+        ),
+        Method(
+            "leaders",
+            "evenkeel.strategies.leaders.method:leaders",
+            "who leads, replicas staying where they are: the proven least on the fullest node",
+            "evenkeel.strategies.options:Leaders",
+            limits=BUDGETS,
+            never_worse=True,
+            warmup="placed",
+        ),
+        Method(
+            "helix_crush",
+            "evenkeel.strategies.helix.method:helix_crush",
+            "Apache Helix's CRUSH, bit for bit",
+            "evenkeel.strategies.options:Crush",
+            keeps_time=False,
+            warmup="zones",
+        ),
+        Method(
+            "helix_multiround",
+            "evenkeel.strategies.helix.method:helix_multiround",
+            "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
+            "evenkeel.strategies.options:MultiRound",
+            keeps_time=False,
+            warmup="zones_or_mended_multiround",
+        ),
+        Method(
+            "helix_crushed",
+            "evenkeel.strategies.helix.method:helix_crushed",
+            "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
+            "evenkeel.strategies.options:Crushed",
+            keeps_time=False,
+            warmup="zones_or_mended_crushed",
+        ),
+        Method(
+            "helix_auto",
+            "evenkeel.strategies.helix.method:helix_auto",
+            "Apache Helix's card dealing on a given placement, blind to fault zones",
+            "evenkeel.strategies.options:Auto",
+            keeps_time=False,
+            warmup="zones",
+        ),
+        Method(
+            "helix_waged",
+            "evenkeel.strategies.helix.waged.method:helix_waged",
+            "Apache Helix's WAGED in all its scopes, bit for bit",
+            "evenkeel.strategies.options:Waged",
+            engine="waged:WagedEngine",
+            refresh="evenkeel.strategies.helix.waged.refresh:follow",
+            warmup="zones",
+        ),
+        Method(
+            "ceph_crush",
+            "evenkeel.strategies.ceph.method:ceph_crush",
+            "Ceph's CRUSH on a Ceph map, bit for bit",
+            "evenkeel.strategies.options:CephCrush",
+            starts=False,
+            keeps_time=False,
+            refresh="evenkeel.strategies.ceph.refresh:follow",
+            closed=True,
+            warmup="devices",
+        ),
+        Method(
+            "ceph_upmap",
+            "evenkeel.strategies.ceph.method:ceph_upmap",
+            "pg-upmap-items that level the devices of a Ceph map with few moves",
+            "evenkeel.strategies.options:Upmap",
+            starts=False,
+            keeps_time=False,
+            refresh="evenkeel.strategies.ceph.refresh:follow",
+            closed=True,
+            warmup="devices",
+        ),
+        Method(
+            "cockroach",
+            "evenkeel.strategies.cockroach.method:cockroach",
+            "CockroachDB's replicate queue and store rebalancer, until nothing is decided any more",
+            "evenkeel.strategies.cockroach.settings:Cockroach",
+            never_worse=True,
+            decider="evenkeel.strategies.cockroach.range_decider:RangeDecider",
+            refresh="evenkeel.strategies.cockroach.refresh:follow",
+            warmup="stores",
+        ),
+        Method(
+            "longhorn",
+            "evenkeel.strategies.longhorn.method:longhorn",
+            "Longhorn's replica auto-balance, volume by volume or as one plan for all of them",
+            "evenkeel.strategies.longhorn.settings:Longhorn",
+            limits=BUDGETS,
+            starts=False,
+            never_worse=True,
+            refresh="evenkeel.strategies.longhorn.refresh:follow",
+            closed=True,
+            warmup="volumes",
+        ),
+    )
+}
+"""The methods by name. A new one is a room of its own and an entry here."""

@@ -17,10 +17,11 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.logs import tell
-from evenkeel.result import Result, Status
+from evenkeel.result import Result
 from evenkeel.solve import solve
 from evenkeel.studies.fan_out import Failure, fan_out
 from evenkeel.studies.what_if import Change, WhatIf, changed, read_changes
+from evenkeel.verdict import Status
 
 logger = logging.getLogger("evenkeel.sweep")
 

@@ -202,10 +202,10 @@ def result_html(result: Any) -> str:
 
 
 def _short_of_goals(result: Any) -> list[str]:
-    if result.cost is not None or (result.goals_reached and result.success):
+    if result.cost is not None or (result.goals_reached and result.audit.ok):
         return []
     least, term = result.bounds.moves_level, result.bounds.moves_term
-    short = "The goals were not reached" if result.success else "Rules are still broken"
+    short = "The goals were not reached" if result.audit.ok else "Rules are still broken"
     takes = f"; the goals take at least {_count(least, 'move')}, by {term}" if least else ""
     return [line(short + takes)]
 

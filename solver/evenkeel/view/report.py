@@ -33,7 +33,10 @@ WIDEST_BAR = 44
 SHOWN_ROWS = 8
 """Rows of a list that are spelled out; the rest is counted."""
 
-STATUS_STYLE = {"optimal": "green", "feasible": "green", "partial": "yellow", "infeasible": "red"}
+STATUS_STYLE = {
+    "optimal": "green", "feasible": "green", "missed": "yellow", "partial": "yellow",
+    "infeasible": "red",
+}  # fmt: skip
 
 
 def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
@@ -226,7 +229,7 @@ def _standing(result: Any) -> str:
     """Say how the moves of a result stand to the fewest that could reach the goals."""
     if result.cost is not None:
         return "priced, not counted"
-    if not result.success:
+    if not result.audit.ok:
         return "rules are still broken"
     if not result.goals_reached:
         return "the goals were not reached"

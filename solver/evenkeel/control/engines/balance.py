@@ -27,7 +27,8 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.strategies.registry import Outcome, Progress, Request, Watch, find
+from evenkeel.strategies.registry import Outcome, Progress, Watch
+from evenkeel.strategies.run import run_method
 
 ABOVE_FLOOR = 0.0045
 """Where the proven floor is above the fair share: how far a node may be above the floor."""
@@ -322,17 +323,11 @@ def _solve(task: Task, model: _Model, limits: Limits, work_limit: int | None) ->
 
     if task.stop():
         raise Cancelled
-    request = Request(
-        cluster=model.cluster,
-        goals=Goals(level=None),
-        limits=limits,
-        options=None,
-        start=model.cluster.placement,
-        bounds=model.bounds,
-        watch=Watch(None, work_limit, told),
-        seed=task.seed,
-    )
-    outcome = find("balance").load()(request)
+    watch = Watch(None, work_limit, told)
+    outcome = run_method(
+        "balance", model.cluster, goals=Goals(level=None), limits=limits, proven=model.bounds,
+        watch=watch, seed=task.seed,
+    ).outcome  # fmt: skip
     if outcome.stop_reason == "interrupted":
         if not task.stop():
             raise KeyboardInterrupt

@@ -1,36 +1,19 @@
-"""The engines that a pipeline may be given by name."""
+"""The engines that a pipeline may be given by the name of their method."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
-from typing import Any, NamedTuple
 
 from evenkeel.control.engines.engine import Engine
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.options import Waged
+from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import METHODS
 
 
-class _Listed(NamedTuple):
-    """Where an engine is, and what its options are."""
-
-    module: str
-    name: str
-    options: type
-    said: str
-
-
-ENGINES = {
-    "helix_waged": _Listed(
-        "evenkeel.control.engines.waged", "WagedEngine", Waged, "evenkeel.options.Waged"
-    ),
-    "balance": _Listed(
-        "evenkeel.control.engines.balance", "BalanceEngine", Mapping,
-        "a mapping of the fields of BalanceEngine",
-    ),
-}  # fmt: skip
-
-
-def engine_of(method: str | Engine, options: Any) -> Engine:
-    """Return an engine.
+def engine_of(
+    method: str | Engine, options: Options | Mapping[str, float | None] | None = None
+) -> Engine:
+    """Return the engine of a method, or the one that is given.
 
     Examples
     --------
@@ -38,28 +21,37 @@ def engine_of(method: str | Engine, options: Any) -> Engine:
     BalanceEngine(level=0.02, ...)
     """
     faults = FaultList()
-    listed = ENGINES.get(method) if isinstance(method, str) else None
-    if listed is None:
-        if callable(method) and not isinstance(method, type):
-            if options is not None:
-                faults.add("options", options, "belong to an engine that is given by name")
-            faults.raise_if_any()
-            return method
-        known = ", ".join(sorted(ENGINES))
+    if callable(method) and not isinstance(method, type):
+        if options is not None:
+            faults.add("options", options, "belong to an engine that is given by name")
+        faults.raise_if_any()
+        return method
+    listed = METHODS.get(method) if isinstance(method, str) else None
+    if listed is None or not listed.engine:
+        known = ", ".join(sorted(one.name for one in METHODS.values() if one.engine))
         faults.add("method", method, f"is no method of a pipeline; there are: {known}")
         faults.raise_if_any()
     assert listed is not None
-    if options is not None and not isinstance(options, listed.options):
-        faults.add("options", options, f"must be {listed.said}")
+    module, _, name = listed.engine.partition(":")
+    kind = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
+    if options is None:
+        engine: Engine = kind()
+        return engine
+    own = listed.options_class()
+    if own is not None:
+        if type(options) is not own:
+            faults.add("options", options, f"{listed.name} takes evenkeel.options.{own.__name__}")
         faults.raise_if_any()
-    kind = getattr(import_module(listed.module), listed.name)
-    try:
-        if isinstance(options, Mapping):
-            engine: Engine = kind(**options)
-        else:
-            engine = kind() if options is None else kind(options)
-    except TypeError as error:
-        faults.add("options", options, f"are none of {listed.name}: {error}")
-        faults.raise_if_any()
-        raise
+        engine = kind(options)
+        return engine
+    known_fields = [one.name for one in fields(kind)]
+    if not isinstance(options, Mapping):
+        faults.add("options", options, f"must be a mapping of the fields of {name}")
+    else:
+        for given in options:
+            if given not in known_fields:
+                faults.add("options", given, f"is no field of {name}; known: {known_fields}")
+    faults.raise_if_any()
+    assert isinstance(options, Mapping)
+    engine = kind(**options)
     return engine

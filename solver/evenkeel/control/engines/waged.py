@@ -1,7 +1,6 @@
 """Helix's WAGED as the engine of a pipeline, in all four scopes."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,9 @@ from evenkeel.control.engines.engine import (
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
-from evenkeel.model.goals import Goals
-from evenkeel.model.limits import Limits
 from evenkeel.strategies.options import Waged
-from evenkeel.strategies.registry import Outcome, Progress, Request, Watch, find
-
-UNREAD: Any = None
-"""The bounds of a request: WAGED does not look at them, and they would cost more than a run."""
+from evenkeel.strategies.registry import Outcome, Progress, Watch
+from evenkeel.strategies.run import run_method
 
 
 @dataclass(frozen=True)
@@ -105,18 +100,11 @@ class WagedEngine:
             changed_groups=[names[group] for group in task.groups],
             merge=True,
         )
-        request = Request(
-            cluster=cluster,
-            goals=Goals(),
-            limits=Limits(),
-            options=options,
-            start=cluster.placement,
-            bounds=UNREAD,
-            watch=Watch(None, None, ask),
-            seed=task.seed,
-        )
         try:
-            return find("helix_waged").load()(request)
+            return run_method(
+                "helix_waged", cluster, options=options, watch=Watch(None, None, ask),
+                seed=task.seed,
+            ).outcome  # fmt: skip
         except InvalidInput as error:
             raise CalculationFailed(FailureKind.INVALID_INPUT, f"{error}.") from error
 

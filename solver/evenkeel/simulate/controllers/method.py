@@ -3,58 +3,34 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
-from evenkeel.measure.bounds import bounds
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
-from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.role_exchange import with_roles_exchanged
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.registry import Elapsed, Follow, Request, Watch, find
+from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import Elapsed, Follow, find
+from evenkeel.strategies.run import run_method
 
 Solve = Callable[[Cluster, Goals, int], Placement]
 """Takes a cluster, goals and a seed, and returns a placement."""
 
 
-def method_named(name: str, options: Any = None) -> Solve:
-    """Return a method of the registry as a controller calls it."""
-    strategy = find(name).load()
-
-    def once(cluster: Cluster, goals: Goals, seed: int) -> Placement:
-        with np.errstate(over="ignore"):  # a load on a node with next to no capacity
-            outcome = strategy(
-                Request(
-                    cluster=cluster,
-                    goals=goals,
-                    limits=Limits(),
-                    options=options,
-                    start=cluster.placement,
-                    bounds=bounds(cluster, goals),
-                    watch=Watch(None, None, None),
-                    seed=seed,
-                )
-            )
-        if outcome.stop_reason == "interrupted":
-            raise KeyboardInterrupt  # the strategy has caught it to keep its best so far
-        return cluster.placement.replaced(outcome.node, outcome.leader)
+def method_named(name: str, options: Options | None = None) -> Solve:
+    """Return a method as a controller calls it: what ``solve`` would answer, and nothing else."""
+    find(name)
 
     def solve(cluster: Cluster, goals: Goals, seed: int) -> Placement:
-        placement = once(cluster, goals, seed)
-        preferring = any(rule.lead for rule in cluster.rules)
-        if not preferring or audit(cluster, placement).hard == 0:
-            return placement
-        # where the leader would like to be must not keep a replica from where it has to be
-        rules = tuple(replace(rule, lead=()) for rule in cluster.rules)
-        placed = once(replace(cluster, rules=rules), goals, seed)
-        return once(cluster.with_placement(placed), goals, seed)
+        run = run_method(name, cluster, goals=goals, options=options, seed=seed)
+        if run.outcome.stop_reason == "interrupted":
+            raise KeyboardInterrupt  # the strategy has caught it to keep its best so far
+        return run.placement
 
     return solve
 

@@ -24,7 +24,7 @@ MOST_STEPS = 8
 """Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""
 
 
-def pipeline(method: str = "helix_waged", **given: object) -> Pipeline:
+def pipeline(method: str = "balance", **given: object) -> Pipeline:
     """Make a pipeline that lives in simulated time: it calculates at once, on one thread.
 
     Parameters
@@ -73,7 +73,7 @@ class Publishing(Controller):
     def __init__(self, made: Pipeline, pace: float = 10.0) -> None:
         self._pipeline = made
         method = METHODS.get(made.name)
-        self._follow = method.follower() if method is not None else None
+        self._follow = method.refresher() if method is not None else None
         self._pace = pace
         self._began = made.clock.now()
         self._seen = -1

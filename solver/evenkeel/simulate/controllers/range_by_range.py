@@ -16,7 +16,8 @@ from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.queues import RETRY, WorkQueue, inverted, never_done, pace
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.deciders import DECIDERS, Decider, Decision, Sight
+from evenkeel.strategies.deciders import Decider, Decision, Sight
+from evenkeel.strategies.registry import find, imported
 
 MINUTE = 60.0
 """Seconds between two passes of the rebalancer of load, a quarter more or less."""
@@ -41,7 +42,7 @@ class _Node:
 
 
 class RangeByRange(Controller):
-    """Lets a decider of the registry decide the way a system does that has no centre.
+    """Lets the decider of a method decide the way a system does that has no centre.
 
     What was looked at and left alone is not looked at again before anything has changed, so that a
     cluster at rest costs nothing. CockroachDB may move a replica to and fro for ever where counts
@@ -50,7 +51,7 @@ class RangeByRange(Controller):
     """
 
     def __init__(self, name: str, scenario: Scenario, seed: int) -> None:
-        self._make = DECIDERS[name].load()
+        self._make = imported(find(name).decider)
         self._off = frozenset(scenario.switched_off)
         self._seed = seed
         self._decider: Decider

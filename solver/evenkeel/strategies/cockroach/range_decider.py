@@ -273,8 +273,3 @@ class RangeDecider(Decider):
     def _draw(self) -> int:
         self._draws += 1
         return self._seed * 1_000_003 + self._draws
-
-
-def decider(cluster: Cluster, objective: str, seed: int) -> RangeDecider:
-    """Make a decider, as the registry wants one."""
-    return RangeDecider(cluster, objective, seed)

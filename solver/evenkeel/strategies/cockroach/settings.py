@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenkeel.model.errors import FaultList
+from evenkeel.strategies.options import Options
 
 MODES = ("off", "leases", "leases and replicas")
 """What the store rebalancer moves; ``kv.allocator.load_based_rebalancing``."""
@@ -16,7 +17,7 @@ Objective = Literal["qps", "cpu"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cockroach:
+class Cockroach(Options):
     """Options of ``cockroach``.
 
     Examples

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, Literal
 
 from evenkeel.model.errors import FaultList
+from evenkeel.strategies.options import Options
 
 AUTO_BALANCE = ("disabled", "least-effort", "best-effort")
 """Values of the global setting, by falling ease."""
@@ -169,7 +170,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Longhorn:
+class Longhorn(Options):
     """Options of ``longhorn``, and of ``strategies.longhorn.next_action``, a single step of it.
 
     Every setting that is None is as the cluster's own settings say, and Longhorn's default where

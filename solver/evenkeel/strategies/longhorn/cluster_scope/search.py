@@ -185,7 +185,7 @@ class Search:
     def _asked(self, problem: Cluster, start: Placement, goals: Goals, limits: Limits) -> Request:
         return replace(
             self.request, cluster=problem, start=start, goals=goals, limits=limits, options=None,
-            bounds=self._bounds(problem, goals),
+            proven=self._bounds(problem, goals),
         )  # fmt: skip
 
     def _bounds(self, problem: Cluster, goals: Goals) -> Bounds:

@@ -1,0 +1,209 @@
+"""Regressions: what a placement breaks that the placement that came in did not.
+
+Judged one by one, for each partition, group, node and dimension: sums that net out hide nothing. A
+rule that only a dead replica satisfied did not hold. What is short of replicas or of a leader is
+judged by what lives, since a replica that is given up and one on a dead node are equally lost.
+"""
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.audit_nodes import TOLERANCE
+from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.standing import Standing
+from evenkeel.measure.violations import KINDS, Violations
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
+"""Kinds that are judged by the live replicas and leaders instead."""
+
+ONE_KIND = {"transient": "capacity"}
+"""A node that sheds what made it too full is not newly too full while it does."""
+
+LED, UNFIT, LEADERLESS = 0, 1, 2
+"""How well a partition is led."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regressions:
+    """What became worse.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        How many partitions, groups, nodes or domains are worse, by kind.
+    partitions : ndarray of bool, shape (P,)
+        Partitions whose changes have to do with it.
+    """
+
+    counts: dict[str, int]
+    partitions: NDArray[np.bool_]
+
+    @property
+    def count(self) -> int:
+        """How many things are worse."""
+        return sum(self.counts.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressions:
+    """Compare an audited placement with the one that came in, rule by rule and place by place.
+
+    Examples
+    --------
+    The sum stays the same, yet the second partition has lost its replica.
+
+    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 2, placement=[[-1], [0]])
+    >>> other = c.placement.replaced(np.array([0, -1], np.int32), c.placement.leader)
+    >>> found = regressions(c, other, audit(c, other))
+    >>> found.counts["live replicas"], found.partitions.tolist()
+    (1, [False, True])
+    """
+    found = Regressions({}, np.zeros(len(after), bool))
+    if audited.ok:
+        return found
+    before = cluster.placement
+    for kind, worse in (
+        ("live replicas", _lost(cluster, after)),
+        ("leader", _worse_led(cluster, after)),
+    ):
+        if worse.any():
+            found.counts[kind] = int(worse.sum())
+            found.partitions[:] |= worse
+    hard = [one for one in audited.found if KINDS[one.kind].hard and one.kind not in BY_LIFE]
+    if not hard:
+        return found
+    baselines = _baselines(cluster, before)
+    changed = _changed(before, after)
+    scale = np.abs(Standing.of(cluster, after).loads).max(axis=0, initial=0.0) * TOLERANCE
+    for kind in dict.fromkeys(ONE_KIND.get(one.kind, one.kind) for one in hard):
+        worse_rows = _Rows.of(kind, hard).worse_than(
+            [_Rows.of(kind, each.found) for each in baselines], scale
+        )
+        if len(worse_rows):
+            found.counts[kind] = len(worse_rows)
+            found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
+    return found
+
+
+class _Rows(NamedTuple):
+    """Where a kind of rule is broken, a row each, and how much."""
+
+    where: NDArray[np.int64]
+    amount: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, kind: str, found: list[Violations] | tuple[Violations, ...]) -> "_Rows":
+        """Gather the rows of one kind; of a partition or a group, all nodes and domains are one."""
+        tables, amounts = [np.zeros((0, len(PLACES)), np.int64)], [np.zeros(0)]
+        for one in found:
+            if ONE_KIND.get(one.kind, one.kind) != kind:
+                continue
+            table = np.column_stack([getattr(one, name) for name in PLACES]).astype(np.int64)
+            member = (one.partition >= 0) | (one.group >= 0)
+            for name in ("node", "domain"):
+                table[member, PLACES.index(name)] = -1
+            tables.append(table)
+            amounts.append(one.amount)
+        return cls(np.concatenate(tables), np.concatenate(amounts))
+
+    def worse_than(
+        self, baselines: "list[_Rows]", tolerance: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return the places where more is broken than in any of the baselines."""
+        every = [self, *baselines]
+        places, index = np.unique(
+            np.concatenate([each.where for each in every]), axis=0, return_inverse=True
+        )
+        ends = np.cumsum([len(each.where) for each in every])[:-1]
+        sums = [
+            np.bincount(at, each.amount, len(places))
+            for at, each in zip(np.split(index.ravel(), ends), every, strict=True)
+        ]
+        dimension = places[:, PLACES.index("dimension")]
+        slack = np.where(dimension >= 0, np.append(tolerance, 0.0)[dimension], 0.0)
+        worse: NDArray[np.int64] = places[sums[0] > np.maximum.reduce(sums[1:]) + slack]
+        return worse
+
+
+PLACES = tuple(one.name for one in fields(Violations) if one.name not in ("kind", "amount"))
+"""Columns that say where a rule is broken."""
+
+
+def _baselines(cluster: Cluster, before: Placement) -> list[Audit]:
+    """Audit what came in, and what is left of it without replicas that do not live."""
+    found = [audit(cluster, before)]
+    dead = before.node >= 0
+    dead &= ~np.append(_serves(cluster), False)[before.node]
+    if dead.any():
+        alone = before.replaced(np.where(dead, np.int32(-1), before.node), before.leader)
+        found.append(audit(cluster, alone))
+    return found
+
+
+def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions have fewer live replicas than they had, or than they want."""
+    serves, wanted = _serves(cluster), cluster.partitions.replicas
+    was = Standing.of(cluster, cluster.placement).per_partition(serves)
+    now = Standing.of(cluster, after).per_partition(serves)
+    return np.asarray(now < np.minimum(was, wanted))
+
+
+def _worse_led(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions have lost their leader, or are newly led by one that may not lead."""
+    if not has_leaders(cluster):
+        return np.zeros(len(after), bool)
+    wanted = cluster.partitions.replicas > 0
+    return np.asarray(wanted & (_led(cluster, after) > _led(cluster, cluster.placement)))
+
+
+def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
+    """Say how well each partition is led; by a dead node is as good as not at all."""
+    at = placement.leader_node
+    led = np.full(len(at), LED, np.int8)
+    led[~np.append(cluster.nodes.may_lead, False)[at]] = UNFIT
+    voter = placement.role[np.maximum(placement.leader_replica, 0)] == Role.VOTER
+    led[~voter] = UNFIT
+    led[~np.append(_serves(cluster), False)[at]] = LEADERLESS
+    return led
+
+
+def _serves(cluster: Cluster) -> NDArray[np.bool_]:
+    serves: NDArray[np.bool_] = cluster.nodes.alive & ~cluster.nodes.gone
+    return serves
+
+
+def _changed(before: Placement, after: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions stand, or are led, elsewhere."""
+    changed = before.leader != after.leader
+    changed[after.owner[before.node != after.node]] = True
+    return changed
+
+
+def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which partitions have to do with the places where something is worse."""
+    column = {name: worse[:, at] for at, name in enumerate(PLACES)}
+    partition, group = column["partition"], column["group"]
+    concerned = np.zeros(len(after), bool)
+    concerned[partition[partition >= 0]] = True
+    groups = np.zeros(len(cluster.partitions.group_names), bool)
+    groups[group[group >= 0]] = True
+    concerned |= groups[cluster.partitions.group]
+    nodes = np.zeros(len(cluster.nodes) + 1, bool)
+    nodes[column["node"][column["node"] >= 0]] = True
+    alone = (partition < 0) & (group < 0) & (column["domain"] >= 0)
+    for tier, domain in zip(column[TIER][alone], column["domain"][alone], strict=True):
+        nodes[:-1] |= cluster.topology.domain_with_nodes[tier] == domain
+    concerned[after.owner[nodes[after.node]]] = True
+    return concerned
+
+
+TIER = "level"
+"""The column of ``Violations`` that names a tier."""

@@ -1,0 +1,250 @@
+"""The one way into a method: check what is asked, run it, and see that nothing became worse.
+
+``solve``, sweeps, pipelines and simulations all come through here, so that what one of them does is
+what all of them do.
+"""
+
+import operator
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.bounds import Bounds
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.cost_tables import check_tables
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost, Goals, check_goals
+from evenkeel.model.limits import Limits, check_limits
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.guard import Guarded, guarded
+from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
+
+
+ASKED_APART = ("floor", "leaders_by")
+"""Goals that are refused where a method does not pursue them; the others measure any result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a method.
+
+    Parameters
+    ----------
+    request : Request
+        What it was asked, with the bounds that it used.
+    outcome : Outcome
+        What it answered, after the guard.
+    placement : Placement
+        The same, in the slots of the cluster's placement.
+    audit : Audit or None
+        Of that placement, where the guard has made one.
+    guard : int
+        How often the guard found something worse than it came.
+    timings : mapping of str to float
+        Seconds of the method, of its stages and of the guard.
+    """
+
+    request: Request
+    outcome: Outcome
+    placement: Placement
+    audit: Audit | None
+    guard: int
+    timings: Mapping[str, float]
+
+
+def run_method(
+    method: str,
+    cluster: Cluster,
+    *,
+    goals: Goals | Cost | None = None,
+    limits: Limits | None = None,
+    options: Options | None = None,
+    start: Placement | None = None,
+    proven: Bounds | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> Run:
+    """Run a method on a cluster; ``InvalidInput`` names everything that it cannot be asked."""
+    chosen = find(method)
+    request = checked(
+        chosen, cluster, goals=goals, limits=limits, options=options, start=start, proven=proven,
+        watch=watch, seed=seed,
+    )  # fmt: skip
+    # a load on a node with next to no capacity may overflow to inf, which is what it should be
+    with np.errstate(over="ignore"):
+        return run_checked(chosen, request)
+
+
+def checked(
+    chosen: Method,
+    cluster: Cluster,
+    *,
+    goals: Goals | Cost | None = None,
+    limits: Limits | None = None,
+    options: Options | None = None,
+    start: Placement | None = None,
+    proven: Bounds | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> Request:
+    """Make the request, or raise every fault of the arguments together."""
+    goals = Goals() if goals is None else goals
+    limits = Limits() if limits is None else limits
+    watch = Watch(None, None, None) if watch is None else watch
+    faults = FaultList()
+    _check_cluster(faults, cluster, start)
+    _check_goals(faults, chosen, cluster, goals)
+    _check_limits(faults, chosen, cluster, goals, limits)
+    _check_options(faults, chosen, options)
+    _check_running(faults, chosen, cluster, start, watch, seed)
+    faults.raise_if_any()
+    return Request(
+        cluster=cluster,
+        goals=goals,
+        limits=limits,
+        options=options,
+        start=cluster.placement if start is None else start,
+        watch=watch,
+        seed=operator.index(seed),
+        proven=proven,
+    )
+
+
+def run_checked(chosen: Method, request: Request) -> Run:
+    """Run the strategy, stop the clock, and let the guard look at what came of it."""
+    began = time.perf_counter()
+    outcome = chosen.load()(request)
+    ended = time.perf_counter()
+    timings = {chosen.name: ended - began}
+    timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
+    overtime = _overtime(chosen, request.watch)
+    if overtime:
+        outcome = replace(outcome, warnings=(*outcome.warnings, overtime))
+    cluster = request.cluster
+    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    if not chosen.never_worse:
+        return Run(request, outcome, placement, None, 0, timings)
+    looked = guarded(cluster, placement)
+    timings["guard"] = time.perf_counter() - ended
+    if looked.strikes:
+        outcome = _corrected(outcome, looked)
+    return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
+    """Return the outcome that the guard has left; nothing is proven of it any more."""
+    return replace(
+        outcome,
+        node=looked.placement.node,
+        leader=looked.placement.leader,
+        stop_reason="exhausted" if outcome.stop_reason in ("optimum", "tolerance")
+        else outcome.stop_reason,
+        message=looked.reason,
+        warnings=(*outcome.warnings, looked.reason),
+    )  # fmt: skip
+
+
+def _overtime(chosen: Method, watch: Watch) -> str:
+    """Say by how much a method that looks at no clock has overrun its time; "" if it has not."""
+    if chosen.keeps_time or not watch.out_of_time:
+        return ""
+    return (
+        f"{chosen.name} cannot be stopped early: it took {watch.seconds:.2f} s where time_limit is "
+        f"{watch.time_limit:g}."
+    )
+
+
+def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None) -> None:
+    """Raise at once what makes the other checks impossible; the cluster was validated when made."""
+    if not isinstance(cluster, Cluster):
+        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
+        faults.raise_if_any()
+    if start is None:
+        return
+    if not isinstance(start, Placement):
+        faults.add("start", type(start).__name__, "must be a Placement")
+    elif not np.array_equal(start.first, cluster.placement.first):
+        faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
+
+
+def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
+    """Note goals that the cluster has no dimensions for, or that the method cannot pursue."""
+    known = f"is no dimension; known: {list(cluster.dimensions)}"
+    if not isinstance(goals, Goals | Cost):
+        faults.add("goals", goals, "must be Goals or a Cost")
+    elif isinstance(goals, Cost):
+        if not chosen.minimises:
+            faults.add("goals", "Cost", f"{chosen.name} takes Goals; balance minimises a Cost")
+        for one in goals.proportion:
+            for name in (one.of, one.to):
+                if name not in cluster.dimensions:
+                    faults.add("goals.proportion", name, known)
+        check_tables(faults, cluster, goals.tables)
+    else:
+        check_goals(faults, cluster, goals)
+        for one in fields(goals):
+            value = getattr(goals, one.name)
+            if one.name in ASKED_APART and value != getattr(Goals(), one.name):
+                if one.name not in chosen.goals:
+                    faults.add(f"goals.{one.name}", value, f"{chosen.name} cannot pursue this")
+
+
+def _check_limits(
+    faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost, limits: Limits
+) -> None:
+    """Note limits that the cluster has no unit for, or that the method cannot keep."""
+    if not isinstance(limits, Limits):
+        faults.add("limits", limits, "must be Limits")
+        return
+    asked = {one.name: getattr(limits, one.name) for one in fields(limits)}
+    asked = {name: value for name, value in asked.items() if value is not None and value != {}}
+    if isinstance(goals, Cost) and asked:
+        faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
+    else:
+        check_limits(faults, cluster, limits)
+    kept = f"it keeps {', '.join(chosen.limits)}" if chosen.limits else "it keeps no limits"
+    for name, value in asked.items():
+        if name not in chosen.limits:
+            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {kept}")
+
+
+def _check_options(faults: FaultList, chosen: Method, options: Options | None) -> None:
+    """Note options of no kind, or of another method."""
+    if options is None:
+        return
+    kind = chosen.options_class()
+    if kind is None:
+        faults.add("options", options, f"{chosen.name} takes none")
+    elif type(options) is not kind:
+        faults.add("options", options, f"{chosen.name} takes evenkeel.options.{kind.__name__}")
+
+
+def _check_running(
+    faults: FaultList,
+    chosen: Method,
+    cluster: Cluster,
+    start: Placement | None,
+    watch: Watch,
+    seed: int,
+) -> None:
+    """Note what is wrong with where, how long and with which seed to search."""
+    if start is not None and start is not cluster.placement and not chosen.starts:
+        message = f"{chosen.name} begins where the cluster's replicas are"
+        faults.add("start", "another placement", message)
+    for name, value in (("time_limit", watch.time_limit), ("work_limit", watch.work_limit)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            faults.add(name, value, "must be a number")
+        elif not value >= 0:
+            faults.add(name, value, "must be 0 or more")
+    try:
+        operator.index(seed)
+    except TypeError:
+        faults.add("seed", seed, "must be an integer")
+    if watch.callback is not None and not callable(watch.callback):
+        faults.add("callback", watch.callback, "must be callable")

@@ -1,0 +1,157 @@
+"""The verdict on a solve: its status, why it stopped, and both in a sentence."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.compare import Comparison
+from evenkeel.measure.levelness import Levelness
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost
+from evenkeel.model.limits import Limits
+from evenkeel.strategies.registry import Method, Outcome, Request
+from evenkeel.strategies.shared.stopping import StopReason
+
+Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
+
+STATUS_MEANING: Mapping[str, str] = {
+    "optimal": "no hard rule broken, and proven that nothing better is possible",
+    "feasible": "no hard rule broken, and the goals met",
+    "missed": "no hard rule broken, but the goals are not met; the message says by how much and why",
+    "partial": "what fits is placed; the rest is listed with the rule that blocks it",
+    "infeasible": "proven that no placement meets the hard rules",
+}
+
+FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
+"""What is said of a result whose moves are proven to be the fewest."""
+
+CUT_SHORT: Mapping[str, str] = {
+    "time": "the time limit was reached",
+    "work": "the work limit was reached",
+    "interrupted": "it was interrupted",
+}
+"""Why goals are missed, by the reason to stop."""
+
+
+class Found(NamedTuple):
+    """What is measured of a result."""
+
+    audit: Audit
+    level: Levelness
+    comparison: Comparison
+    bounds: Bounds
+
+
+class Verdict(NamedTuple):
+    """What is said of a result."""
+
+    status: Status
+    message: str
+    stop_reason: StopReason
+
+
+def verdict(
+    method: Method, request: Request, outcome: Outcome, found: Found, *, goals_given: bool
+) -> Verdict:
+    """Judge a result by what was asked; goals that nobody gave bind only methods that level."""
+    judged = bool(method.goals) or goals_given
+    met = isinstance(request.goals, Cost) or goals_met(found.level, found.bounds)
+    used_up = budgets_used_up(request.cluster, request.limits, found.comparison)
+    stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
+    said = outcome.message
+    if found.audit.hard:
+        broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
+        return Verdict("partial", said or f"What fits is placed; still broken: {broken}.", stop)
+    if isinstance(request.goals, Cost):
+        return Verdict("feasible", said or "No hard rule is broken.", stop)
+    if stop == "optimum":
+        return Verdict("optimal", said or "Proven: no placement is better.", stop)
+    if not met and judged:
+        return Verdict("missed", _missed(method, request, stop, used_up, found, said), stop)
+    if not met:
+        return Verdict("feasible", said or "No hard rule is broken; no goals were asked for.", stop)
+    if found.comparison.moves <= found.bounds.moves_level:
+        return Verdict("optimal", said or FEWEST_MOVES, stop)
+    return Verdict("feasible", said or "No hard rule is broken and all goals are met.", stop)
+
+
+def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason:
+    """Correct what a method says: no goal is the reason where it is missed, but a budget may be."""
+    if done or told not in ("tolerance", "exhausted"):
+        return told
+    return "limits" if used_up else "exhausted"
+
+
+def budgets_used_up(cluster: Cluster, limits: Limits, compared: Comparison) -> list[str]:
+    """Name the limits that leave no room for another move."""
+    lightest = 0.0
+    if cluster.bytes_dimension >= 0:
+        sizes = cluster.partitions.load.voter[:, cluster.bytes_dimension]
+        lightest = float(sizes[sizes > 0.0].min(initial=np.inf))
+    spent = {
+        "moves": compared.moves + 1,
+        "bytes": compared.bytes_moved + lightest,
+        "node_in": int(compared.node_in.max(initial=0)) + 1,
+        "node_out": int(compared.node_out.max(initial=0)) + 1,
+    }
+    return [
+        f"limits.{name}={limit:,.0f}"
+        for name, next_one in spent.items()
+        if (limit := getattr(limits, name)) is not None and next_one > limit
+    ]
+
+
+def _missed(
+    method: Method,
+    request: Request,
+    stop: StopReason,
+    used_up: list[str],
+    found: Found,
+    said: str,
+) -> str:
+    """Say by how much goals are missed, above what they are counted, and why."""
+    needed = found.bounds.moves_level
+    if used_up and stop == "limits":
+        why = f"{' and '.join(used_up)} used up"
+        if needed > found.comparison.moves:
+            why += f", and the goals take at least {needed:,} moves by {found.bounds.moves_term}"
+    elif stop in CUT_SHORT:
+        why = CUT_SHORT[stop]
+    elif not method.goals:
+        why = f"{method.name} does not work towards goals"
+    else:
+        why = "no move within the rules and capacities was found that comes closer"
+    far = "; ".join(_excesses(request, found))
+    return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
+
+
+def _excesses(request: Request, found: Found) -> Iterator[str]:
+    """Say of each dimension, and of the leaders, how far the worst node is above its target."""
+    bounds, level, cluster = found.bounds, found.level, request.cluster
+    over = level.loads / np.maximum(bounds.target, 1e-300)
+    for d, name in enumerate(cluster.dimensions):
+        worst = int(np.argmax(over[:, d])) if len(over) else 0
+        if not len(over) or over[worst, d] <= 1.0 + 1e-9:
+            continue
+        tolerance = getattr(request.goals, "tolerance", lambda _: None)(name)
+        of = above_what(bounds, d)
+        asked = "its capacity" if tolerance is None else f"its target, {of} plus {tolerance:.2%}"
+        yield f"{name} of {cluster.nodes.names[worst]} is {over[worst, d] - 1.0:.2%} above {asked}"
+    extra = level.leaders - bounds.leader_target
+    if len(extra) and extra.max() > 0.0:
+        n = int(np.argmax(extra))
+        yield (
+            f"{cluster.nodes.names[n]} leads {int(level.leaders[n]):,} partitions where "
+            f"{bounds.leader_target[n]:,.0f} are within the goal"
+        )
+
+
+def above_what(bounds: Bounds, dimension: int) -> str:
+    """Name what a tolerance is counted from: the mean, or the proven floor where that is higher."""
+    fair, floor = float(bounds.fair[dimension]), float(bounds.level[dimension])
+    if floor > fair * (1.0 + 1e-9):
+        return f"the proven floor of {floor:.2%}"
+    return f"the mean of {fair:.2%}"
