@@ -7,7 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from evenkeel.formats.documents import Document, decode_json, note_misfits
+from evenkeel.formats.documents import Document
+from evenkeel.formats.json_text import decode_json, note_misfits
 from evenkeel.formats.longhorn.resources import (
     SHAPES,
     NodeResource,
