@@ -65,7 +65,10 @@ class TestDescription:
     @pytest.mark.parametrize("more", [[], ["kafka_logdirs.txt"]])
     def test_the_last_in_sync_replica_of_a_partition_without_leader_is_no_sign_of_life(self, more):
         text = (DATA / "kafka_describe.txt").read_text()
-        text = text.replace("Leader: none	Replicas: 1001	Isr: 	", "Leader: none	Replicas: 1001	Isr: 1001	")
+        text = text.replace(
+            "Leader: none	Replicas: 1001	Isr: 	",
+            "Leader: none	Replicas: 1001	Isr: 1001	",
+        )
         assert "Isr: 1001" in text
         files = [text.encode(), *(DATA / name for name in more)]
         cluster = registry.read(files, format="kafka")

@@ -369,9 +369,7 @@ class TestRegistry:
             read=lambda documents: Cluster.from_arrays(
                 capacity=np.ones((documents[0].data.count(b"\n"), 1)), load=np.ones((0, 1))
             ),
-            encode=lambda cluster, placement, path: {
-                path: b"#lines" + b"\n" * len(cluster.nodes)
-            },
+            encode=lambda cluster, placement, path: {path: b"#lines" + b"\n" * len(cluster.nodes)},
         )
         registry.register(lines)
         try:

@@ -32,7 +32,12 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", value, message)])
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)
     _check(cluster, snapshot, placement, found)
-    files = {path: _listed(snapshot, _afterwards(cluster, snapshot, found))}
+    try:
+        files = {path: _listed(snapshot, _afterwards(cluster, snapshot, found))}
+    except (OverflowError, RecursionError) as error:
+        # fields that placing does not need are kept as they came, whatever they hold
+        message = f"holds what cannot be written again: {error}"
+        raise InvalidInput([Fault("cluster.native", type(error).__name__, message)]) from None
     if placement is not None:
         names = cluster.partitions.names
         # what was missing is not taken away again

@@ -108,9 +108,7 @@ def _node_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Argument
         given[key] = {label: _labels_array([own.get(label) for own in of[key]]) for label in names}
         if key == "domains":
             for level in names[len(set(known)) :]:
-                faults.add(
-                    f"{name}: levels", quoted(level), "is listed by a node alone"
-                )
+                faults.add(f"{name}: levels", quoted(level), "is listed by a node alone")
     carried = [set(own) for own in of["tags"]]
     given["tags"] = {
         tag: np.array([tag in own for own in carried], np.bool_)
