@@ -1,6 +1,7 @@
 """Kafka's tools print it, we read it; we write it, Kafka's tools take it."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -65,10 +66,7 @@ class TestDescription:
     @pytest.mark.parametrize("more", [[], ["kafka_logdirs.txt"]])
     def test_the_last_in_sync_replica_of_a_partition_without_leader_is_no_sign_of_life(self, more):
         text = (DATA / "kafka_describe.txt").read_text()
-        text = text.replace(
-            "Leader: none	Replicas: 1001	Isr: 	",
-            "Leader: none	Replicas: 1001	Isr: 1001	",
-        )
+        text = re.sub(r"(Leader: none.*Isr: )", r"\g<1>1001", text)
         assert "Isr: 1001" in text
         files = [text.encode(), *(DATA / name for name in more)]
         cluster = registry.read(files, format="kafka")

@@ -239,7 +239,7 @@ class _Writer:
 
 
 def templates(snapshot: Snapshot) -> Mapping[str, Raw]:
-    """Return a replica of each volume, by its name, to take after: a healthy one if there is any."""
+    """Return one replica per volume to take after, a healthy one if there is any, by its name."""
     found: dict[str, Raw] = {}
     healthy: set[str] = set()
     for one in snapshot.objects.replicas:

@@ -43,6 +43,9 @@ MOST_GROWTH = 100
 FREE_GROWTH = 2**19
 """Bytes to which even the smallest archive may grow."""
 
+FREE_ROWS = 2**16
+"""Rows without columns that even the smallest archive may have: they take no bytes there."""
+
 BROKEN = (
     ValueError, TypeError, OSError, EOFError, LookupError, RuntimeError, OverflowError,
     struct.error, zlib.error, zipfile.BadZipFile,
@@ -75,7 +78,7 @@ def read_members(faults: FaultList, document: Document) -> dict[str, NDArray[Any
             try:
                 if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise ValueError("it is neither stored nor deflated")
-                members[name] = array_of(archive.read(entry), size)
+                members[name] = array_of(archive.read(entry), max(size, FREE_ROWS))
             except BROKEN as error:
                 faults.add(at, type(error).__name__, f"is broken: {error}")
     return members

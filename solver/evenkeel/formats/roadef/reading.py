@@ -143,7 +143,7 @@ def _read_model(
         services = words.records("services", 2)
         spread, needs = _read_services(words, services)
         processes = words.count("processes")
-        rows = words.take(processes * (resources + 2), "processes").reshape(processes, -1)
+        rows = words.take(processes * (resources + 2), "processes").reshape(processes, resources + 2)
         check_range(
             faults, f"{path.name}: service", rows[:, 0], 0, services,
             f"must be one of {services} services",
