@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.documents import Document
 from evenkeel.formats.json_text import Int32
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput

@@ -98,7 +98,7 @@ def _models(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if MODEL_NAME.fullmatch(f.name))
 
 
-def pair(path: Path, assignment: str | Path | None) -> tuple[Path, Path]:
+def pair(path: Path, assignment: str | Path | None = None) -> tuple[Path, Path]:
     """Return the model file and its assignment, of which either may be found by the other."""
     if path.is_dir():
         found = _models(path)
@@ -143,7 +143,8 @@ def _read_model(
         services = words.records("services", 2)
         spread, needs = _read_services(words, services)
         processes = words.count("processes")
-        rows = words.take(processes * (resources + 2), "processes").reshape(processes, resources + 2)
+        width = resources + 2
+        rows = words.take(processes * width, "processes").reshape(processes, width)
         check_range(
             faults, f"{path.name}: service", rows[:, 0], 0, services,
             f"must be one of {services} services",
