@@ -1,6 +1,8 @@
 """Kafka's tools print it, we read it; we write it, Kafka's tools take it."""
 
 import json
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,6 +62,35 @@ class TestDescription:
         assert read("kafka_describe.txt").nodes.alive.tolist() == [True, True, True, False]
         told = read("kafka_describe.txt", offline=[2])
         assert told.nodes.alive.tolist() == [True, False, True, True]
+
+    @pytest.mark.parametrize("more", [[], ["kafka_logdirs.txt"]])
+    def test_the_last_in_sync_replica_of_a_partition_without_leader_is_no_sign_of_life(self, more):
+        text = (DATA / "kafka_describe.txt").read_text()
+        text = re.sub(r"(Leader: none.*Isr: )", r"\g<1>1001", text)
+        assert "Isr: 1001" in text
+        files = [text.encode(), *(DATA / name for name in more)]
+        cluster = registry.read(files, format="kafka")
+        assert cluster.nodes.alive.tolist() == [True, True, True, False]
+
+    def test_a_broker_that_reports_its_log_dirs_is_up_though_it_is_in_sync_with_nobody(self):
+        logs = json.loads((DATA / "kafka_logdirs.txt").read_text().splitlines()[2])
+        held = [{"partition": name, "size": 9} for name in ("orders-1", "orders-2", "clicks-eu-1")]
+        logs["brokers"] += [
+            {"broker": 1001, "logDirs": [{"logDir": "/data/d1", "partitions": held}]},
+            {"broker": 4, "logDirs": []},
+        ]
+        files = [DATA / "kafka_describe.txt", json.dumps(logs).encode()]
+        named = registry.read(files, format="kafka").nodes
+        assert dict(zip(named.names, named.alive.tolist(), strict=True)) == dict.fromkeys(
+            ["1", "2", "3", "4", "1001"], True
+        )
+
+    def test_an_empty_broker_is_up_unless_others_report_log_dirs_and_it_does_not(self):
+        files = ["kafka_describe.txt", "kafka_racks.json"]
+        assert read(*files).nodes.alive.tolist() == [True, True, True, True, False]
+        files.append("kafka_logdirs.txt")
+        assert read(*files).nodes.alive.tolist() == [True, True, True, False, False]
+        assert read(*files, offline=[1001]).nodes.alive.tolist() == [True] * 4 + [False]
 
     def test_min_in_sync_and_in_sync(self):
         cluster = read("kafka_describe.txt")
@@ -171,18 +202,35 @@ class TestRacks:
         assert not (cluster.placement.node == 3).any()
 
     def test_replicas_are_spread_as_far_as_racks_go(self):
-        cluster = read("kafka_reassignment.json", "kafka_racks.json")
+        assignment, racks = DATA / "kafka_reassignment.json", DATA / "kafka_racks.json"
+        cluster = registry.read([assignment, racks, b"7 rack-c\n"], format="kafka")
         limits = [cluster.rules[r].spread for r in cluster.partitions.rule]
         assert limits == [{"rack": 1}] * 4
-        two = registry.read([DATA / "kafka_reassignment.json", b'{"1": "a", "2": "b", "3": null}'])
+        two = registry.read([assignment, b"1 a\n2 b\n3 b\n7 a\n1001 a\n"], format="kafka")
         limits = [two.rules[r].spread["rack"] for r in two.partitions.rule]
         assert dict(zip(two.partitions.names, limits, strict=True)) == {
             "clicks-eu-9": 1, "clicks-eu-10": 1, "orders-0": 2, "orders-1": 2,
         }  # fmt: skip
 
     def test_another_spread_may_be_asked_for(self):
-        cluster = read("kafka_reassignment.json", "kafka_racks.json", spread={"rack": (2, "soft")})
+        cluster = read("kafka_describe.txt", "kafka_racks.json", spread={"rack": (2, "soft")})
         assert cluster.rules[0].spread == {"rack": (2, "soft")}
+
+    @pytest.mark.parametrize(
+        ("racks", "strays"),
+        [
+            (b'{"1": "a", "2": "b"}', [3]),
+            (b'{"1": "a", "2": null, "3": ""}', [2, 3]),
+            (b"{}", [1, 2, 3]),
+        ],
+    )
+    def test_brokers_that_are_up_need_a_rack_where_racks_are_kept_apart(self, racks, strays):
+        # broker 1001 is down: what it holds goes elsewhere, whatever its rack was
+        files = [DATA / "kafka_describe.txt", racks]
+        assert faults_of(*files) == [("<bytes>: brokers", strays)]
+        assert faults_of(*files, spread={"rack": 2}) == [("<bytes>: brokers", strays)]
+        cluster = registry.read(files, format="kafka", spread={})
+        assert not cluster.rules[0].spread and cluster.topology.levels == ("rack",)
 
     def test_what_is_wrong_with_racks(self):
         assert faults_of(
@@ -315,6 +363,7 @@ class TestWriting:
         assert json.loads(files[2].read_text()) == {
             "partitions": [
                 {"topic": "orders", "partition": 0},
+                {"topic": "orders", "partition": 1},
                 {"topic": "orders", "partition": 2},
             ]
         }
@@ -326,6 +375,29 @@ class TestWriting:
         assert canonical(files[0].read_text()) == []
         elected = json.loads(files[2].read_text())["partitions"]
         assert elected == [{"topic": "orders", "partition": 1}]
+
+    def test_whoever_leads_becomes_preferred_though_nothing_moves(self, tmp_path):
+        # Kafka takes the leadership back to the first replica by itself
+        cluster = read("kafka_describe.txt")
+        assert cluster.placement.leader[cluster.partitions.names.index("orders-1")] == 1
+        path = tmp_path / "p.json"
+        files = registry.write(cluster, path, "kafka", placement=cluster.placement)
+        there, back = (canonical(file.read_text()) for file in files[:2])
+        assert [row[:3] for row in there] == [("orders", 1, [3, 2, 1001])]
+        assert [row[:3] for row in back] == [("orders", 1, [2, 3, 1001])]
+        elected = json.loads(files[2].read_text())["partitions"]
+        assert elected == [{"topic": "orders", "partition": 1}]
+
+    def test_what_is_pinned_keeps_its_order_unless_its_placement_changes(self, tmp_path):
+        cluster = read("kafka_describe.txt")
+        pinned = replace(cluster.placement, flags=cluster.placement.flags | int(Flag.PINNED))
+        cluster = replace(cluster, placement=pinned)
+        files = registry.write(cluster, tmp_path / "p.json", "kafka", placement=pinned)
+        assert canonical(files[0].read_text()) == []
+        assert json.loads(files[2].read_text())["partitions"] == []
+        target = moved(cluster, {}, [("orders-0", 1)])
+        files = registry.write(cluster, tmp_path / "p.json", "kafka", placement=target)
+        assert [row[:3] for row in canonical(files[0].read_text())] == [("orders", 0, [2, 1, 3])]
 
     def test_replicas_that_stay_keep_their_log_directory(self, tmp_path):
         cluster = read("kafka_describe.txt", "kafka_logdirs.txt", "kafka_racks.json")
@@ -367,7 +439,7 @@ class TestWriting:
 
     def test_it_survives_the_native_formats(self, tmp_path):
         cluster = read("kafka_describe.txt", "kafka_logdirs.txt", *RACKS[:1])
-        for suffix in (".npz", ".json", ".rows.json"):
+        for suffix in (".npz", ".rows.json"):
             path = tmp_path / f"c{suffix}"
             registry.write(cluster, path)
             assert_same(registry.read(path), cluster)

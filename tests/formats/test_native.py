@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.formats import registry
-from evenkeel.formats.documents import Document, decode_json
+from evenkeel.formats.documents import Document
+from evenkeel.formats.json_text import decode_json
 from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.rules import Rule
 from tests.support.clusters import assert_same, clusters
 
-NATIVE = {"native-npz": ".npz", "native-json": ".json", "native-rows": ".rows.json"}
+NATIVE = {"native-npz": ".npz", "native-rows": ".rows.json"}
 each_format = pytest.mark.parametrize("name", NATIVE)
 
 
@@ -114,11 +115,10 @@ def test_a_payload_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["native-json", "native-rows"])
-def test_a_name_that_is_not_unicode_is_refused(tmp_path, name):
+def test_a_name_that_is_not_unicode_is_refused(tmp_path):
     cluster = full_cluster(node_names=["a", "b", "\ud800"])
     with pytest.raises(InvalidInput, match="UTF-8"):
-        registry.write(cluster, tmp_path / "c", name)
+        registry.write(cluster, tmp_path / "c", "native-rows")
 
 
 def test_an_npz_name_that_ends_in_nul_is_refused(tmp_path):
@@ -296,29 +296,8 @@ class TestRows:
         found = {(f.path, f.value) for f in caught.value.faults}
         assert found == {(f"<bytes>: nodes[{n}].capacity[0]", -1.0) for n in (0, 1)}
 
-
-class TestColumns:
-    def test_model_faults_name_the_column(self, tmp_path):
-        path = tmp_path / "c.json"
-        registry.write(full_cluster(), path)
-        document = json.loads(path.read_text())
-        document["partitions"]["load"]["disk"][1] = -3
-        document["placement"]["nodes"][2] = 9
-        document["nodes"]["weight"] = [1.0]
-        del document["nodes"]["capacity"]["cpu"]
-        path.write_text(json.dumps(document))
-        with pytest.raises(InvalidInput, match=r"nodes\.capacity\.cpu: is missing"):
-            registry.read(path)
-        document["nodes"]["capacity"]["cpu"] = [1, 2, 3]
-        path.write_text(json.dumps(document))
-        with pytest.raises(InvalidInput) as caught:
-            registry.read(path)
-        assert {f.path.removeprefix(f"{path}: ") for f in caught.value.faults} == {
-            "partitions.load.disk[1]", "placement.nodes[2]", "nodes.weight",
-        }  # fmt: skip
-
     def test_the_line_of_a_syntax_error_is_named(self):
-        text = b'{"format":\n"evenkeel-columns",\n"version": 1,,}'
+        text = b'{"format":\n"evenkeel-rows",\n"version": 1,,}'
         with pytest.raises(InvalidInput, match=r"<bytes>:3: is not JSON"):
             registry.read(text)
 
@@ -390,9 +369,7 @@ class TestRegistry:
             read=lambda documents: Cluster.from_arrays(
                 capacity=np.ones((documents[0].data.count(b"\n"), 1)), load=np.ones((0, 1))
             ),
-            write=lambda cluster, placement, path: (
-                write_atomically(path, b"#lines" + b"\n" * len(cluster.nodes)),
-            ),
+            encode=lambda cluster, placement, path: {path: b"#lines" + b"\n" * len(cluster.nodes)},
         )
         registry.register(lines)
         try:

@@ -1,13 +1,14 @@
 """The formats: how one is found by name, content or suffix, and how others add theirs."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
@@ -19,13 +20,12 @@ ENTRY_POINTS = "evenkeel.formats"
 """Group of entry points under which an installed package offers a ``Format``."""
 
 ROOMS = {
-    "native-npz": "evenkeel.formats.native_npz",
-    "native-json": "evenkeel.formats.native_json",
-    "native-rows": "evenkeel.formats.native_rows",
-    "rebalancer-npz": "evenkeel.formats.rebalancer_npz",
+    "native-npz": "evenkeel.formats.native.npz",
+    "native-rows": "evenkeel.formats.native.rows",
+    "rebalancer-npz": "evenkeel.formats.native.instances",
     "kafka": "evenkeel.formats.kafka",
     "longhorn": "evenkeel.formats.longhorn",
-    "roadef": "evenkeel.formats.roadef_format",
+    "roadef": "evenkeel.formats.roadef.format",
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""
 
@@ -41,15 +41,15 @@ class Format:
     summary : str
         One line for people who choose a format.
     suffixes : tuple of str
-        Endings of its file names, with the dot. The first format that claims a suffix is the one
-        that ``write`` takes by itself.
+        Endings of its file names, with the dot, by which ``write`` finds it.
     recognises : callable
         ``recognises(document) -> bool``; looks at little more than the beginning, never raises.
     read : callable or None
         ``read(documents, **options) -> Cluster``; None if it is only written.
-    write : callable or None
-        ``write(cluster, placement, path, **options) -> paths written``; ``placement`` is None where
-        nothing was solved. None if it is only read.
+    encode : callable or None
+        ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
+        for first; ``placement`` is None where nothing was solved. ``write`` puts the files in
+        place. None if it is only read.
 
     Examples
     --------
@@ -62,10 +62,20 @@ class Format:
     suffixes: tuple[str, ...]
     recognises: "Callable[[Document], bool]"
     read: Callable[..., Cluster] | None
-    write: Callable[..., Sequence[Path]] | None
+    encode: Callable[..., Mapping[Path, bytes]] | None
+
+
+class Placed(Protocol):
+    """What has a placement, as a result of solving does."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where replicas should be."""
 
 
 _registered: dict[str, Format] = {}
+_sources: set[str] = set()
+"""Files that this process has read a cluster from: ``write`` does not replace them unasked."""
 
 
 def register(format: Format) -> None:
@@ -87,13 +97,7 @@ def register(format: Format) -> None:
 
 
 def known() -> dict[str, Callable[[], Format]]:
-    """Return all formats by name, none of them imported yet.
-
-    Returns
-    -------
-    dict of str to callable
-        Ours, then those registered, then those of installed packages; call one to load it.
-    """
+    """Return what loads each format, by name: ours, those installed and those registered."""
     from importlib.metadata import entry_points
 
     ours = {name: partial(_room, room) for name, room in ROOMS.items()}
@@ -107,23 +111,7 @@ def _room(module: str) -> Format:
 
 
 def find(name: str) -> Format:
-    """Return the format of a name.
-
-    Parameters
-    ----------
-    name : str
-        As ``format=`` takes it.
-
-    Returns
-    -------
-    Format
-        Loaded.
-
-    Raises
-    ------
-    InvalidInput
-        Naming the formats there are.
-    """
+    """Return the format of a name; an unknown one is an ``InvalidInput`` that names the others."""
     if name in ROOMS:
         return _room(ROOMS[name])
     found = known()
@@ -166,20 +154,29 @@ def read(source: "Source | Sequence[Source]", format: str | None = None, **optio
     """
     from evenkeel.formats.documents import Document
 
-    single = isinstance(source, str | bytes | os.PathLike)
+    single = isinstance(source, str | bytes | bytearray | memoryview | os.PathLike)
     sources: Sequence[Any] = [source] if single else list(source)  # type: ignore[arg-type]
     documents = [Document.load(one) for one in sources]
     chosen = find(format) if format is not None else _recognise(documents)
     if chosen.read is None:
         raise InvalidInput([Fault("format", chosen.name, "is written only")])
-    return chosen.read(documents, **options)
+    cluster = chosen.read(documents, **options)
+    note_sources(*(one.path for one in documents if one.path is not None))
+    return cluster
+
+
+def note_sources(*files: Path) -> None:
+    """Remember files that a cluster was read from, so that ``write`` does not replace them."""
+    _sources.update(map(os.path.realpath, files))
 
 
 def write(
     cluster: Cluster,
     path: str | os.PathLike[str],
     format: str | None = None,
-    placement: Any = None,
+    placement: "Placement | Placed | None" = None,
+    *,
+    overwrite: bool = False,
     **options: Any,
 ) -> tuple[Path, ...]:
     """Write a cluster, or what solving it came to, to a file.
@@ -189,37 +186,65 @@ def write(
     cluster : Cluster
         What was read or built.
     path : str or path
-        Where it goes. Written aside and put in place when complete.
+        Where it goes. Every file is written aside and put in place when it is complete.
     format : str, optional
-        Name of the format; found from the suffix by default.
+        Name of the format. By default that of the suffix: ``.npz`` is native, ``.rows.json`` native
+        rows; where several formats share a suffix, as with ``.json``, it is the one of the system
+        that the cluster came from, so that a cluster read from Kafka becomes a reassignment.
     placement : Placement or Result, optional
         Where replicas should be; where they are now by default.
+    overwrite : bool, optional
+        Whether a file that a cluster was read from, in this process, may be replaced.
     **options : Any
         What the format takes.
 
     Returns
     -------
     tuple of Path
-        The files written.
+        The files written, the one asked for first.
 
     Raises
     ------
     InvalidInput
-        If the format is unknown or cannot hold this cluster; nothing is written then.
+        If the format is unknown or cannot hold this cluster, or a file would be replaced that a
+        cluster was read from; nothing is written then.
     OSError
-        If the file cannot be written.
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in write(cluster, Path(folder, "cluster.npz"))]
+    ['cluster.npz']
     """
-    chosen = find(format) if format is not None else _by_suffix(os.fspath(path))
-    if chosen.write is None:
+    chosen = find(format) if format is not None else _writer_for(cluster, os.fspath(path))
+    if chosen.encode is None:
         raise InvalidInput([Fault("format", chosen.name, "is read only")])
-    placement = getattr(placement, "placement", placement)
-    if not (placement is None or isinstance(placement, Placement)):
-        raise InvalidInput([Fault("placement", type(placement).__name__, "must be a Placement")])
-    if placement is not None and len(placement) != len(cluster.partitions):
+    target = getattr(placement, "placement", placement)
+    if not (target is None or isinstance(target, Placement)):
+        raise InvalidInput([Fault("placement", type(target).__name__, "must be a Placement")])
+    if target is not None and len(target) != len(cluster.partitions):
         raise InvalidInput(
-            [Fault("placement", len(placement), f"needs {len(cluster.partitions)} partitions")]
+            [Fault("placement", len(target), f"needs {len(cluster.partitions)} partitions")]
         )
-    return tuple(chosen.write(cluster, placement, Path(path), **options))
+    files = chosen.encode(cluster, target, Path(path), **options)
+    if not overwrite:
+        check_sources(*files)
+    # what goes with a file, such as the way back, is on disk before the file itself
+    for file, content in reversed(files.items()):
+        write_atomically(file, content)
+        _sources.discard(os.path.realpath(file))
+    return tuple(files)
+
+
+def check_sources(*files: str | os.PathLike[str]) -> None:
+    """Raise for files that a cluster was read from, before any work is done for writing them."""
+    message = "is a file that was read: choose another, or pass overwrite=True"
+    kept = [file for file in files if os.path.realpath(file) in _sources and Path(file).exists()]
+    if kept:
+        raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])
 
 
 def _recognise(documents: "Sequence[Document]") -> Format:
@@ -244,16 +269,19 @@ def _recognise(documents: "Sequence[Document]") -> Format:
     )
 
 
-def _by_suffix(path: str) -> Format:
-    """Return the format with the longest suffix that a path ends in; the first one of several."""
-    there = [load() for load in known().values()]
-    ends = [
-        (len(suffix), one)
-        for one in there
-        for suffix in one.suffixes
-        if path.endswith(suffix) and one.write is not None
-    ]
-    if not ends:
-        names = [one.name for one in there]
-        raise InvalidInput([Fault("path", path, f"ends like no known format; name one: {names}")])
-    return max(ends, key=lambda end: end[0])[1]
+def _writer_for(cluster: Cluster, path: str) -> Format:
+    """Return the format with the longest suffix of a path; of several, the cluster's own if any."""
+    there = {name: load() for name, load in known().items()}
+    own = there.get(cluster.native_format)
+    ends = {
+        one: max((len(suffix) for suffix in one.suffixes if path.endswith(suffix)), default=0)
+        for one in there.values()
+        if one.encode is not None
+    }
+    longest = max(ends.values())
+    if longest:
+        fitting = [one for one, length in ends.items() if length == longest]
+        return own if own in fitting else fitting[0]
+    if own in ends and own is not None:
+        return own
+    raise InvalidInput([Fault("path", path, f"ends like no known format; name one: {[*there]}")])

@@ -1,6 +1,7 @@
 """What is wrong with a rule: by itself, on the nodes there are, and for those it binds."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,17 +167,17 @@ def _check_weight(faults: FaultList, path: str, amount: tuple[object, ...]) -> N
 
 
 def _check_contradiction(faults: FaultList, path: str, conditions: list[Condition]) -> None:
-    """Note conditions of one conjunction that no node can meet together, whatever its labels."""
-    for i, one in enumerate(conditions):
-        for other in conditions[:i]:
-            if one.key != other.key or (one.value is None) != (other.value is None):
-                continue
-            if one.value == other.value:
-                contradict = one.wanted != other.wanted
-            else:
-                contradict = one.wanted and other.wanted
-            if contradict:
-                faults.add(path, f"{other}, {one}", "contradict each other")
+    """Note each condition of a conjunction that no node can meet together with one before it."""
+    met: set[Condition] = set()
+    label: dict[str, Condition] = {}
+    for one in conditions:
+        other: Condition | None = replace(one, wanted=not one.wanted)
+        if other not in met:
+            wanted = label.setdefault(one.key, one) if one.wanted and one.value is not None else one
+            other = None if wanted.value == one.value else wanted
+        if other is not None:
+            faults.add(path, f"{other}, {one}", "contradict each other")
+        met.add(one)
 
 
 def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:

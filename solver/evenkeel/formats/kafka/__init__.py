@@ -8,14 +8,14 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 
 from evenkeel.formats.kafka.cluster import read
 from evenkeel.formats.kafka.documents import recognises
-from evenkeel.formats.kafka.reassignment import write
+from evenkeel.formats.kafka.reassignment import encode
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
     name="kafka",
     summary="Kafka: reassignment, topic description, log dirs, racks and capacities",
-    suffixes=(),
+    suffixes=(".json",),
     recognises=recognises,
     read=read,
-    write=write,
+    encode=encode,
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.documents import Document
 from evenkeel.formats.kafka.documents import DEFAULT_BROKER, read_document
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition
-from evenkeel.formats.native_arrays import build
+from evenkeel.formats.native.arguments import build
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
@@ -37,11 +37,14 @@ def read(
     documents : sequence of Document
         A reassignment or a topic description, and any of: log dirs (sizes), racks, capacities.
     offline : collection of int, optional
-        Brokers that are down. By default those that hold replicas and that a description never
-        shows in sync or leading.
+        Brokers that are down. By default a broker is up only if something shows it: it reports its
+        log directories, it leads, or it is in sync with a leader. A partition without a leader
+        shows nothing, since Kafka keeps a broker that died last in its Isr. A broker that holds
+        nothing cannot be shown by a description: without log dirs it is up. Where there is neither
+        a description nor log dirs, all are up.
     spread : mapping of str to Amount, optional
-        At most so many replicas of a partition per domain, as in ``Rule``. By default as few per
-        rack as its number of replicas and racks allow.
+        At most so many replicas of a partition per domain, as in ``Rule``; ``{}`` for no rule. By
+        default as few per rack as its number of replicas and racks allow.
 
     Returns
     -------
@@ -55,7 +58,9 @@ def read(
     ------
     InvalidInput
         Naming every problem with file, line or JSON path, and value: truncated files, files that
-        contradict each other, and brokers or partitions that another file should know and does not.
+        contradict each other, brokers or partitions that another file should know and does not, and
+        brokers that are up and have no rack where racks are to be kept apart: like Kafka itself,
+        which assigns by racks only if all brokers have one.
     """
     found = Findings()
     for document in documents:
@@ -68,20 +73,20 @@ def read(
     keys = sorted(found.partitions)
     rows = [found.partitions[key] for key in keys]
     place = {broker: n for n, broker in enumerate(brokers)}
-    topics = sorted({key.topic for key in keys})
-    alive = _alive(rows, brokers, offline)
+    topics = {topic: g for g, topic in enumerate(sorted({key.topic for key in keys}))}
+    alive = _alive(found, rows, brokers, offline)
     given: dict[str, Any] = {
         "node_names": [str(broker) for broker in brokers],
         "alive": alive,
         "partition_names": [str(key) for key in keys],
-        "group": np.searchsorted(topics, [key.topic for key in keys]) if keys else None,
-        "group_names": topics,
+        "group": [topics[key.topic] for key in keys] if keys else None,
+        "group_names": list(topics),
         "min_active": np.array([found.min_in_sync.get(key.topic, 0) for key in keys], np.int64),
         "native_format": NAME,
     }
     given |= _placement(rows, place)
     given |= _amounts(found, keys, brokers)
-    given |= _racks(found, brokers, np.asarray(given["replicas"]), spread)
+    given |= _racks(found, brokers, alive, given["replicas"], spread)
     folders = _folders(found, keys)
     if folders:
         given["native"] = {"log_dirs": folders}
@@ -118,15 +123,24 @@ def _check_references(found: Findings, brokers: list[int]) -> None:
 
 
 def _alive(
-    rows: Sequence[Replicas], brokers: Sequence[int], offline: Collection[int] | None
+    found: Findings,
+    rows: Sequence[Replicas],
+    brokers: Sequence[int],
+    offline: Collection[int] | None,
 ) -> NDArray[np.bool_]:
-    """Return which brokers are up: told, or seen in sync or leading, or holding nothing."""
+    """Return which brokers are up: as told, or by what shows it."""
     if offline is not None:
         return ~np.isin(brokers, [*offline])
-    told = [row for row in rows if row.in_sync is not None]
-    seen = {row.leader for row in told} | {b for row in told for b in row.in_sync or ()}
-    held = {broker for row in told for broker in row.brokers}
-    return np.array([broker in seen or broker not in held for broker in brokers], np.bool_)
+    described = [row for row in rows if row.in_sync is not None]
+    if not (described or found.reporting):
+        return np.ones(len(brokers), np.bool_)
+    led = [row for row in described if row.leader is not None and row.leader >= 0]
+    shown = {*found.reporting, *(row.leader for row in led)}
+    shown |= {broker for row in led for broker in row.in_sync or ()}
+    if not found.reporting:
+        held = {broker for row in described for broker in row.brokers}
+        shown |= {*brokers} - held
+    return np.array([broker in shown for broker in brokers], np.bool_)
 
 
 def _placement(rows: Sequence[Replicas], place: Mapping[int, int]) -> dict[str, Any]:
@@ -141,7 +155,7 @@ def _placement(rows: Sequence[Replicas], place: Mapping[int, int]) -> dict[str, 
         for row in rows
         for broker in row.brokers
     ]
-    wanted = [len(row.brokers) - len(row.removing) for row in rows]
+    wanted = [len({*row.brokers} - {*row.removing}) for row in rows]
     return {
         "placement": node,
         "first": first,
@@ -194,18 +208,25 @@ def _amounts(
 def _racks(
     found: Findings,
     brokers: Sequence[int],
+    alive: NDArray[np.bool_],
     wanted: NDArray[np.int64],
     spread: Mapping[str, Amount] | None,
 ) -> dict[str, Any]:
-    """Return racks as a level, and the rule of each number of replicas."""
-    given: dict[str, Any] = {}
-    if found.racks:
-        racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in brokers]
-        given["domains"] = {"rack": np.array(racks, np.str_)}
+    """Return racks as a tier, and the rule of each number of replicas."""
+    if not found.rack_file:
+        return {} if spread is None else {"spread": spread}
+    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in brokers]
+    given: dict[str, Any] = {"domains": {"rack": np.array(racks, object)}}
+    strays = [
+        broker for broker, rack, up in zip(brokers, racks, alive, strict=True) if up and not rack
+    ]
+    misread = any(fault.path.startswith(found.rack_file) for fault in found.faults.faults)
+    if strays and not misread and (spread is None or "rack" in spread):
+        message = "have no rack: name it here, or ask for another spread ({} for no rule)"
+        found.faults.add(f"{found.rack_file}: brokers", strays, message)
     if spread is not None:
         return given | {"spread": spread}
-    count = len({rack for rack, _ in found.racks.values() if rack})
-    if count:
+    if count := len({*racks} - {""}):
         numbers = np.unique(wanted)
         given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
         given["rule"] = np.searchsorted(numbers, wanted)

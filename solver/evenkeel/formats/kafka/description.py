@@ -7,8 +7,8 @@ there are.
 
 import re
 
-from evenkeel.formats.documents import Document
-from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 
 FIELDS = (
     "Topic", "TopicId", "PartitionCount", "ReplicationFactor", "Configs", "MarkedForDeletion",
@@ -21,19 +21,11 @@ WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
 def read_description(findings: Findings, document: Document) -> None:
-    """Take in what ``kafka-topics --describe`` printed.
-
-    Parameters
-    ----------
-    findings : Findings
-        Where partitions, minimum in-sync replicas and faults go.
-    document : Document
-        The text; lines without a topic (warnings) are passed over.
-    """
+    """Take in what ``kafka-topics --describe`` printed; lines without a topic are passed over."""
     findings.documents += 1
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, int] = {}
-    for number, line in enumerate(document.text(findings.faults).splitlines(), start=1):
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         fields = _fields(line)
         at = f"{document.name}:{number}"
         if "Topic" not in fields:
@@ -47,14 +39,16 @@ def read_description(findings: Findings, document: Document) -> None:
         seen[topic] = seen.get(topic, 0) + 1
         missing = sorted(WANTED - fields.keys())
         if missing:
-            findings.faults.add(at, line.strip(), f"is cut off: it has no {', '.join(missing)}")
+            findings.faults.add(
+                at, quoted(line.strip()), f"is cut off: it has no {', '.join(missing)}"
+            )
             continue
         _read_partition(findings, at, fields)
     for topic, (count, at) in announced.items():
         # a description that was filtered (--under-replicated-partitions) has no header lines
         if count != seen.get(topic, 0):
             found = f"announces {count} partitions, {seen.get(topic, 0)} follow"
-            findings.faults.add(at, topic, f"{found}: the file is truncated or filtered")
+            findings.faults.add(at, quoted(topic), f"{found}: the file is truncated or filtered")
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -100,7 +94,7 @@ def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ..
 
 
 def _whole(findings: Findings, at: str, name: str, text: str) -> int:
-    if re.fullmatch(r"\s*\d+\s*", text):
-        return int(text)
-    findings.faults.add(at, text, f"{name} must be a whole number")
-    return 0
+    number = whole(text.strip())
+    if number is None:
+        findings.faults.add(at, quoted(text), f"{name} must be a whole number, at most {MOST}")
+    return number or 0

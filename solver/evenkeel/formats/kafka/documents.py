@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from evenkeel.formats.documents import Document, decode_json
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import Int32, Int64, decode_json
 from evenkeel.formats.kafka.description import read_description
-from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition
+from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
 
 Kind = Literal["assignment", "description", "log-dirs", "capacity", "racks", "rack-lines"]
 
@@ -25,7 +26,10 @@ RESOURCES = {
 }
 """Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
 
-RACK_LINE = re.compile(r"(\d+)(?:\s+|\s*[:=,]\s*)(\S.*)")
+MOST_AMOUNT = 1e15
+"""Above every capacity, in MB, percent or KB/s."""
+
+RACK_LINE = re.compile(r"([0-9]{1,10})(?:\s+|\s*[:=,]\s*)(\S.*)")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack)\s*[=:]\s*(.*)")
 LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)$")
 """Folders that a broker has put aside; they are no partitions."""
@@ -35,8 +39,8 @@ class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
     """One entry of a reassignment."""
 
     topic: str
-    partition: int
-    replicas: list[int]
+    partition: Int32
+    replicas: list[Int32]
     log_dirs: list[str] | None = None
 
 
@@ -51,7 +55,7 @@ class HeldReplica(msgspec.Struct, gc=False):
     """One replica in a log directory; its size is in bytes."""
 
     partition: str
-    size: int
+    size: Int64
     isFuture: bool = False  # noqa: N815
 
 
@@ -66,7 +70,7 @@ class LogDir(msgspec.Struct):
 class BrokerDirs(msgspec.Struct):
     """The log directories of one broker."""
 
-    broker: int
+    broker: Int32
     logDirs: list[LogDir]  # noqa: N815
 
 
@@ -80,7 +84,7 @@ class LogDirs(msgspec.Struct):
 class BrokerCapacity(msgspec.Struct):
     """One entry of a capacity file; the disk is a number of MB, or one per log directory."""
 
-    brokerId: str | int  # noqa: N815
+    brokerId: str | Int64  # noqa: N815
     capacity: dict[str, Any]
 
 
@@ -91,18 +95,7 @@ class Capacities(msgspec.Struct):
 
 
 def recognises(document: Document) -> bool:
-    """Tell whether a document is one of Kafka's.
-
-    Parameters
-    ----------
-    document : Document
-        Any document.
-
-    Returns
-    -------
-    bool
-        Whether ``read_document`` knows what to do with it.
-    """
+    """Tell whether a document is one of Kafka's."""
     kind = kind_of(document)
     # lines of bare integers are somebody else's, unless we are told that they are racks
     return kind is not None and (
@@ -111,17 +104,7 @@ def recognises(document: Document) -> bool:
 
 
 def kind_of(document: Document) -> Kind | None:
-    """Tell which of Kafka's documents this is by its beginning.
-
-    Parameters
-    ----------
-    document : Document
-        Any document.
-
-    Returns
-    -------
-    str or None
-        Its kind; None for anything else.
+    """Tell which of Kafka's documents this is by its beginning, if any.
 
     Examples
     --------
@@ -135,26 +118,24 @@ def kind_of(document: Document) -> Kind | None:
         return "log-dirs"
     if b'"partitions"' in head and re.search(rb'"replicas"|"partitions"\s*:\s*\[\s*\]', head):
         return "assignment"
-    if re.search(rb"(^|\n)[ \t]*Topic:[ \t]*\S+.*(PartitionCount|Partition):", head):
+    if any(map(_is_topic, head.split(b"\n"))):
         return "description"
     if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
         return "racks"
-    lines = [line for line in head.decode("utf-8", "replace").splitlines() if _says(line)]
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _says(line)]
     if lines and (RACK_LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines))):
         return "rack-lines"
     return None
 
 
-def read_document(findings: Findings, document: Document) -> None:
-    """Take in one document, or note that it is none of Kafka's.
+def _is_topic(line: bytes) -> bool:
+    """Whether a line of a description says something of a topic or of a partition."""
+    counted = b"PartitionCount:" in line or b"Partition:" in line
+    return counted and line.lstrip().startswith(b"Topic:")
 
-    Parameters
-    ----------
-    findings : Findings
-        Where what it says, and what is wrong with it, goes.
-    document : Document
-        Any document.
-    """
+
+def read_document(findings: Findings, document: Document) -> None:
+    """Take in one document, or note that it is none of Kafka's."""
     kind = kind_of(document)
     if kind == "assignment":
         _read_assignment(findings, document)
@@ -236,11 +217,12 @@ def _read_held(findings: Findings, at: str, broker: int, folder: str, held: Held
     topic, _, number = held.partition.rpartition("-")
     if held.isFuture or LEFTOVER.search(held.partition):
         return
-    if not topic or not number.isdecimal():
-        findings.faults.add(f"{at}.partition", held.partition, "must be topic-number")
+    counted = whole(number)
+    if not topic or counted is None:
+        findings.faults.add(f"{at}.partition", quoted(held.partition), "must be topic-number")
         return
     _check_whole(findings, f"{at}.size", held.size)
-    partition = TopicPartition(topic, int(number))
+    partition = TopicPartition(topic, counted)
     findings.size_paths.setdefault(partition, f"{at}.partition")
     sizes = findings.sizes.setdefault(partition, {})
     sizes[broker] = (float(held.size), folder)
@@ -250,10 +232,11 @@ def _read_capacity(findings: Findings, document: Document) -> None:
     decoded = decode_json(findings.faults, document, Capacities)
     for i, row in enumerate(decoded.brokerCapacities if decoded else ()):
         at = f"{document.name}: brokerCapacities[{i}]"
-        if not re.fullmatch(r"-1|\d+", str(row.brokerId)):
-            findings.faults.add(f"{at}.brokerId", row.brokerId, "must be a broker id, or -1")
+        text = str(row.brokerId)
+        broker = DEFAULT_BROKER if text == "-1" else whole(text)
+        if broker is None:
+            findings.faults.add(f"{at}.brokerId", quoted(text), "must be a broker id, or -1")
             continue
-        broker = int(row.brokerId)
         if broker in findings.capacity:
             first = findings.capacity[broker][1]
             findings.faults.add(f"{at}.brokerId", row.brokerId, f"stands at {first} already")
@@ -261,67 +244,76 @@ def _read_capacity(findings: Findings, document: Document) -> None:
         for name, given in row.capacity.items():
             if name in RESOURCES:
                 dimension, unit = RESOURCES[name]
-                amounts[dimension] = unit * _amount(findings, f"{at}.capacity.{name}", given)
+                amounts[dimension] = unit * _amounts(findings, f"{at}.capacity.{name}", given)
         findings.capacity[broker] = (amounts, at)
 
 
-def _amount(findings: Findings, at: str, given: Any) -> float:
-    """Return a number that may be written as text, or the sum of one per log directory."""
+def _amounts(findings: Findings, at: str, given: Any) -> float:
+    """Return an amount, or the sum of one per log directory."""
     if isinstance(given, dict) and at.endswith(".DISK"):
-        return sum(_amount(findings, f"{at}.{name}", part) for name, part in given.items())
+        return sum(_amount(findings, f"{at}.{quoted(k)}", part) for k, part in given.items())
+    return _amount(findings, at, given)
+
+
+def _amount(findings: Findings, at: str, given: Any) -> float:
+    """Return a number that may be written as text."""
     try:
         amount = float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         amount = -1.0
-    if not 0.0 <= amount < float("inf"):
-        findings.faults.add(at, given, "must be a number, 0 or more")
+    if not 0.0 <= amount <= MOST_AMOUNT:
+        findings.faults.add(at, quoted(given), f"must be a number from 0 to {MOST_AMOUNT:g}")
         return 0.0
     return amount
 
 
 def _read_racks(findings: Findings, document: Document) -> None:
+    findings.rack_file = document.name
     decoded = decode_json(findings.faults, document, dict[str, str | None])
     for key, rack in (decoded or {}).items():
-        at = f"{document.name}: {key}"
-        if key.isdecimal():
-            _add_rack(findings, at, int(key), rack)
+        at, broker = f"{document.name}: {quoted(key)}", whole(key)
+        if broker is not None:
+            _add_rack(findings, at, broker, rack)
         else:
-            findings.faults.add(at, key, "must be a broker id")
+            findings.faults.add(at, quoted(key), "must be a broker id")
 
 
 def _read_rack_lines(findings: Findings, document: Document) -> None:
     """Read ``1 rack-a`` line by line, or the properties of one broker after the other."""
+    findings.rack_file = document.name
     broker: int | None = None
     broker_at = f"{document.name}:1"
     rack: tuple[str, str] | None = None
-    for number, line in enumerate(document.text(findings.faults).splitlines(), start=1):
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         at = f"{document.name}:{number}"
-        known = PROPERTY.fullmatch(line.strip())
+        line = line.strip()
+        known = PROPERTY.fullmatch(line)
+        found = None if known else RACK_LINE.fullmatch(line)
         if known and known[1] == "broker.rack":
             rack = (known[2].strip(), at)
-        elif known and known[2].strip().isdecimal():
+        elif known and (own := whole(known[2].strip())) is not None:
             if broker is not None:
                 findings.faults.add(broker_at, broker, "has no broker.rack")
-            broker, broker_at = int(known[2]), at
+            broker, broker_at = own, at
         elif known:
-            findings.faults.add(at, known[2], f"{known[1]} must be a broker id")
-        elif found := RACK_LINE.fullmatch(line.strip()):
-            _add_rack(findings, at, int(found[1]), found[2].strip())
+            findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
+        elif found and (own := whole(found[1])) is not None:
+            _add_rack(findings, at, own, found[2].strip())
         elif _says(line) and "=" not in line:
-            findings.faults.add(at, line.strip(), "is neither `broker rack` nor a property")
+            findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
         if broker is not None and rack is not None:
             _add_rack(findings, rack[1], broker, rack[0])
             broker = rack = None
     if broker is not None:
         findings.faults.add(broker_at, broker, "has no broker.rack")
     if rack is not None:
-        findings.faults.add(rack[1], rack[0], "has no broker.id or node.id")
+        findings.faults.add(rack[1], quoted(rack[0]), "has no broker.id or node.id")
 
 
 def _add_rack(findings: Findings, at: str, broker: int, rack: str | None) -> None:
     before = findings.racks.setdefault(broker, (rack or None, at))
     if before[0] != (rack or None):
-        findings.faults.add(at, rack, f"{before[1]} has broker {broker} on {before[0]}")
+        findings.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
 
 
 def _check_whole(findings: Findings, at: str, number: int) -> None:

@@ -1,5 +1,6 @@
 """What the files of a Kafka cluster say together, gathered before it becomes a cluster."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -7,6 +8,15 @@ from evenkeel.model.errors import FaultList
 
 Resource = str
 """``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
+
+MOST = 2**31 - 1
+"""The greatest number of a broker or partition, and of most else that Kafka counts."""
+
+
+def whole(text: str) -> int | None:
+    """Return a number that Kafka can count to, or None."""
+    number = int(text) if re.fullmatch("[0-9]{1,10}", text) else MOST + 1
+    return number if number <= MOST else None
 
 
 class TopicPartition(NamedTuple):
@@ -75,6 +85,8 @@ class Findings:
         Those of them with a log directory that cannot be read.
     racks : dict of int to (str or None, str)
         Rack of each broker, and where it is said.
+    rack_file : str
+        The last file about racks; "" if there is none.
     capacity : dict of int to (dict of Resource to float, str)
         Capacities of each broker, and where they are said; -1 for the others.
     """
@@ -88,18 +100,11 @@ class Findings:
     reporting: dict[int, str] = field(default_factory=dict)
     unreadable: set[int] = field(default_factory=set)
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
+    rack_file: str = ""
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
 
     def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
-        """Take in what a file says of a partition; two files may agree on it, not differ.
-
-        Parameters
-        ----------
-        partition : TopicPartition
-            The partition.
-        said : Replicas
-            What is said of it.
-        """
+        """Take in what a file says of a partition; two files may agree on it, not differ."""
         own = set(said.brokers)
         if len(own) != len(said.brokers):
             self.faults.add(said.path, list(said.brokers), "names a broker twice")

@@ -11,23 +11,22 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.kafka.cluster import ANY
 from evenkeel.formats.kafka.documents import AssignedPartition
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 
 VERSION = ',"version":1'
 """What stands behind the partitions of a reassignment."""
 
 
-def write(
+def encode(
     cluster: Cluster,
     placement: Placement | None,
     path: Path,
     *,
     partitions: Literal["changed", "all"] | None = None,
-) -> tuple[Path, ...]:
-    """Write a reassignment, and beside it the way back and the election of the new leaders.
+) -> dict[Path, bytes]:
+    """Return a reassignment, and beside it the way back and the election of leaders.
 
     Parameters
     ----------
@@ -37,16 +36,18 @@ def write(
         Where replicas should be; None writes where they are, in one file.
     path : Path
         The reassignment. ``plan.json`` goes with ``plan.rollback.json`` (the assignment of the same
-        partitions now) and ``plan.election.json`` (those whose leader changes, to be elected when
-        their data has moved).
+        partitions now) and ``plan.election.json`` (those to elect leaders for when their data has
+        moved).
     partitions : {"changed", "all"}, optional
         Which partitions the reassignment names; those that change by default, all of them where
-        there is no new placement.
+        there is no new placement. A partition whose leader is not its first replica changes even if
+        nothing moves: Kafka would otherwise take the leadership back to the first one. One whose
+        replicas are all pinned changes only if its placement does.
 
     Returns
     -------
-    tuple of Path
-        The files written.
+    dict of Path to bytes
+        Content of each file.
 
     Raises
     ------
@@ -59,12 +60,12 @@ def write(
     topics = _topics(faults, cluster)
     brokers = _broker_ids(faults, cluster)
     faults.raise_if_any()
-    changed = _changed(cluster.placement, target)
     everything = partitions == "all" or (partitions is None and placement is None)
-    asked = np.arange(len(changed)) if everything else np.flatnonzero(changed)
-    now = {p: _slots(cluster.placement, p) for p in asked.tolist()}
-    then = {p: _leader_first(target, p) if changed[p] else nodes for p, nodes in now.items()}
-    chosen = [p for p in now if everything or now[p] != then[p]]
+    now = [_slots(cluster.placement, p) for p in range(len(topics))]
+    then = now if placement is None else [_leader_first(target, p) for p in range(len(topics))]
+    for p in np.flatnonzero(_left_alone(cluster.placement, target)).tolist():
+        then[p] = now[p]
+    chosen = [p for p in range(len(topics)) if everything or now[p] != then[p]]
     for p in chosen:
         if now[p] and not then[p]:
             faults.add(cluster.partitions.names[p], [], "would be left without replicas")
@@ -73,15 +74,30 @@ def write(
     files = {path: _document(rows({p: then[p] for p in chosen}), VERSION)}
     if placement is not None:
         leads, led = target.leader_node, cluster.placement.leader_node
-        elected = [topics[p] for p in np.flatnonzero((leads != led) & (leads >= 0)).tolist()]
-        election = [msgspec.json.encode({"topic": t, "partition": n}) for t, n in elected]
+        first = [nodes[:1] for nodes in now]
+        elected = [
+            msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
+            for p in np.flatnonzero(leads >= 0).tolist()
+            if leads[p] != led[p] or then[p][:1] != first[p]
+        ]
         back = rows({p: now[p] for p in chosen})
         files[path.with_suffix(".rollback.json")] = _document(back, VERSION)
-        files[path.with_suffix(".election.json")] = _document(election, "")
-    # the way back is on disk before the way there
-    for file, data in reversed(files.items()):
-        write_atomically(file, data)
-    return tuple(files)
+        files[path.with_suffix(".election.json")] = _document(elected, "")
+    return files
+
+
+def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
+    """Return the partitions whose replicas are all pinned and that are as they were, (P,) bool."""
+    pinned = np.ones(len(now), np.bool_)
+    pinned[now.owner[now.flags & Flag.PINNED == 0]] = False
+    pinned &= now.leader_node == then.leader_node
+    return pinned & np.array(
+        [
+            still and sorted(_slots(now, p)) == sorted(_slots(then, p))
+            for p, still in enumerate(pinned)
+        ],
+        np.bool_,
+    )
 
 
 def _topics(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
@@ -101,18 +117,6 @@ def _broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
         if not name.isdecimal():
             faults.add(f"node_names[{n}]", name, "must be a broker id")
     return [int(name) for name in cluster.nodes.names if name.isdecimal()]
-
-
-def _changed(now: Placement, then: Placement) -> NDArray[np.bool_]:
-    """Return which partitions stand or are led otherwise than now, (P,) bool."""
-    changed = np.not_equal(now.leader, then.leader)
-    if np.array_equal(now.first, then.first):
-        changed[now.owner[now.node != then.node]] = True
-        return changed
-    for p in range(len(changed)):
-        old, new = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
-        changed[p] |= not np.array_equal(old, new)
-    return changed
 
 
 def _slots(placement: Placement, p: int) -> list[int]:

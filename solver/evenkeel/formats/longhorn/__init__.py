@@ -7,14 +7,14 @@ longhorn-manager, ``k8s/pkg/apis/longhorn/v1beta2``: volumes, replicas, nodes an
 
 from evenkeel.formats.longhorn.cluster import read
 from evenkeel.formats.longhorn.objects import recognises
-from evenkeel.formats.longhorn.output import write
+from evenkeel.formats.longhorn.output import encode
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
     name="longhorn",
     summary="Longhorn: volumes, replicas, nodes and settings as kubectl get -o json prints them",
-    suffixes=(),
+    suffixes=(".json",),
     recognises=recognises,
     read=read,
-    write=write,
+    encode=encode,
 )

@@ -50,37 +50,14 @@ class Change:
     tight: bool = False
 
     def undone(self, name: str) -> "Change":
-        """Return the change that takes this one back.
-
-        Parameters
-        ----------
-        name : str
-            Of the volume.
-
-        Returns
-        -------
-        Change
-            Which builds a replica where the old one was.
-        """
+        """Return the change that takes this one back: it builds where the old replica was."""
         there = self.old.disk
         back = Seat(replica_name(name, f"undo {there}"), there) if there >= 0 else Seat()
         return Change(self.volume, self.new, back)
 
 
 def replica_name(volume: str, key: str) -> str:
-    """Return a name as Longhorn makes them, which says the same for the same change.
-
-    Parameters
-    ----------
-    volume : str
-        Name of the volume.
-    key : str
-        What tells its new replicas apart.
-
-    Returns
-    -------
-    str
-        Ending in eight hexadecimal digits.
+    """Return a name as Longhorn makes them, the same for the same change of a volume.
 
     Examples
     --------
@@ -92,22 +69,10 @@ def replica_name(volume: str, key: str) -> str:
 
 
 def changes(cluster: Cluster, names: Sequence[str], after: Placement) -> list[Change]:
-    """List what has to be built and what goes, in an order in which there is room at every step.
+    """List what has to be built and what goes, so that there is room at every step.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        With the placement as it is.
-    names : sequence of str
-        Name of the replica in each of its slots.
-    after : Placement
-        Where replicas should be, in the same slots.
-
-    Returns
-    -------
-    list of Change
-        Replicas that only swap their slots do not change. What finds no room before another has
-        left comes last, and says so.
+    Replicas that only swap their slots do not change. What finds no room before another has left
+    comes last, and says so.
     """
     before = cluster.placement
     moved = np.flatnonzero(before.node != after.node)

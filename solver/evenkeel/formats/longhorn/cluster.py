@@ -1,12 +1,13 @@
 """Longhorn's resources put together to a cluster: disks are nodes, volumes partitions."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import nan
 from typing import Any
 
-from evenkeel.formats.documents import Document
+from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.longhorn.objects import Found, Objects, gather
 from evenkeel.formats.longhorn.resources import (
     Condition,
@@ -17,7 +18,7 @@ from evenkeel.formats.longhorn.resources import (
     VolumeResource,
 )
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings
@@ -36,24 +37,8 @@ class Snapshot(System):
 
     Parameters
     ----------
-    settings : Settings
-        Global settings as they are stored.
-    hosts : Hosts
-        H hosts.
-    disks : Disks
-        N disks.
-    volumes : Volumes
-        P volumes.
-    replicas : Replicas
-        K slots.
-    engine_names : tuple of str
-        Image and data engine.
-    engine_block : ndarray of bool, shape (E,)
-        Whether each wants block devices.
-    selectors : tuple of tuple of str
-        Distinct lists of tags that volumes ask for.
-    now : float
-        Time of the snapshot, in seconds.
+    settings, hosts, disks, volumes, replicas, engine_names, engine_block, selectors, now
+        As in ``System``.
     objects : Objects
         The resources.
     """
@@ -96,7 +81,12 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     settings = _settings(faults, objects)
     faults.raise_if_any()
     latest = reader.latest if now is None else now
-    cluster = cluster_of(hosts, volumes, settings=settings, now=latest)
+    try:
+        cluster = cluster_of(hosts, volumes, settings=settings, now=latest)
+    except InvalidInput as error:
+        for fault in error.faults:
+            faults.add(_locate(objects, fault.path), fault.value, fault.message)
+        raise InvalidInput(faults.faults) from None
     system = cluster.native
     said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
     return replace(cluster, native=Snapshot(**said, objects=objects))
@@ -252,9 +242,9 @@ class _Reader:
             return nan
         try:
             time = datetime.fromisoformat(text).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             if path:
-                self.faults.add(path, text, "must be a time such as 2026-01-31T12:00:00Z")
+                self.faults.add(path, quoted(text), "must be a time such as 2026-01-31T12:00:00Z")
             return nan
         self.latest = max(self.latest, time)
         return time
@@ -265,10 +255,22 @@ def _holds(condition: Condition | None) -> bool:
     return condition is None or condition.status == "True"
 
 
+def _locate(objects: Objects, path: str) -> str:
+    """Turn ``volumes[3].size`` into the place of that resource."""
+    known: dict[str, list[Found[Any]]] = {"hosts": [*objects.nodes], "volumes": [*objects.volumes]}
+    found = re.match(r"(hosts|volumes)\[(\d+)\]", path)
+    return path if found is None else known[found[1]][int(found[2])].path + path[found.end() :]
+
+
 def _settings(faults: FaultList, objects: Objects) -> Settings:
     """Return the global settings."""
     found = FaultList()
-    given = {one.value.metadata.name: one.value.value for one in objects.settings}
+    given = {}
+    for one in objects.settings:
+        if re.fullmatch(r"\d{16,}", one.value.value):
+            faults.add(one.at("value"), quoted(one.value.value), "is more than any setting can be")
+        else:
+            given[one.value.metadata.name] = one.value.value
     settings = Settings.read(found, "settings", given)
     at = {f"settings[{one.value.metadata.name!r}]": one.at("value") for one in objects.settings}
     for fault in found.faults:

@@ -7,7 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from evenkeel.formats.documents import Document, decode_json, note_misfits
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import decode_json, note_misfits
 from evenkeel.formats.longhorn.resources import (
     SHAPES,
     NodeResource,
@@ -54,18 +55,7 @@ class Found(Generic[Shape]):
     value: Shape
 
     def at(self, place: str) -> str:
-        """Return where a field of it stands.
-
-        Parameters
-        ----------
-        place : str
-            The field, as ``spec.size``.
-
-        Returns
-        -------
-        str
-            With the file, and the number in the list if there is one.
-        """
+        """Return where a field of it stands."""
         return inside(self.path, place)
 
 
@@ -96,17 +86,7 @@ class Objects:
 
 
 def recognises(document: Document) -> bool:
-    """Tell whether a document is a list of Longhorn's resources, or one of them.
-
-    Parameters
-    ----------
-    document : Document
-        Any document.
-
-    Returns
-    -------
-    bool
-        True too for the empty list that kubectl prints where there are none.
+    """Tell whether a document is a list of Longhorn's resources, if an empty one, or one of them.
 
     Examples
     --------
@@ -120,35 +100,26 @@ def recognises(document: Document) -> bool:
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
-    """Take documents apart into resources.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where everything wrong is noted, with its place.
-    documents : sequence of Document
-        Lists of resources, of one kind or mixed, or single ones.
-
-    Returns
-    -------
-    Objects
-        Without the resources that do not fit their kind.
-    """
+    """Take documents apart into resources, noting those that do not fit their kind."""
     objects = Objects()
     first: dict[tuple[str, str], str] = {}
     for document in documents:
         top = decode_json(faults, document, dict[str, Any])
         if top is None:
             continue
-        listed = str(top.get("kind", "")).endswith("List")
+        kind = _text(top, "kind")
+        listed = kind.endswith("List")
         if listed and len(documents) == 1:
             objects.head = {**top, "items": []}
         for path, raw in _resources(faults, document, top, listed):
             objects.items.append(raw)
             # a list of one kind need not name it in each
-            kind = str(top["kind"]).removesuffix("List") if listed else ""
-            told = {"apiVersion": top.get("apiVersion"), "kind": kind} if kind else {}
-            _take(faults, objects, first, path, told | raw)
+            one = kind.removesuffix("List") if listed else ""
+            told = {"apiVersion": top.get("apiVersion"), "kind": one} if one else {}
+            try:
+                _take(faults, objects, first, path, told | raw)
+            except RecursionError:
+                faults.add(path, one, "is nested too deeply")
     return objects
 
 
@@ -161,26 +132,26 @@ def _resources(
         return
     items = top.get("items")
     if not isinstance(items, list):
-        faults.add(f"{document.name}: items", items, "must be a list of resources")
+        faults.add(f"{document.name}: items", quoted(items), "must be a list of resources")
         return
     for i, raw in enumerate(items):
         path = f"{document.name}: items[{i}]"
         if isinstance(raw, dict):
             yield path, raw
         else:
-            faults.add(path, raw, "must be a resource")
+            faults.add(path, quoted(raw), "must be a resource")
 
 
 def _take(
     faults: FaultList, objects: Objects, first: dict[tuple[str, str], str], path: str, raw: Raw
 ) -> None:
     """Read the last resource of the items, if it is of a kind that placing needs."""
-    version, kind = str(raw.get("apiVersion", "")), str(raw.get("kind", ""))
+    version, kind = _text(raw, "apiVersion"), _text(raw, "kind")
     if not version.startswith(GROUP) or kind not in SHAPES:
         return
     if version != API_VERSION:
         objects.misfits.add((kind, _name_of(raw)))
-        faults.add(inside(path, "apiVersion"), version, f"is not {API_VERSION}")
+        faults.add(inside(path, "apiVersion"), quoted(version), f"is not {API_VERSION}")
         return
     shape = SHAPES[kind]
     try:
@@ -197,7 +168,7 @@ def _take(
     name = found.value.metadata.name
     before = first.setdefault((kind, name), path)
     if before != path:
-        faults.add(found.at("metadata.name"), name, f"is the name of {before} already")
+        faults.add(found.at("metadata.name"), quoted(name), f"is the name of {before} already")
         return
     by_kind: dict[str, list[Any]] = {
         "Node": objects.nodes,
@@ -211,7 +182,13 @@ def _take(
 def _name_of(raw: Raw) -> str:
     """Return the name of a resource that does not fit its kind; "" if even that is missing."""
     metadata = raw.get("metadata")
-    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    return _text(metadata, "name") if isinstance(metadata, dict) else ""
+
+
+def _text(raw: Raw, key: str) -> str:
+    """Return a field that should be a text; "" if it is anything else."""
+    value = raw.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _without_nulls(raw: Raw) -> Raw:
@@ -224,19 +201,7 @@ def _without_nulls(raw: Raw) -> Raw:
 
 
 def inside(path: str, place: str) -> str:
-    """Return the place of a field.
-
-    Parameters
-    ----------
-    path : str
-        Of a resource: a file, or an item of the list in it.
-    place : str
-        The field.
-
-    Returns
-    -------
-    str
-        Both together.
+    """Return the place of a field of a resource, which is a file or an item of the list in it.
 
     Examples
     --------

@@ -13,36 +13,17 @@ from evenkeel.formats.longhorn.changes import Change, Seat, changes
 from evenkeel.formats.longhorn.cluster import Snapshot
 from evenkeel.formats.longhorn.objects import Raw
 from evenkeel.formats.longhorn.patches import ABOUT, Steps, manifest, steps_of, templates
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 
 
-def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Path, ...]:
-    """Write the resources as they will be, the steps that lead there, and the way back.
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return the resources as they will be, and with a placement the steps there and back.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Read from Longhorn's resources.
-    placement : Placement or None
-        Where replicas should be; None writes the resources as they were read, in one file.
-    path : Path
-        The resources. ``plan.json`` goes with ``plan.patches.json`` (the steps, each with its
-        reason, its resource, its JSON patch or manifest and its command) and ``plan.undo.json``
-        (the steps back, once the others are done; a replica that was missing stays).
-
-    Returns
-    -------
-    tuple of Path
-        The files written.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Longhorn's resources, a volume would be left without
-        replicas, or a replica would have to be built on a disk that has no UUID.
+    ``plan.json`` goes with ``plan.patches.json`` (the steps, each with its reason, its resource,
+    its JSON patch or manifest and its command) and ``plan.undo.json`` (the steps back, once the
+    others are done; a replica that was missing stays).
     """
     snapshot = cluster.native
     if not isinstance(snapshot, Snapshot):
@@ -51,7 +32,12 @@ def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Pa
         raise InvalidInput([Fault("cluster.native", value, message)])
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)
     _check(cluster, snapshot, placement, found)
-    files = {path: _listed(snapshot, _afterwards(cluster, snapshot, found))}
+    try:
+        files = {path: _listed(snapshot, _afterwards(cluster, snapshot, found))}
+    except (OverflowError, RecursionError) as error:
+        # fields that placing does not need are kept as they came, whatever they hold
+        message = f"holds what cannot be written again: {error}"
+        raise InvalidInput([Fault("cluster.native", type(error).__name__, message)]) from None
     if placement is not None:
         names = cluster.partitions.names
         # what was missing is not taken away again
@@ -59,9 +45,7 @@ def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Pa
         back = [one.undone(names[one.volume]) for one in gone]
         files[path.with_suffix(".undo.json")] = _steps(cluster, snapshot, back)
         files[path.with_suffix(".patches.json")] = _steps(cluster, snapshot, found)
-    for file, data in files.items():
-        write_atomically(file, data)
-    return tuple(files)
+    return files
 
 
 def _check(

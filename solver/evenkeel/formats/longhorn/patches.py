@@ -82,22 +82,7 @@ ABOUT = (
 
 
 def steps_of(cluster: Cluster, snapshot: Snapshot, found: Sequence[Change]) -> list[Step]:
-    """Spell changes out as steps.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose volumes and disks they name.
-    snapshot : Snapshot
-        The resources that the cluster was read from.
-    found : sequence of Change
-        In the order in which they are made.
-
-    Returns
-    -------
-    list of Step
-        Changes of one volume that follow each other hold it once.
-    """
+    """Spell changes out as steps; those of one volume that follow each other hold it once."""
     writer = _Writer(cluster, snapshot)
     steps: list[Step] = []
     for volume, own in groupby(found, lambda one: one.volume):
@@ -109,17 +94,7 @@ def steps_of(cluster: Cluster, snapshot: Snapshot, found: Sequence[Change]) -> l
 
 
 def command(step: Step) -> str:
-    """Return the shell command that applies a step.
-
-    Parameters
-    ----------
-    step : Step
-        The step.
-
-    Returns
-    -------
-    str
-        One line for any POSIX shell, with kubectl.
+    """Return the shell command that applies a step: one line for any POSIX shell, with kubectl.
 
     Examples
     --------
@@ -145,23 +120,9 @@ def command(step: Step) -> str:
 
 
 def manifest(cluster: Cluster, snapshot: Snapshot, change: Change, template: Raw | None) -> Raw:
-    """Return a replica as Longhorn's own scheduler would leave it: scheduled, and not yet built.
+    """Return a replica as Longhorn's scheduler would leave it: scheduled, and not yet built.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose disk it is on.
-    snapshot : Snapshot
-        The resources that the cluster was read from.
-    change : Change
-        With the seat to build.
-    template : dict or None
-        Another replica of the volume, of which it takes what they have in common.
-
-    Returns
-    -------
-    dict
-        Resource without a status.
+    It takes what replicas of a volume have in common from ``template``, another one of them.
     """
     volume = snapshot.objects.volumes[change.volume]
     host, name = snapshot.disks.host[change.new.disk], snapshot.disks.names[change.new.disk]
@@ -278,18 +239,7 @@ class _Writer:
 
 
 def templates(snapshot: Snapshot) -> Mapping[str, Raw]:
-    """Return a replica of each volume to take after, a healthy one where there is any.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The resources.
-
-    Returns
-    -------
-    mapping of str to dict
-        By name of the volume.
-    """
+    """Return one replica per volume to take after, a healthy one if there is any, by its name."""
     found: dict[str, Raw] = {}
     healthy: set[str] = set()
     for one in snapshot.objects.replicas:

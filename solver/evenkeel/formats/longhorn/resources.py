@@ -48,7 +48,7 @@ class VolumeSpec(msgspec.Struct):
     """What is wanted of a volume."""
 
     size: Digits
-    numberOfReplicas: Annotated[int, Meta(ge=0, lt=2**15)]
+    numberOfReplicas: Annotated[int, Meta(ge=0, le=1000)]  # Longhorn itself takes 1 to 20
     replicaAutoBalance: AutoBalance = ""
     replicaSoftAntiAffinity: Switch = ""
     replicaZoneSoftAntiAffinity: Switch = ""

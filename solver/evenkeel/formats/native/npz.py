@@ -6,10 +6,6 @@ A file without ``meta``, written by ``numpy.savez(path, capacity=..., load=...)`
 """
 
 import io
-import math
-import struct
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,22 +15,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.documents import Document, decode_json, the_only
-from evenkeel.formats.native_arrays import Arguments, RuleDocument, arguments_of, build
+from evenkeel.formats.documents import Document, quoted, the_only
+from evenkeel.formats.json_text import Int32, decode_json
+from evenkeel.formats.native.archive import ZIP_MAGIC, read_members
+from evenkeel.formats.native.arguments import (
+    Arguments,
+    RuleDocument,
+    arguments_of,
+    build,
+    check_slots,
+)
 from evenkeel.formats.registry import Format
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 
 VERSION = 1
-ZIP_MAGIC = b"PK\x03\x04"
-BROKEN = (
-    ValueError, TypeError, OSError, EOFError, LookupError, SyntaxError, RuntimeError, OverflowError,
-    MemoryError, struct.error, zlib.error, zipfile.BadZipFile,
-)  # fmt: skip
-"""What reading a damaged archive may raise; the standard library does not say."""
-
 MAPPINGS = ("domains", "tags", "attributes", "level_capacity")
 NAMES = ("node_names", "partition_names", "group_names")
 ARRAYS = frozenset(
@@ -58,30 +54,13 @@ class Meta(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     transient: list[str] = []
     bytes: str | None = None
     rules: list[RuleDocument] = []
-    depends: list[tuple[int, int, str]] = []
+    depends: list[tuple[Int32, Int32, str]] = []
     native: Any = None
     native_format: str = ""
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from one ``.npz`` file.
-
-    Parameters
-    ----------
-    documents : sequence of Document
-        The one file.
-
-    Returns
-    -------
-    Cluster
-        Validated.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with its member and value: a truncated archive, unknown or missing
-        members, and everything that ``Cluster.from_arrays`` finds.
-    """
+    """Read a cluster from one ``.npz`` file."""
     document = the_only(documents, FORMAT.name)
     faults = FaultList()
     members = read_members(faults, document)
@@ -91,31 +70,15 @@ def read(documents: Sequence[Document]) -> Cluster:
         if name not in given and not faults:
             faults.add(f"{document.name}: {name}", None, "is missing")
     faults.raise_if_any()
+    if "replicas" in given:
+        partitions = len(np.atleast_1d(given["load"]))
+        path = f"{document.name}: replicas"
+        check_slots(faults, path, given["replicas"], partitions, document)
     return build(faults, given, lambda path: f"{document.name}: {path}")
 
 
-def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Path, ...]:
-    """Write a cluster to one ``.npz`` file, uncompressed so that it reads fast.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        What to write.
-    placement : Placement or None
-        Where replicas are, if not where the cluster has them.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    tuple of Path
-        The file written.
-
-    Raises
-    ------
-    InvalidInput
-        If a payload or a name cannot be written; nothing is written then.
-    """
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return the content of one ``.npz`` file, uncompressed so that it reads fast."""
     given = arguments_of(cluster if placement is None else cluster.with_placement(placement))
     members: dict[str, NDArray[Any]] = {}
     for key in MAPPINGS:
@@ -136,55 +99,7 @@ def write(cluster: Cluster, placement: Placement | None, path: Path) -> tuple[Pa
     ordered = {"meta": np.array(_encoded(meta))} | members
     file = io.BytesIO()
     np.savez(file, **ordered)  # type: ignore[arg-type]
-    return (write_atomically(path, file.getvalue()),)
-
-
-def read_members(faults: FaultList, document: Document) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an ``.npz`` file, noting those that cannot be read.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    document : Document
-        The file.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Arrays by member name; pickled objects are never loaded.
-    """
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(document.data))
-    except BROKEN as error:
-        message = "is no .npz archive"
-        if document.data.startswith(ZIP_MAGIC):
-            message = "is a truncated .npz archive"
-        faults.add(document.name, len(document.data), f"{message}: {error}")
-        return {}
-    members = {}
-    with archive:
-        for entry in archive.infolist():
-            name = entry.filename.removesuffix(".npy")
-            try:
-                members[name] = _read_array(archive.read(entry))
-            except BROKEN as error:
-                faults.add(f"{document.name}: {name}", type(error).__name__, f"is broken: {error}")
-    return members
-
-
-def _read_array(data: bytes) -> NDArray[Any]:
-    """Read one member; plain arrays in C order are copied in one go, others left to numpy."""
-    file = io.BytesIO(data)
-    header = np.lib.format
-    if header.read_magic(file) == (1, 0):
-        shape, by_column, dtype = header.read_array_header_1_0(file)
-        if not (by_column or dtype.hasobject):
-            flat = np.frombuffer(data, dtype, math.prod(shape), file.tell())
-            return flat.reshape(shape).copy()
-    file.seek(0)
-    array: NDArray[Any] = header.read_array(file, allow_pickle=False)
-    return array
+    return {path: file.getvalue()}
 
 
 def _read_meta(faults: FaultList, document: Document, array: NDArray[Any] | None) -> Meta:
@@ -220,10 +135,11 @@ def _arguments(
             given[member] = array
         else:
             known = sorted(ARRAYS | {*NAMES, "meta"} | {f"{kind}/..." for kind in MAPPINGS})
-            faults.add(f"{name}: {member}", member, f"is unknown; known: {known}")
+            at = f"{name}: {quoted(member)}"
+            faults.add(at, quoted(member), f"is unknown; known: {known}")
     levels = mappings.get("domains", {})
     order = meta.levels or list(levels)
-    for level in {*order} ^ {*levels}:
+    for level in sorted({*order} ^ {*levels}):
         faults.add(f"{name}: domains/{level}", level, "must stand both in meta and as an array")
     if levels and not faults:
         mappings["domains"] = {level: levels[level] for level in order}
@@ -231,7 +147,7 @@ def _arguments(
     for key in ("dimensions", "bytes"):
         if getattr(meta, key) is not None:
             given[key] = getattr(meta, key)
-    given["rules"] = [document.rule() for document in meta.rules]
+    given["rules"] = [rule.rule() for rule in meta.rules]
     for key in ("crossing", "transient", "depends", "native", "native_format"):
         given[key] = getattr(meta, key)
     return given
@@ -276,5 +192,5 @@ FORMAT = Format(
     suffixes=(".npz",),
     recognises=_recognises,
     read=read,
-    write=write,
+    encode=encode,
 )

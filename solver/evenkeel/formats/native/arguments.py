@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.formats.documents import Document
+from evenkeel.formats.json_text import Int32
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.names import Names
@@ -21,8 +23,14 @@ from evenkeel.model.rules import Amount, Rule
 Arguments = dict[str, Any]
 """Arguments of ``Cluster.from_arrays`` by name."""
 
+FREE_SLOTS = 2**20
+"""Replicas that may be wanted however small a file is."""
 
-PlainAmount = int | None | list[int | float | str]
+SLOTS_PER_BYTE = 64
+"""Replicas that may be wanted for each byte of a file: what takes memory is no mere claim."""
+
+
+PlainAmount = Int32 | None | list[Int32 | float | str]
 """An amount as a file has it; what stands in the list is checked with the rule."""
 
 
@@ -34,8 +42,8 @@ class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
 
     require: list[str] = []
     voters_require: list[str] = []
-    place: dict[str, int] = {}
-    voters_place: dict[str, int] = {}
+    place: dict[str, Int32] = {}
+    voters_place: dict[str, Int32] = {}
     lead: list[str] = []
     spread: dict[str, PlainAmount] = {}
     min_domains: dict[str, PlainAmount] = {}
@@ -44,18 +52,7 @@ class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
 
     @classmethod
     def of(cls, rule: Rule) -> "RuleDocument":
-        """Write a rule down.
-
-        Parameters
-        ----------
-        rule : Rule
-            The rule.
-
-        Returns
-        -------
-        RuleDocument
-            With plain lists, dicts and numbers.
-        """
+        """Write a rule down, with plain lists, dicts and numbers."""
         return cls(
             list(rule.require), list(rule.voters_require),
             dict(rule.place), dict(rule.voters_place), list(rule.lead),
@@ -83,22 +80,7 @@ def _plain_amount(amount: Amount) -> PlainAmount:
 
 
 def arguments_of(cluster: Cluster) -> Arguments:
-    """Return the arguments from which ``Cluster.from_arrays`` builds an equal cluster.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Any cluster without a payload that only its own system can write.
-
-    Returns
-    -------
-    dict
-        Arguments that differ from their defaults, and ``capacity`` and ``load``.
-
-    Raises
-    ------
-    InvalidInput
-        If ``cluster.native`` does not survive being written as JSON.
+    """Return what of the arguments that build an equal cluster differs from its default.
 
     Examples
     --------
@@ -144,27 +126,7 @@ def arguments_of(cluster: Cluster) -> Arguments:
 
 
 def build(faults: FaultList, given: Arguments, locate: Callable[[str], str]) -> Cluster:
-    """Build the cluster, and report what is wrong with it as places in the file.
-
-    Parameters
-    ----------
-    faults : FaultList
-        What was found before; raised together with the rest.
-    given : dict
-        Arguments of ``Cluster.from_arrays``.
-    locate : callable
-        Turns the path of an argument (``load[17, 2]``) into a place in the file.
-
-    Returns
-    -------
-    Cluster
-        Validated.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem.
-    """
+    """Build a cluster, or raise all faults with the place in the file that ``locate`` finds."""
     cluster = None
     try:
         cluster = Cluster.from_arrays(**given)
@@ -176,22 +138,22 @@ def build(faults: FaultList, given: Arguments, locate: Callable[[str], str]) -> 
     return cluster
 
 
+def check_slots(
+    faults: FaultList, path: str, wanted: ArrayLike, partitions: int, document: Document
+) -> None:
+    """Raise all faults if more replicas are wanted than a file of its size may ask for."""
+    counts = np.asarray(wanted)
+    if counts.dtype.kind not in "iu" or counts.ndim > 1:
+        return  # what is wrong with it is said when the cluster is built
+    total = np.maximum(counts, 0).sum(dtype=np.float64) * (partitions if counts.ndim == 0 else 1)
+    if total > max(FREE_SLOTS, SLOTS_PER_BYTE * len(document.data)):
+        message = f"asks for more replicas in all than a file of {len(document.data)} bytes may"
+        faults.add(path, int(total), message)
+        faults.raise_if_any()
+
+
 def labels_of(codes: NDArray[np.int32], meaning: Sequence[str]) -> NDArray[Any]:
-    """Return one label per node such that reading them gives the same codes again.
-
-    Parameters
-    ----------
-    codes : ndarray of int32, shape (N,)
-        A code per node, -1 for none.
-    meaning : sequence of str
-        The label of each code, in the order in which the model sorts them.
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        Integers (-1 for none) where the labels are integers in numeric order, else strings ("" for
-        none).
-    """
+    """Return labels that are read as the same codes: integers if they sort so, else strings."""
     table: NDArray[Any] = np.array([*meaning, ""], np.str_)
     for text, kept in zip(meaning, table.tolist(), strict=False):
         if text != kept:
@@ -280,7 +242,7 @@ def _check_payload(cluster: Cluster) -> None:
     """Refuse a payload that would not come back as it is."""
     try:
         same = msgspec.json.decode(msgspec.json.encode(cluster.native)) == cluster.native
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         same = False
     if same is not True:
         from evenkeel.formats.registry import known

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document, the_only
-from evenkeel.formats.native_arrays import build
-from evenkeel.formats.native_npz import ZIP_MAGIC, read_members
+from evenkeel.formats.native.archive import ZIP_MAGIC, read_members
+from evenkeel.formats.native.arguments import build
 from evenkeel.formats.registry import Format
 from evenkeel.model.arrays import as_array
 from evenkeel.model.cluster import Cluster
@@ -31,24 +31,7 @@ PLACES = {
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read one instance.
-
-    Parameters
-    ----------
-    documents : sequence of Document
-        The one file: capacity (N, D), zone and rack (N,), load and leader_extra_load (P, D),
-        placement_before (P, R), dead (N,), resource (P,).
-
-    Returns
-    -------
-    Cluster
-        Dimensions ``d0``, ``d1``, ...; levels zone and rack; at most one replica per zone.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with its member and value.
-    """
+    """Read one instance: levels zone and rack, and at most one replica of a partition per zone."""
     document = the_only(documents, FORMAT.name)
     faults = FaultList()
     members = read_members(faults, document)
@@ -58,31 +41,11 @@ def read(documents: Sequence[Document]) -> Cluster:
     for name in sorted(members.keys() - {*REQUIRED, *IGNORED}):
         faults.add(f"{document.name}: {name}", name, f"is unknown; known: {[*REQUIRED, *IGNORED]}")
     faults.raise_if_any()
-    return cluster_of(faults, members, document.name)
+    return _cluster(faults, members, document.name)
 
 
-def cluster_of(faults: FaultList, members: dict[str, NDArray[Any]], name: str) -> Cluster:
-    """Build the cluster that the arrays of an instance describe.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Faults found before.
-    members : dict of str to ndarray
-        The arrays, as ``read`` names them.
-    name : str
-        What to call them in messages.
-
-    Returns
-    -------
-    Cluster
-        Validated.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with its array and value.
-    """
+def _cluster(faults: FaultList, members: dict[str, NDArray[Any]], name: str) -> Cluster:
+    """Build the cluster that the arrays of an instance describe."""
     load = as_array(faults, f"{name}: load", members["load"], np.float64, (None, None))
     extra = as_array(
         faults, f"{name}: leader_extra_load", members["leader_extra_load"], np.float64, load.shape
@@ -117,5 +80,5 @@ FORMAT = Format(
     suffixes=(".npz",),
     recognises=_recognises,
     read=read,
-    write=None,
+    encode=None,
 )

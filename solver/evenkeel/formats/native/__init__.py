@@ -1,0 +1,1 @@
+"""Evenkeel's own formats, which keep everything that a cluster says."""

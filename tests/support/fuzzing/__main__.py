@@ -1,0 +1,41 @@
+"""``python -m tests.support.fuzzing --mutants 20000`` reads as many damaged files per reader.
+
+It prints what became of them. The same seed makes the same files.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.support.fuzzing.fuzz import fuzz
+from tests.support.fuzzing.samples import readers
+
+
+def main() -> int:
+    """Fuzz every reader, or those that are named, and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("readers", nargs="*", help="by name; all by default")
+    parser.add_argument("--mutants", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder for the files that escaped")
+    arguments = parser.parse_args()
+    escaped = 0
+    for reader in readers():
+        if arguments.readers and reader.name not in arguments.readers:
+            continue
+        report = fuzz(reader, arguments.mutants, arguments.seed)
+        escaped += len(report.escapes)
+        print(f"{reader.name}: {dict(report.outcomes)}, slowest {report.slowest:.3f} s", flush=True)
+        for wrong, number in Counter(wrong for wrong, _ in report.escapes).most_common(12):
+            print(f"  {number} {wrong}")
+        if arguments.keep:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+            (arguments.keep / f"{reader.name}-slowest").write_bytes(report.slow[0])
+            for i, (_, files) in enumerate(report.escapes[:20]):
+                (arguments.keep / f"{reader.name}-{i}").write_bytes(files[0])
+    return 1 if escaped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

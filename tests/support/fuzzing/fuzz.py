@@ -1,0 +1,88 @@
+"""Damaged files are read: each must end in a cluster or in ``InvalidInput``, and soon."""
+
+import random
+import re
+import resource
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenkeel.model.errors import InvalidInput
+from tests.support.fuzzing.samples import Files, Reader
+
+
+@dataclass
+class Report:
+    """What became of damaged files.
+
+    Parameters
+    ----------
+    outcomes : Counter of str
+        How many were read, refused, or ended otherwise.
+    escapes : list of (str, Files)
+        What was wrong with each that ended otherwise, and its files.
+    slowest : float
+        Greatest CPU time of one, in seconds.
+    slow : Files
+        The files that took it.
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    escapes: list[tuple[str, Files]] = field(default_factory=list)
+    slowest: float = 0.0
+    slow: Files = ()
+
+
+def fuzz(reader: Reader, mutants: int, seed: int, most_memory: int = 100 << 20) -> Report:
+    """Read damaged files; what is neither read nor refused, or takes much memory, is an escape."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        for files in mutated(reader, mutants, seed):
+            held, began = _peak(), time.process_time()
+            outcome, wrong = _outcome(reader, files, Path(folder))
+            seconds = time.process_time() - began
+            if _peak() - held > most_memory:
+                wrong = f"took {(_peak() - held) >> 20} MiB ({outcome})"
+            report.outcomes[outcome] += 1
+            if wrong:
+                report.escapes.append((wrong, files))
+            if seconds > report.slowest:
+                report.slowest, report.slow = seconds, files
+    return report
+
+
+def mutated(reader: Reader, mutants: int, seed: int) -> Iterator[Files]:
+    """Yield damaged copies of a reader's samples, one after the other."""
+    draw = random.Random(f"{reader.name} {seed}")
+    for i in range(mutants):
+        content, *others = reader.samples[i % len(reader.samples)]
+        for _ in range(draw.choice((1, 1, 1, 2, 4))):
+            content = reader.damage(draw, content)
+        yield (content, *others)
+
+
+def _outcome(reader: Reader, files: Files, folder: Path) -> tuple[str, str]:
+    """Return what became of files, and what is wrong with that."""
+    try:
+        reader.read(files, folder)
+    except InvalidInput as error:
+        text = str(error)
+        nameless = [
+            one.path for one in error.faults if not re.match(r"<bytes>|source|\w*\.txt", one.path)
+        ]
+        if nameless:
+            return "refused", f"names no file: {nameless[0][:80]}"
+        return "refused", "" if len(text) < 10_000 + 10 * len(files[0]) else "says too much"
+    except BaseException as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(line.filename).name}:{line.lineno}"
+        return type(error).__name__, f"{type(error).__name__} at {where}: {str(error)[:100]}"
+    return "read", ""
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,138 @@
+"""The readers, and files that they read without a fault."""
+
+import io
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evenkeel.formats import registry
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.rules import Rule
+from tests.support.fuzzing.damage import damage_archive, damage_text
+from tests.support.places import DATA
+
+Files = tuple[bytes, ...]
+"""Content of the files that are read together; the first of them is damaged."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader: files that it can read, and how they are damaged and handed in.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    samples : tuple of Files
+        Files that are read without a fault.
+    damage : callable
+        ``damage(random, content) -> content``.
+    read : callable
+        ``read(files, folder)``; raises or returns a cluster.
+    """
+
+    name: str
+    samples: tuple[Files, ...]
+    damage: Callable[[random.Random, bytes], bytes]
+    read: Callable[[Files, Path], Cluster]
+
+
+def small_cluster() -> Cluster:
+    """A small cluster with something in every part."""
+    return Cluster.from_arrays(
+        capacity=[[10.0, np.inf], [9.0, 5.0], [7.5, 2.0], [8.0, 3.0]],
+        load=[[1.0, 0.1], [2.0, 0.2], [0.5, 0.3]],
+        leader_load=[[1.5, 0.1], [2.5, 0.2], [0.5, 0.3]],
+        dimensions=("cpu", "disk"), transient=["disk"], bytes="disk",
+        domains={"zone": ["b", "a", "", "a"], "rack": [10, 9, -1, 8]},
+        level_capacity={"zone": [[8.0, np.inf], [9.0, 1.0]]},
+        level_distance=[3.0, 2.0, 0.0],
+        watermark=[[8.0, np.inf], [0.0, 4.0], [7.0, 1.0], [7.0, 1.0]],
+        alive=[True, False, True, True], since=[np.nan, 1.7e9, 0.0, np.nan],
+        weight=[1.0, 0.5, 2.0, 1.0], max_replicas=[-1, 4, 0, -1], stands_for=[-1, -1, 1, -1],
+        tags={"ssd": [True, False, False, True]}, attributes={"os": ["linux", "", "bsd", "bsd"]},
+        node_names=["a", "b", "c", "d"], partition_names=["o-0", "o-1", "p-0"],
+        group_names=["o", "p"], group=[0, 0, 1],
+        placement=[0, 1, -1, 2, 3, 0], first=[0, 3, 4, 6], leader=[1, -1, 0],
+        role=[0, 0, 1, 2, 0, 0], flags=[1, 24, 0, 128, 0, 0], replicas=[3, 2, 2], voters=[2, 1, 2],
+        min_active=[1, 0, 1], move_cost=[1.0, 2.5, 1.0], attached=[2, -1, 0],
+        forbidden=[[1, 0], [0, 2]], depends=[(0, 1, "zone")],
+        rules=[
+            Rule(require=["zone!=a", "+ssd"], spread={"zone": (1, "soft")}), Rule(skew={"rack": 2})
+        ],
+        rule=[0, -1, 1], group_rule=[1, -1], native={"epoch": 7}, native_format="other",
+    )  # fmt: skip
+
+
+def instance() -> bytes:
+    """A re-placement instance."""
+    file = io.BytesIO()
+    np.savez_compressed(
+        file, capacity=np.ones((3, 2)), zone=np.arange(3), rack=np.arange(3) + 5,
+        load=np.full((2, 2), 0.1), leader_extra_load=np.full((2, 2), 0.2),
+        placement_before=np.array([[0, 1], [2, -1]], np.int32), dead=np.array([False, True, False]),
+        new=np.zeros(3, bool), resource=np.array([0, 1], np.int32), meta=np.array("{}"),
+    )  # fmt: skip
+    return file.getvalue()
+
+
+def from_bytes(name: str) -> Callable[[Files, Path], Cluster]:
+    """Return what reads the contents of files in a format."""
+    return lambda files, folder: registry.read([*files], format=name)
+
+
+def from_folder(files: Files, folder: Path) -> Cluster:
+    """Read a model and its assignment from files; those that start so are packed."""
+    for file in folder.iterdir():
+        file.unlink()
+    names = []
+    for kind, content in zip(("model", "assignment"), files, strict=True):
+        packed = ".gz" if content.startswith(b"\x1f\x8b") else ""
+        names.append(folder / f"{kind}_x.txt{packed}")
+        names[-1].write_bytes(content)
+    return registry.read(names, format="roadef")
+
+
+def readers() -> list[Reader]:
+    """All readers, with their samples."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "c")
+        registry.write(small_cluster(), path, "native-npz")
+        npz = path.read_bytes()
+        registry.write(small_cluster(), path, "native-rows")
+        rows = path.read_bytes()
+    kafka = {file.name: file.read_bytes() for file in (DATA / "formats").glob("kafka_*")}
+    describe = kafka["kafka_describe.txt"]
+    racks = [name for name in kafka if name.startswith("kafka_racks")]
+    both = [
+        (kafka[name], describe) for name in ("kafka_logdirs.txt", "kafka_capacity.json", *racks)
+    ]
+    alone = [
+        (kafka[f"kafka_{name}"],)
+        for name in ("describe.txt", "describe_old.txt", "generate.txt", "reassignment.json")
+    ]
+    worked = DATA / "roadef" / "worked"
+    model, assignment = ((worked / f"{n}_worked.txt").read_bytes() for n in ("model", "assignment"))
+    packed = tuple(
+        (DATA / "roadef" / f"{n}_a1_1.txt.gz").read_bytes() for n in ("model", "assignment")
+    )
+    longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
+    plain = io.BytesIO()
+    np.savez(plain, capacity=np.ones((2, 1)), load=np.ones((3, 1)), replicas=np.array(2))
+    return [
+        Reader(
+            "native-npz", ((npz,), (plain.getvalue(),)), damage_archive, from_bytes("native-npz")
+        ),
+        Reader("rebalancer-npz", ((instance(),),), damage_archive, from_bytes("rebalancer-npz")),
+        Reader("native-rows", ((rows,),), damage_text, from_bytes("native-rows")),
+        Reader("kafka", (*alone, *both), damage_text, from_bytes("kafka")),
+        Reader(
+            "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")
+        ),
+        Reader("roadef", ((model, assignment), packed), damage_text, from_folder),
+    ]
