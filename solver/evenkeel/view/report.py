@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenkeel.measure.audit import Audit
+from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
-from evenkeel.measure.violations import KINDS, Violation, Violations
 from evenkeel.model.cluster import Cluster
 from evenkeel.view.bars import axis, bar, histogram
 

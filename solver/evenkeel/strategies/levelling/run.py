@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit_limits import broken_limits
-from evenkeel.measure.audit_terms import broken_terms
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
@@ -178,7 +178,7 @@ class _Balancing:
         cluster = self.request.cluster
         if not any(rule.lead for rule in cluster.rules):
             return 0
-        found = broken_terms(Standing.of(cluster, self._now()))
+        found = broken_terms(PlacementCounts.of(cluster, self._now()))
         return sum(len(one.amount) for one in found if one.kind == "lead")
 
     def _descend(self, seed: int) -> None:
@@ -217,7 +217,7 @@ class _Balancing:
 
         Who leads is another matter: see `_is_worth_leading`.
         """
-        standing = Standing.of(self.request.cluster, self.request.start)
+        standing = PlacementCounts.of(self.request.cluster, self.request.start)
         found = broken_limits(standing) + broken_terms(standing)
         return any(one.count for one in found if one.kind != "lead")
 
