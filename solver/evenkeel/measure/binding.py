@@ -170,7 +170,7 @@ def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
     else:
         code, meaning = np.arange(len(nodes), dtype=np.int32), nodes.names
     # what no node is called, no node is
-    same = np.equal(code, meaning.index(value) if value in meaning else -2)
+    same: NDArray[np.bool_] = np.equal(code, meaning.index(value) if value in meaning else -2)
     return same if sign == "=" else ~same
 
 

@@ -1,7 +1,6 @@
 """The report of a result, for a person to read: in colour, in grey, or as plain text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -284,7 +283,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
     for row, _ in zip(turns, range(SHOWN_ROWS), strict=False):
         where = {
             "partition": row.partition, "group": row.group, "node": row.node,
-            row.level: row.domain, "dimension": row.dimension,
+            row.level: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
         said = " · ".join(f"{name} {_safe(at)}" for name, at in where.items() if at)
         table.add_row(row.kind, said, f"{row.amount:,.6g}")
@@ -296,8 +295,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
 def _worst(cluster: Cluster, found: Violations) -> list[Violation]:
     """Name the few violations with the largest amounts."""
     top = np.argsort(-found.amount, kind="stable")[:SHOWN_ROWS]
-    columns = ("amount", "partition", "group", "node", "level", "domain", "dimension")
-    return replace(found, **{name: getattr(found, name)[top] for name in columns}).rows(cluster)
+    return found.take(top).rows(cluster)
 
 
 def _unplaced(result: Any) -> list["RenderableType"]:

@@ -129,6 +129,21 @@ class Violations:
         """What they add to the count of their kind."""
         return int(self.amount.sum()) if KINDS[self.kind].summed else len(self.amount)
 
+    def take(self, which: NDArray[np.integer]) -> "Violations":
+        """Return some of them, by their indices."""
+        return Violations(
+            self.kind,
+            frozen(self.amount[which]),
+            frozen(self.partition[which]),
+            frozen(self.group[which]),
+            frozen(self.node[which]),
+            frozen(self.level[which]),
+            frozen(self.domain[which]),
+            frozen(self.dimension[which]),
+            frozen(self.asked[which]),
+            self.expression,
+        )
+
     def rows(self, cluster: Cluster) -> list[Violation]:
         """Return them with names.
 
