@@ -144,6 +144,11 @@ class Result:
     guard: int = 0
 
     @property
+    def seconds(self) -> float:
+        """Seconds in all; stages within a stage, named ``stage.part``, are in it already."""
+        return float(sum(took for name, took in self.timings.items() if "." not in name))
+
+    @property
     def success(self) -> bool:
         """Whether every replica is placed, every hard rule holds, and the goals are met."""
         return self.status in ("optimal", "feasible")
@@ -317,7 +322,7 @@ class Result:
             "guard": self.guard,
             "level": {name: float(ratio) for name, _, ratio in per_dimension},
             "most_leaders": int(self.levelness.leaders.max(initial=0)),
-            "seconds": float(sum(self.timings.values())),
+            "seconds": self.seconds,
             "work": self.work,
         }
 

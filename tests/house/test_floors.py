@@ -171,6 +171,11 @@ def breach(module: str, imported: Import) -> str | None:
             return f"floor {FLOOR[own]} reaches up to {target} on floor {FLOOR[theirs]}"
         if top == "evenkeel_kernels" and within(module, NUMPY_ONLY):
             return f"judges the kernels and shares {target} with them"
+        judges = within(module, {"evenkeel.measure"})
+        if (judges and target == "evenkeel.model.binding") or (
+            not judges and target == "evenkeel.measure.binding"
+        ):
+            return f"shares {target} between judges and judged"
         if (crossed := crossing(module, target)) is not None:
             return crossed
         if (
@@ -251,6 +256,8 @@ def test_every_import_goes_down():
         ("evenkeel.measure.toy", "LATER = 'evenkeel_kernels.build.jit:jit'", "judges the kernels"),
         ("evenkeel.planning.replay", "import evenkeel_kernels.build.jit", "judges the kernels"),
         ("evenkeel.measure.toy", "import numba", "only numpy"),
+        ("evenkeel.measure.toy", "from evenkeel.model.binding import x", "judges and judged"),
+        ("evenkeel.strategies.toy", "from evenkeel.measure.binding import x", "judges and judged"),
         ("evenkeel.simulate.toy", "import evenkeel.strategies.levelling.run", "past the registry"),
         ("evenkeel.odd.toy", "import numpy", "no floor"),
         ("evenkeel.model.toy", "import evenkeel.odd.toy", "no floor"),

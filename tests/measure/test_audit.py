@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.violations import KINDS
+from evenkeel.measure.audit.violations import KINDS
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Rule

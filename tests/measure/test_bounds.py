@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds_level import whole_level
+from evenkeel.measure.bounds.level import whole_level
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.formats import roadef
-from evenkeel.measure.audit_limits import partition_scope
+from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds_level import level_terms
-from evenkeel.measure.bounds_share import Classes, forced_loads
-from evenkeel.measure.compare import wanted_load
+from evenkeel.measure.bounds.level import level_terms
+from evenkeel.measure.bounds.share import Classes, forced_loads
 from evenkeel.measure.costs import cost_of
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.strategies.relaxation.method import relaxation
 from tests.support import places
 
@@ -67,7 +67,7 @@ def least_cost(cluster, cost):
     for row in itertools.product(*able):
         node = np.array(row, np.int32)
         placement = cluster.placement.replaced(node, cluster.placement.leader)
-        used = Standing.of(cluster, placement).loads.copy()
+        used = PlacementCounts.of(cluster, placement).loads.copy()
         for p in np.flatnonzero(node != home):
             used[home[p]] += np.where(cluster.transient, load[p], 0.0)
         if (used <= cluster.nodes.capacity).all():
@@ -140,7 +140,7 @@ def test_a_result_prints_its_cost_its_bound_and_the_gap():
 def test_each_term_of_a_level_can_bind():
     def terms(**given):
         cluster = ek.Cluster.from_arrays(**given)
-        standing = Standing.of(cluster, cluster.placement)
+        standing = PlacementCounts.of(cluster, cluster.placement)
         found = level_terms(standing, partition_scope(cluster), wanted_load(cluster))
         return {name: float(level[0]) for name, level in found}
 
@@ -170,7 +170,7 @@ def test_what_a_limit_forces_into_domains():
         capacity=[[9.0]] * 4, load=[[1.0], [5.0]], replicas=[3, 1],
         placement=[[0, 1, 2], [0, -1, -1]], domains={"zone": [0, 0, 1, 1]}, spread={"zone": 2},
     )  # fmt: skip
-    standing, scope = Standing.of(cluster, cluster.placement), partition_scope(cluster)
+    standing, scope = PlacementCounts.of(cluster, cluster.placement), partition_scope(cluster)
     binding = next(one for one in scope.bindings if one.level == "zone")
     forced = forced_loads(
         standing, scope, Classes.of(standing, scope), binding.amount,

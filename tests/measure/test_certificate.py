@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds_certificate import Case, Cover, certified, complete
+from evenkeel.measure.bounds.certificate import Case, Cover, certified, complete
 from evenkeel.strategies.relaxation.method import relaxation
 from evenkeel.strategies.relaxation.node_cover import least_losses
 from tests.measure.test_bounds import tiny

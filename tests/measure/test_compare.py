@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.measure.compare import compare, forced_moves
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from tests.naive.measure import audit as naive
@@ -83,7 +83,7 @@ def test_a_move_is_a_node_that_joins_and_a_leadership_change_is_none(case):
         staying = sum(bool(cluster.nodes.may_hold[n]) for _, n, _ in old)
         forced += max(0, int(cluster.partitions.replicas[p]) - staying)
     assert (found.moves, found.leader_changes, found.removed) == (len(into), changes, removed)
-    assert found.forced == forced == forced_moves(Standing(cluster, cluster.placement))
+    assert found.forced == forced == forced_moves(PlacementCounts(cluster, cluster.placement))
     assert found.voluntary == len(into) - forced
     assert found.node_in.tolist() == [into.count(n) for n in range(len(cluster.nodes))]
     assert found.node_out.tolist() == [out.count(n) for n in range(len(cluster.nodes))]

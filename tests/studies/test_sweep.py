@@ -16,8 +16,8 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.standing import Standing
 from evenkeel.measure.survival import survival
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.placement import Role
 from evenkeel.strategies.balance import balance
@@ -106,7 +106,7 @@ def test_what_scenarios_share_is_as_if_each_stood_alone(rule):
             assert np.array_equal(found, expected), (change.name, name)
         loads = [levelness(one, one.placement).loads for one in (shared, alone)]
         assert np.array_equal(*loads)
-        forced = [forced_moves(Standing.of(one, one.placement)) for one in (shared, alone)]
+        forced = [forced_moves(PlacementCounts.of(one, one.placement)) for one in (shared, alone)]
         assert forced[0] == forced[1]
 
 

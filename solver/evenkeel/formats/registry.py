@@ -233,7 +233,7 @@ def write(
     if not overwrite:
         check_sources(*files)
     # what goes with a file, such as the way back, is on disk before the file itself
-    for file, content in reversed(files.items()):
+    for file, content in reversed(list(files.items())):
         write_atomically(file, content)
         _sources.discard(os.path.realpath(file))
     return tuple(files)

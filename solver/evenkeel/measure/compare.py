@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.loads import weighted_sum
 from evenkeel.measure.rows import stands
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.once import once
@@ -96,7 +98,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     bytes_at = cluster.bytes_dimension
     return Comparison(
         moves=len(arrivals),
-        forced=forced_moves(Standing.of(cluster, before)),
+        forced=forced_moves(PlacementCounts.of(cluster, before)),
         leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
         removed=int(np.maximum(left_per - came_per, 0).sum()),
         load_moved=frozen(fraction),
@@ -109,18 +111,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
 
 
 def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
-    """Return which replicas of ``after`` are on a node that is new to their partition.
-
-    Parameters
-    ----------
-    before, after : Placement
-        Two placements of the same partitions.
-
-    Returns
-    -------
-    ndarray of bool, shape (K of after,)
-        False for an empty slot.
-    """
+    """Return which replicas of ``after`` are on a node that is new to their partition."""
     if before.first is after.first or np.array_equal(before.first, after.first):
         suspect = np.flatnonzero((after.node != before.node) & (after.node >= 0))
     else:
@@ -130,90 +121,15 @@ def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
     return new
 
 
-def forced_moves(standing: Standing) -> int:
-    """Count the replicas wanted that stand nowhere, or on a node that may not hold them.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are, what is wanted, and the state of the nodes.
-
-    Returns
-    -------
-    int
-        Replicas that any valid placement has to move.
-    """
-    cluster = standing.cluster
+def forced_moves(placed: PlacementCounts) -> int:
+    """Count the replicas wanted that stand nowhere, or on a node that may not hold them."""
+    cluster = placed.cluster
 
     def count() -> int:
-        lacking = cluster.partitions.replicas - standing.per_partition(cluster.nodes.may_hold)
+        lacking = cluster.partitions.replicas - placed.per_partition(cluster.nodes.may_hold)
         return int(np.maximum(lacking, 0).sum())
 
-    return once(standing, "forced moves", count, cluster.nodes, cluster.partitions)
-
-
-def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
-    """Return the load of everything wanted: a leader each, the other voters, the rest.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        P partitions, D dimensions.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        Total load per dimension, in its unit.
-    """
-    parts, led = cluster.partitions, has_leaders(cluster)
-
-    def add_up() -> NDArray[np.float64]:
-        leaders = np.minimum(parts.replicas, led)
-        voters = np.maximum(parts.voters - leaders, 0)
-        others = parts.replicas - leaders - voters
-        load = parts.load
-        total = np.zeros(load.voter.shape[1])
-        for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
-            if count.any():
-                total += weighted_sum(count, each)
-        return frozen(total)
-
-    return once(parts, "wanted load", add_up, led)
-
-
-def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add up rows, each so many times, in an order that no number of threads can change.
-
-    Parameters
-    ----------
-    count : ndarray of int, shape (n,)
-        How often each row counts.
-    load : ndarray of float64, shape (n, D)
-        The rows.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        The sum.
-    """
-    times = count.astype(np.float64)
-    return np.array([np.einsum("n,n->", times, load[:, d]) for d in range(load.shape[1])])
-
-
-def has_leaders(cluster: Cluster) -> bool:
-    """Whether leaders are told apart: some partition names a slot that leads.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose placement is asked.
-
-    Returns
-    -------
-    bool
-        False where every partition says that nobody leads.
-    """
-    return bool((cluster.placement.leader >= 0).any())
+    return once(placed, "forced moves", count, cluster.nodes, cluster.partitions)
 
 
 def _moved_load(

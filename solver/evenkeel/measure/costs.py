@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
@@ -68,8 +68,8 @@ def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
     >>> cost_of(c, moved, Cost(watermark=10.0, moves=1.0)).total
     11.0
     """
-    standing = Standing.of(cluster, placement)
-    loads, nodes = standing.loads, cluster.nodes
+    placed = PlacementCounts.of(cluster, placement)
+    loads, nodes = placed.loads, cluster.nodes
     above = np.maximum(0.0, loads - nodes.watermark).sum(axis=0)
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
     free = nodes.capacity - loads
@@ -85,21 +85,21 @@ def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
     return CostParts(
         watermark=float(above @ weight),
         proportion=proportion,
-        tables=tuple(_of_table(standing, table) for table in cost.tables),
+        tables=tuple(_of_table(placed, table) for table in cost.tables),
         moves=cost.moves * float(cluster.partitions.move_cost[owner].sum()),
         group_moves=cost.group_moves * most,
         distance=cost.distance * _distance(cluster, before[moved], placement.node[moved]),
     )
 
 
-def _of_table(standing: Standing, table: NodeTable | GroupTable) -> float:
-    cluster = standing.cluster
+def _of_table(placed: PlacementCounts, table: NodeTable | GroupTable) -> float:
+    cluster = placed.cluster
     if isinstance(table, NodeTable):
         dimension = cluster.dimensions.index(table.dimension)
-        return float(table.cost(standing.loads[:, dimension]).sum())
+        return float(table.cost(placed.loads[:, dimension]).sum())
     level = cluster.topology.level_index(table.level)
     domains = int(cluster.topology.domain_count[level])
-    placement, members = standing.placement, table.members(cluster)
+    placement, members = placed.placement, table.members(cluster)
     group = cluster.partitions.group[placement.owner]
     domain = np.append(cluster.topology.domain_with_nodes[level], -1)[placement.node]
     there = domain >= 0
@@ -111,18 +111,7 @@ def _of_table(standing: Standing, table: NodeTable | GroupTable) -> float:
 
 
 def distances(cluster: Cluster) -> NDArray[np.float64]:
-    """Return how far every node is from every other.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes.
-
-    Returns
-    -------
-    ndarray of float64, shape (N, N)
-        Distances, in the unit of the cluster's.
-    """
+    """Return how far every node is from every other."""
     nodes = np.arange(len(cluster.nodes))
     here, there = np.meshgrid(nodes, nodes, indexing="ij")
     return _between(cluster, here, there)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.binding import allowed_masks, bound_rules, node_mask
+from evenkeel.measure.binding import Demands, nodes_that_meet, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -95,24 +94,7 @@ class Explanation:
 def blocked_nodes(
     cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], replica: int
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Say for every node which rule keeps a replica off it, the others staying where they are.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    placement : Placement
-        Where every replica is.
-    node_load : ndarray of float64, shape (N, D)
-        Load of every node under that placement.
-    replica : int
-        Index of the replica, 0 to K - 1.
-
-    Returns
-    -------
-    tuple of (ndarray of int16, shape (N,), list of str)
-        Index of the first reason per node, -1 for none; and the reasons.
-    """
+    """Say for every node which rule keeps a replica off it, the others staying where they are."""
     nodes, topology = cluster.nodes, cluster.topology
     partition = int(placement.owner[replica])
     here = int(placement.node[replica])
@@ -135,16 +117,16 @@ def blocked_nodes(
     mark(~nodes.keeps, "must be emptied")
     banned = cluster.forbidden[cluster.forbidden[:, 0] == partition, 1]
     mark(np.isin(np.arange(len(nodes)), banned), "this partition is disabled there")
-    rules, rule_of = bound_rules(cluster)
-    rule = rules[rule_of[partition]]
-    for text in rule.require:
-        mark(~node_mask(cluster, text), f"require {text}")
+    scope = partition_scope(cluster)
+    demands = scope.demands[scope.rule[partition]]
+    for text in demands.require:
+        mark(~nodes_that_meet(cluster, [text]), f"require {text}")
     voter = placement.role[replica] == Role.VOTER
     if voter:
-        for text in rule.voters_require:
-            mark(~node_mask(cluster, text), f"voters require {text}")
-    allowed = allowed_masks(cluster, [rule])[0]
-    for limit in rule.own.limits():
+        for text in demands.voters_require:
+            mark(~nodes_that_meet(cluster, [text]), f"voters require {text}")
+    allowed = scope.open[scope.rule[partition]]
+    for limit in demands.limits:
         row = topology.level_index(limit.level)
         domain = topology.domain_with_nodes[row]
         taken = domain[other_nodes]
@@ -166,7 +148,7 @@ def blocked_nodes(
             eligible = np.unique(domain[allowed & (domain >= 0)])
             least = count[eligible].min() if len(eligible) else 0
             mark(at + 1 - least > limit.amount, reason)
-    _mark_terms(cluster, placement, rule.own, replica, others, mark)
+    _mark_terms(cluster, placement, demands, replica, others, mark)
     limit_of = nodes.max_replicas
     held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
     mark((limit_of >= 0) & (held - stays >= limit_of), "most replicas per node")
@@ -188,17 +170,17 @@ def blocked_nodes(
 def _mark_terms(
     cluster: Cluster,
     placement: Placement,
-    rule: Rule,
+    demands: Demands,
     replica: int,
     others: NDArray[np.int64],
     mark: Callable[[NDArray[np.bool_], str], None],
 ) -> None:
     """Mark nodes outside a mask that still needs this replica inside."""
-    for counts, voters_only in ((rule.place, False), (rule.voters_place, True)):
+    for counts, voters_only in ((demands.place, False), (demands.voters_place, True)):
         if voters_only and placement.role[replica] != Role.VOTER:
             continue
-        for text, least in counts.items():
-            mask = node_mask(cluster, text)
+        for text, least in counts:
+            mask = nodes_that_meet(cluster, [text])
             inside = 0
             for k in others:
                 if not voters_only or placement.role[k] == Role.VOTER:

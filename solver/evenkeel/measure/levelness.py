@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
@@ -83,8 +83,8 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     ([0.5], [0.75], [1.5])
     """
     nodes = cluster.nodes
-    standing = Standing.of(cluster, placement)
-    loads, leaders = standing.loads, standing.leaders
+    placed = PlacementCounts.of(cluster, placement)
+    loads, leaders = placed.loads, placed.leaders
     table = utilisation(loads, nodes.capacity)
     alive = nodes.alive & ~nodes.gone
     seen = table[alive] if alive.any() else np.zeros((1, loads.shape[1]))

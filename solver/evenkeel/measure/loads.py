@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 
@@ -34,7 +34,7 @@ def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     >>> node_loads(c, c.placement).tolist()
     [[1.0], [3.0]]
     """
-    return Standing.of(cluster, placement).loads
+    return PlacementCounts.of(cluster, placement).loads
 
 
 def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     >>> replica_counts(c, c.placement).tolist()
     [0, 2]
     """
-    return Standing.of(cluster, placement).replicas
+    return PlacementCounts.of(cluster, placement).replicas
 
 
 def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     >>> leader_counts(c, c.placement).tolist()
     [0, 1]
     """
-    return Standing.of(cluster, placement).leaders
+    return PlacementCounts.of(cluster, placement).leaders
 
 
 def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -109,3 +109,9 @@ def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> ND
     empty = np.where(loads > 0.0, np.inf, 0.0)
     with np.errstate(over="ignore"):
         return np.divide(loads, capacity, out=empty, where=capacity > 0.0)
+
+
+def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up rows, each so many times, in an order that no number of threads can change."""
+    times = count.astype(np.float64)
+    return np.array([np.einsum("n,n->", times, load[:, d]) for d in range(load.shape[1])])

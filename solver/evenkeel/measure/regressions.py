@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit_nodes import TOLERANCE
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.standing import Standing
-from evenkeel.measure.violations import KINDS, Violations
+from evenkeel.measure.audit.nodes import TOLERANCE
+from evenkeel.measure.audit.violations import KINDS, Violations
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 
@@ -82,7 +82,7 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
         return found
     baselines = _baselines(cluster, before)
     changed = _changed(before, after)
-    scale = np.abs(Standing.of(cluster, after).loads).max(axis=0, initial=0.0) * TOLERANCE
+    scale = np.abs(PlacementCounts.of(cluster, after).loads).max(axis=0, initial=0.0) * TOLERANCE
     for kind in dict.fromkeys(ONE_KIND.get(one.kind, one.kind) for one in hard):
         worse_rows = _Rows.of(kind, hard).worse_than(
             [_Rows.of(kind, each.found) for each in baselines], scale
@@ -151,8 +151,8 @@ def _baselines(cluster: Cluster, before: Placement) -> list[Audit]:
 def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have fewer live replicas than they had, or than they want."""
     serves, wanted = _serves(cluster), cluster.partitions.replicas
-    was = Standing.of(cluster, cluster.placement).per_partition(serves)
-    now = Standing.of(cluster, after).per_partition(serves)
+    was = PlacementCounts.of(cluster, cluster.placement).per_partition(serves)
+    now = PlacementCounts.of(cluster, after).per_partition(serves)
     return np.asarray(now < np.minimum(was, wanted))
 
 
@@ -182,7 +182,7 @@ def _serves(cluster: Cluster) -> NDArray[np.bool_]:
 
 def _changed(before: Placement, after: Placement) -> NDArray[np.bool_]:
     """Tell which partitions stand, or are led, elsewhere."""
-    changed = before.leader != after.leader
+    changed: NDArray[np.bool_] = before.leader != after.leader
     changed[after.owner[before.node != after.node]] = True
     return changed
 

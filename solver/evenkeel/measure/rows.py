@@ -9,27 +9,7 @@ from evenkeel.model.placement import Placement
 def replicas_of(
     placement: Placement, partitions: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the replicas of some partitions, and for each the place of its partition among them.
-
-    Parameters
-    ----------
-    placement : Placement
-        Where the replicas are.
-    partitions : ndarray of int, shape (n,)
-        Some partitions.
-
-    Returns
-    -------
-    tuple of ndarray of int64, shape (m,)
-        Indices of replicas, row after row; and indices into ``partitions``.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0, 1]] * 3)
-    >>> [a.tolist() for a in replicas_of(c.placement, np.array([2, 0]))]
-    [[4, 5, 0, 1], [0, 0, 1, 1]]
-    """
+    """Return the replicas of some partitions, and for each the index of its one of them."""
     start = placement.first[partitions]
     length = placement.first[partitions + 1] - start
     which = np.repeat(np.arange(len(partitions)), length)
@@ -41,20 +21,7 @@ def replicas_of(
 def stands(
     placement: Placement, partition: NDArray[np.integer], node: NDArray[np.integer]
 ) -> NDArray[np.bool_]:
-    """Return whether each partition has a replica on each node, pair by pair.
-
-    Parameters
-    ----------
-    placement : Placement
-        Where the replicas are.
-    partition, node : ndarray of int, shape (n,)
-        The pairs.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where the partition stands on the node.
-    """
+    """Return whether each partition has a replica on each node, pair by pair."""
     found = np.zeros(len(partition), bool)
     start, end = placement.first[partition], placement.first[partition + 1]
     longest = int((end - start).max(initial=0))
@@ -65,19 +32,6 @@ def stands(
 
 
 def at_node(value: NDArray[np.bool_], node: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return a flag of each node given; False for no node.
-
-    Parameters
-    ----------
-    value : ndarray of bool, shape (N,)
-        A flag per node.
-    node : ndarray of int32
-        Nodes, -1 for none.
-
-    Returns
-    -------
-    ndarray of bool
-        Of the shape of ``node``.
-    """
+    """Return a flag of each node given; False for no node."""
     # node -1 reads the last entry
     return np.append(value, False).take(node)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node, replicas_of
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -61,12 +61,12 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
     ([], [0, 1], [0, 1])
     """
     lives = cluster.nodes.alive & ~cluster.nodes.gone
-    standing = Standing.of(cluster, placement)
+    placed = PlacementCounts.of(cluster, placement)
     parts = cluster.partitions
     # whatever has no replica on a dead node lives as a whole
     hit = np.zeros(0, np.intp)
-    if standing.replicas[~lives].any():
-        hit = np.unique(standing.partition(standing.where(~lives)))
+    if placed.replicas[~lives].any():
+        hit = np.unique(placed.partition(placed.where(~lives)))
         hit = hit[parts.replicas[hit] > 0]
     replicas, which = replicas_of(placement, hit)
     node = placement.node[replicas]
@@ -76,7 +76,7 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
     )
     short = hit[:0]
     if parts.min_active.any():
-        lacking = standing.per_partition(lives) < parts.min_active
+        lacking = placed.per_partition(lives) < parts.min_active
         short = np.flatnonzero(lacking & (parts.replicas > 0))
     return Survival(
         lost=frozen(hit[having == 0].astype(np.int32)),

@@ -23,7 +23,6 @@ from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
 
-
 ASKED_APART = ("floor", "leaders_by")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
@@ -179,8 +178,8 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
     elif isinstance(goals, Cost):
         if not chosen.minimises:
             faults.add("goals", "Cost", f"{chosen.name} takes Goals; balance minimises a Cost")
-        for one in goals.proportion:
-            for name in (one.of, one.to):
+        for pair in goals.proportion:
+            for name in (pair.of, pair.to):
                 if name not in cluster.dimensions:
                     faults.add("goals.proportion", name, known)
         check_tables(faults, cluster, goals.tables)
@@ -188,9 +187,9 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
         check_goals(faults, cluster, goals)
         for one in fields(goals):
             value = getattr(goals, one.name)
-            if one.name in ASKED_APART and value != getattr(Goals(), one.name):
-                if one.name not in chosen.goals:
-                    faults.add(f"goals.{one.name}", value, f"{chosen.name} cannot pursue this")
+            asked = one.name in ASKED_APART and value != getattr(Goals(), one.name)
+            if asked and one.name not in chosen.goals:
+                faults.add(f"goals.{one.name}", value, f"{chosen.name} cannot pursue this")
 
 
 def _check_limits(

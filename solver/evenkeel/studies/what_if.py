@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.measure.audit_limits import broken_limits
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
@@ -130,7 +130,7 @@ def changed(cluster: Cluster, change: Change) -> Cluster:
     """Return the cluster that would be."""
     for name in COUNTED_ONCE:
         getattr(cluster.placement, name)
-    standing = Standing.of(cluster, cluster.placement)
+    standing = PlacementCounts.of(cluster, cluster.placement)
     for name in STANDING_ONCE:
         getattr(standing, name)
     broken_limits(standing)

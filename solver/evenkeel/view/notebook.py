@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.measure.compare import wanted_load
+from evenkeel.measure.audit.violations import KINDS
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.loads import utilisation
-from evenkeel.measure.violations import KINDS
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule

@@ -1,14 +1,13 @@
 """The report of a result, for a person to read: in colour, in grey, or as plain text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenkeel.measure.audit import Audit
+from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
-from evenkeel.measure.violations import KINDS, Violation, Violations
 from evenkeel.model.cluster import Cluster
 from evenkeel.view.bars import axis, bar, histogram
 
@@ -287,7 +286,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
     for row, _ in zip(turns, range(SHOWN_ROWS), strict=False):
         where = {
             "partition": row.partition, "group": row.group, "node": row.node,
-            row.level: row.domain, "dimension": row.dimension,
+            row.level: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
         said = " · ".join(f"{name} {_safe(at)}" for name, at in where.items() if at)
         table.add_row(row.kind, said, f"{row.amount:,.6g}")
@@ -299,8 +298,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
 def _worst(cluster: Cluster, found: Violations) -> list[Violation]:
     """Name the few violations with the largest amounts."""
     top = np.argsort(-found.amount, kind="stable")[:SHOWN_ROWS]
-    columns = ("amount", "partition", "group", "node", "level", "domain", "dimension")
-    return replace(found, **{name: getattr(found, name)[top] for name in columns}).rows(cluster)
+    return found.take(top).rows(cluster)
 
 
 def _unplaced(result: Any) -> list["RenderableType"]:

@@ -16,10 +16,11 @@ from evenkeel.control.engines.engine import Answer, Cancelled, Scope, Task
 from evenkeel.control.engines.leading_load import leading_target, with_leading
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, bounds, level_target
-from evenkeel.measure.bounds_level import usable
-from evenkeel.measure.bounds_rehoming import rehoming_level
-from evenkeel.measure.compare import has_leaders, joined
+from evenkeel.measure.bounds.rehoming import rehoming_level
+from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds_level import usable
-from evenkeel.measure.compare import has_leaders, wanted_load
 from evenkeel.measure.loads import utilisation
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.partitions import Loads

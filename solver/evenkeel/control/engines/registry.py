@@ -1,6 +1,6 @@
 """The engines that a pipeline may be given by the name of their method."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib import import_module
 
@@ -33,18 +33,16 @@ def engine_of(
         faults.raise_if_any()
     assert listed is not None
     module, _, name = listed.engine.partition(":")
-    kind = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
+    kind: Callable[..., Engine] = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
     if options is None:
-        engine: Engine = kind()
-        return engine
+        return kind()
     own = listed.options_class()
     if own is not None:
         if type(options) is not own:
             faults.add("options", options, f"{listed.name} takes evenkeel.options.{own.__name__}")
         faults.raise_if_any()
-        engine = kind(options)
-        return engine
-    known_fields = [one.name for one in fields(kind)]
+        return kind(options)
+    known_fields = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     if not isinstance(options, Mapping):
         faults.add("options", options, f"must be a mapping of the fields of {name}")
     else:
@@ -53,5 +51,4 @@ def engine_of(
                 faults.add("options", given, f"is no field of {name}; known: {known_fields}")
     faults.raise_if_any()
     assert isinstance(options, Mapping)
-    engine = kind(**options)
-    return engine
+    return kind(**options)

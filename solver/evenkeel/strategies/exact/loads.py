@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
-from evenkeel.measure.compare import has_leaders, wanted_load
+from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.exact.seats import Seats, class_names

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.violations import KINDS
+from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request

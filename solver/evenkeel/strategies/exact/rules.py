@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.measure.audit_limits import Scope, group_scope, partition_scope
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
 from evenkeel.strategies.exact.seats import Seats
+from evenkeel.strategies.shared.scope import Scope, group_scope, partition_scope
 
 Count = Callable[[int], Any]
 """From a node to how many replicas of the member in question it holds."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import partition_scope
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.strategies.exact.alike import same_partitions
+from evenkeel.strategies.shared.scope import partition_scope
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel

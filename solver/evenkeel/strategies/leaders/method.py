@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.leaders.flow import Arcs, arcs_of, flow_within
 from evenkeel.strategies.options import Leaders, given_or

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from evenkeel.measure.audit_limits import broken_limits
-from evenkeel.measure.audit_terms import broken_terms
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.repair import mend
@@ -12,7 +12,7 @@ from evenkeel_kernels.levelling.repair import mend
 
 def rules_broken(run: Run) -> bool:
     """Whether rules are broken that moves can mend; who leads is another matter."""
-    standing = Standing.of(run.request.cluster, run.request.start)
+    standing = PlacementCounts.of(run.request.cluster, run.request.start)
     found = broken_limits(standing) + broken_terms(standing)
     return any(one.count for one in found if one.kind != "lead")
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from evenkeel.measure.audit_terms import broken_terms
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.small_clusters import LARGEST
 from evenkeel.strategies.shared.size import size_of
@@ -54,7 +54,7 @@ def count_misled(run: Run) -> int:
     cluster = run.request.cluster
     if not any(rule.lead for rule in cluster.rules):
         return 0
-    found = broken_terms(Standing.of(cluster, run.placement))
+    found = broken_terms(PlacementCounts.of(cluster, run.placement))
     return sum(len(one.amount) for one in found if one.kind == "lead")
 
 

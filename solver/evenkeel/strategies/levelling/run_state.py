@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.registry import Request
 from evenkeel.strategies.shared.compile import compile_state

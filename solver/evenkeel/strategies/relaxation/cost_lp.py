@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, group_scope, partition_scope
-from evenkeel.measure.bounds_cost import CostBound
-from evenkeel.measure.bounds_level import usable
+from evenkeel.measure.bounds.cost import CostBound
 from evenkeel.measure.costs import distances
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.logs import tell
+from evenkeel.strategies.shared.scope import NONE, group_scope, partition_scope
 from evenkeel.strategies.shared.stopping import Watch
 
 logger = logging.getLogger("evenkeel.relaxation")
@@ -99,7 +99,7 @@ class _Program:
 
     def __post_init__(self) -> None:
         cluster, placement = self.cluster, self.cluster.placement
-        standing = Standing.of(cluster, placement)
+        standing = PlacementCounts.of(cluster, placement)
         nodes = len(cluster.nodes)
         parts = cluster.partitions
         self.replicas = len(placement.node)

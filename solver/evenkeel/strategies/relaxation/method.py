@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import partition_scope
 from evenkeel.measure.bounds import Bounds, bounds
-from evenkeel.measure.bounds_certificate import (
+from evenkeel.measure.bounds.certificate import (
     Books,
     Case,
     Certificate,
@@ -22,9 +21,9 @@ from evenkeel.measure.bounds_certificate import (
     certified,
     frozen_certificate,
 )
-from evenkeel.measure.bounds_moves import keepable
-from evenkeel.measure.bounds_prices import priced, whole_moves
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.bounds.moves import keepable
+from evenkeel.measure.bounds.prices import priced, whole_moves
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.logs import tell
@@ -92,8 +91,8 @@ def relaxation(
 
 def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     """Cover overfull nodes exactly, then price load jointly, and keep what proves most."""
-    standing = Standing.of(cluster, cluster.placement)
-    kept = keepable(standing, partition_scope(cluster))
+    standing = PlacementCounts.of(cluster, cluster.placement)
+    kept = keepable(standing)
     books = Books(standing, kept, proven.target)
     covers = []
     shed = proven.level_proof

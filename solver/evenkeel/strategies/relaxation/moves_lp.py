@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import partition_scope
-from evenkeel.measure.bounds_certificate import Cover
-from evenkeel.measure.bounds_moves import keepable
-from evenkeel.measure.bounds_prices import domain_members, domains_and_caps, price_blocks, priced
-from evenkeel.measure.compare import has_leaders
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.bounds.certificate import Cover
+from evenkeel.measure.bounds.moves import keepable
+from evenkeel.measure.bounds.prices import domain_members, domains_and_caps, price_blocks, priced
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.shared.stopping import Watch
 
@@ -74,14 +73,13 @@ class _Program:
         self, cluster: Cluster, target: NDArray[np.float64], covers: Sequence[Cover]
     ) -> None:
         self.cluster, self.target = cluster, target
-        standing = Standing.of(cluster, cluster.placement)
-        scope = partition_scope(cluster)
-        self.domain, self.cap = domains_and_caps(cluster, scope)
+        standing = PlacementCounts.of(cluster, cluster.placement)
+        self.domain, self.cap = domains_and_caps(cluster)
         nodes, partitions = len(cluster.nodes), len(cluster.partitions)
         self.count = np.zeros(nodes)
         for cover in covers:
             self.count[cover.node] = cover.count
-        kept = keepable(standing, scope)
+        kept = keepable(standing)
         self.seats = kept.replicas
         at = np.flatnonzero(kept.seat)
         self.counted = np.zeros((partitions, nodes), bool)

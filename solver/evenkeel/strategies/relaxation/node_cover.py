@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds_certificate import Case, Cover
+from evenkeel.measure.bounds.certificate import Case, Cover
 
 MOST_CASES = 64
 """Cases of one proof; where more are needed, none is given."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.arrays import thawed
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import broken_limits
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
@@ -111,7 +111,7 @@ def _of_hardest_effort(space: SpaceProblem, found: Standings) -> tuple[Cluster, 
     if not (found.effort[found.balanced] == BEST_EFFORT).any():
         return problem, LEAST_EFFORT
     broken = np.zeros(len(problem.partitions), np.bool_)
-    for one in broken_limits(Standing.of(problem, problem.placement)):
+    for one in broken_limits(PlacementCounts.of(problem, problem.placement)):
         broken[one.partition] = True
     content = (found.effort == LEAST_EFFORT) & ~broken
     return _staying(space, found, problem, content), BEST_EFFORT

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import broken_limits
+from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.compare import joined
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
@@ -154,7 +154,7 @@ def _crowded(
     owner, node = placement.owner[replicas].astype(np.int64), placement.node[replicas]
     domain, width = problem.topology.domain_with_nodes, len(problem.nodes)
     crowded = np.zeros(len(replicas), np.bool_)
-    for one in broken_limits(Standing.of(strict, placement)):
+    for one in broken_limits(PlacementCounts.of(strict, placement)):
         for row in np.unique(one.level):
             at = one.level == row
             full = one.partition[at].astype(np.int64) * width + one.domain[at]

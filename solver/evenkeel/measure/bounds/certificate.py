@@ -33,10 +33,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import partition_scope
-from evenkeel.measure.bounds_moves import Keepable, keepable
-from evenkeel.measure.bounds_prices import SAFE, priced, whole_moves
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.bounds.moves import Keepable, keepable
+from evenkeel.measure.bounds.prices import SAFE, priced, whole_moves
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -158,9 +157,9 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
     faults.raise_if_any()
     if (proof.load_price[np.isinf(target)] > 0.0).any():
         faults.add("load_price", "inf", "must be 0 where the target is infinite")
-    standing = Standing.of(cluster, cluster.placement)
-    kept = keepable(standing, partition_scope(cluster))
-    books = Books(standing, kept, target)
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    kept = keepable(placed)
+    books = Books(placed, kept, target)
     seen = set()
     for i, cover in enumerate(proof.covers):
         known = 0 <= cover.node < nodes and cover.node not in seen
@@ -183,7 +182,7 @@ class Books:
 
     Parameters
     ----------
-    standing : Standing
+    placed : PlacementCounts
         Where the replicas are.
     kept : Keepable
         Whose loss costs a move.
@@ -191,45 +190,25 @@ class Books:
         Load that no node may exceed.
     """
 
-    def __init__(self, standing: Standing, kept: Keepable, target: NDArray[np.float64]) -> None:
+    def __init__(
+        self, placed: PlacementCounts, kept: Keepable, target: NDArray[np.float64]
+    ) -> None:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
-        most = standing.cluster.nodes.max_replicas
+        most = placed.cluster.nodes.max_replicas
         self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
         at = np.flatnonzero(kept.seat)
         order = at[np.argsort(kept.seat[at], kind="stable")]
-        self._partition = standing.partition(order)
+        self._partition = placed.partition(order)
         self._first = np.concatenate([[0], np.cumsum(kept.replicas)])
         self._least = kept.least
 
     def replicas(self, node: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return the replicas on a node whose loss costs a move, and what each takes away.
-
-        Parameters
-        ----------
-        node : int
-            The node.
-
-        Returns
-        -------
-        tuple of (ndarray of intp, shape (m,), ndarray of float64, shape (m, D))
-            Their partitions; their loads in the lightest role, each at most the excess.
-        """
+        """Return the replicas on a node whose loss costs a move, and what each takes away."""
         partition = self._partition[self._first[node] : self._first[node + 1]]
         return partition, np.minimum(self._least[:, partition].T, self.excess[node])
 
     def holds(self, cover: Cover) -> bool:
-        """Return whether a cover proves what it says.
-
-        Parameters
-        ----------
-        cover : Cover
-            Of a node that exists.
-
-        Returns
-        -------
-        bool
-            True if its cases are complete and hold one by one.
-        """
+        """Return whether a cover proves what it says."""
         if cover.count <= self.crowd[cover.node]:
             return True
         partition, weight = self.replicas(cover.node)
@@ -258,28 +237,7 @@ class Books:
 
 
 def complete(cases: Sequence[Case], replicas: set[int]) -> bool:
-    """Return whether cases exclude each other and leave nothing out.
-
-    Parameters
-    ----------
-    cases : sequence of Case
-        Of one cover.
-    replicas : set of int
-        Partitions with a replica on the node.
-
-    Returns
-    -------
-    bool
-        True if every choice of those that leave falls under exactly one case.
-
-    Examples
-    --------
-    >>> one = np.ones(1)
-    >>> complete([Case(one, leaves=(3,)), Case(one, stays=(3,))], {3, 4})
-    True
-    >>> complete([Case(one, leaves=(3,)), Case(one, stays=(4,))], {3, 4})
-    False
-    """
+    """Return whether cases exclude each other and leave nothing out."""
     fixed = [(set(case.leaves), set(case.stays)) for case in cases]
     for leaves, stays in fixed:
         if leaves & stays or not leaves | stays <= replicas:
@@ -295,22 +253,5 @@ def frozen_certificate(
     loss_price: NDArray[np.float64],
     covers: Sequence[Cover],
 ) -> Certificate:
-    """Return a certificate whose arrays nobody can change.
-
-    Parameters
-    ----------
-    moves : int
-        Moves that it proves.
-    load_price : ndarray of float64, shape (N, D)
-        Moves per unit of load.
-    loss_price : ndarray of float64, shape (N,)
-        Moves per loss.
-    covers : sequence of Cover
-        Nodes that must lose some.
-
-    Returns
-    -------
-    Certificate
-        With read-only arrays.
-    """
+    """Return a certificate whose arrays nobody can change."""
     return Certificate(moves, frozen(load_price), frozen(loss_price), tuple(covers))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope, partition_scope
-from evenkeel.measure.bounds_level import piling
-from evenkeel.measure.bounds_moves import keepable
-from evenkeel.measure.compare import has_leaders
+from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.bounds.moves import keepable
 from evenkeel.measure.rows import replicas_of
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 
 SAFE = 1e-9
@@ -27,18 +27,7 @@ BLOCK = 1 << 18
 
 
 def whole_moves(value: tuple[float, float]) -> int:
-    """Round a bound up to the next whole number, on the safe side.
-
-    Parameters
-    ----------
-    value : tuple of (float, float)
-        As ``priced`` returns it.
-
-    Returns
-    -------
-    int
-        Moves, 0 or more.
-    """
+    """Round a bound up to the next whole number, on the safe side."""
     bound, size = value
     return max(0, int(np.ceil(bound - SAFE * (1.0 + size))))
 
@@ -50,26 +39,7 @@ def priced(
     loss_price: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """Return the bound that prices prove, and the sum of what was added up for it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the replicas are now.
-    target : ndarray of float64, shape (N, D)
-        Load that each node may carry.
-    load_price : ndarray of float64, shape (N, D)
-        Not negative; 0 where the target is infinite.
-    loss_price : ndarray of float64, shape (N,)
-        Not negative.
-    count : ndarray of float64, shape (N,)
-        Replicas that each node must lose.
-
-    Returns
-    -------
-    tuple of (float, float)
-        The bound; and the size of its parts, which rounding errors are a share of.
-    """
+    """Return the bound that prices prove, and the sum of what was added up for it."""
     room = np.where(load_price > 0.0, target, 0.0) * (1.0 + SAFE)
     spent = float((load_price * room).sum())
     losses = float(loss_price @ count)
@@ -105,32 +75,17 @@ class PriceBlock:
 def price_blocks(
     cluster: Cluster, load_price: NDArray[np.float64], loss_price: NDArray[np.float64]
 ) -> Iterator[PriceBlock]:
-    """Price partitions by nodes, some partitions at a time; alike ones together.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the replicas are now.
-    load_price : ndarray of float64, shape (N, D)
-        Price of a unit of load.
-    loss_price : ndarray of float64, shape (N,)
-        Price of a replica that stays although its node must lose some.
-
-    Yields
-    ------
-    PriceBlock
-        Together all partitions of which some replica is wanted.
-    """
-    standing = Standing.of(cluster, cluster.placement)
+    """Price partitions by nodes, some partitions at a time; alike ones together."""
+    placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
-    kept = keepable(standing, scope)
-    domain, cap = domains_and_caps(cluster, scope)
-    piles = piling(standing, scope)
+    kept = keepable(placed)
+    domain, cap = domains_and_caps(cluster)
+    piles = piling(placed, scope)
     wanted = cluster.partitions.replicas
     kinds = np.stack([wanted, cap, piles], axis=1)[wanted > 0]
     at = np.flatnonzero(wanted > 0)
     counted = np.zeros(len(cluster.placement.node), np.intp)
-    counted[_flat_order(standing)] = kept.seat
+    counted[_flat_order(placed)] = kept.seat
     length = max(1, BLOCK // max(1, len(cluster.nodes)))
     members_of = domain_members(domain)
     for kind in np.unique(kinds, axis=0):
@@ -153,34 +108,22 @@ def price_blocks(
             yield PriceBlock(some, follow, lead, np.where(np.isfinite(least), least, 0.0) - credit)
 
 
-def _flat_order(standing: Standing) -> NDArray[np.int64]:
-    """Indices into the flat arrays of the placement, in the order of ``Standing.seat``."""
-    placement = standing.placement
+def _flat_order(placed: PlacementCounts) -> NDArray[np.int64]:
+    """Indices into the flat arrays of the placement, in the order of ``PlacementCounts.seat``."""
+    placement = placed.placement
     each = np.arange(len(placement.node))
     return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
 
 
-def domains_and_caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def domains_and_caps(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the domains that replicas are kept apart by, and how many each may hold.
 
     One level is looked at, the widest on which a hard limit binds. Leaving the other limits out
     only makes a bound smaller.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The topology.
-    scope : Scope
-        The rules of partitions.
-
-    Returns
-    -------
-    tuple of (ndarray of int64, shape (N,), ndarray of int64, shape (P,))
-        Domain of each node, -1 where any number of a partition may be; and how many of each
-        partition a domain may hold.
     """
     cap = cluster.partitions.replicas.astype(np.int64)
-    hard = [one for one in scope.bindings if one.kind == "spread" and one.hard]
+    bindings = partition_scope(cluster).bindings
+    hard = [one for one in bindings if one.kind == "spread" and one.hard]
     hard = [one for one in hard if one.level != "node"]
     if not hard:
         return np.full(len(cluster.nodes), -1), cap
@@ -193,18 +136,7 @@ def domains_and_caps(cluster: Cluster, scope: Scope) -> tuple[NDArray[np.int64],
 
 
 def domain_members(domain: NDArray[np.int64]) -> list[tuple[NDArray[np.intp], bool]]:
-    """Return the nodes of each domain, and whether the number of replicas there is limited.
-
-    Parameters
-    ----------
-    domain : ndarray of int64, shape (N,)
-        Domain of each node, -1 for none.
-
-    Returns
-    -------
-    list of tuple of (ndarray of intp, bool)
-        Domain by domain; nodes outside every domain together.
-    """
+    """Return the nodes of each domain, and whether the number of replicas there is limited."""
     return [(np.flatnonzero(domain == one), bool(one >= 0)) for one in np.unique(domain)]
 
 

@@ -2,26 +2,15 @@
 
 import numpy as np
 
-from evenkeel.measure.audit_limits import domain_of, tally
-from evenkeel.measure.standing import Standing
-from evenkeel.measure.violations import Violations, violations
+from evenkeel.measure.audit.limits import count_by_domain, domain_of
+from evenkeel.measure.audit.violations import Violations, violations
+from evenkeel.measure.tally import PlacementCounts
 
 
-def missing_neighbours(standing: Standing) -> list[Violations]:
-    """Find domains that hold a replica of a group, but none of a group that it needs there.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are, and which group needs which.
-
-    Returns
-    -------
-    list of Violations
-        Of the kind depends, a row per needing group, needed group and domain.
-    """
+def missing_neighbours(placed: PlacementCounts) -> list[Violations]:
+    """Find domains that hold a replica of a group, but none of a group that it needs there."""
     found: list[Violations] = []
-    cluster, placement = standing.cluster, standing.placement
+    cluster, placement = placed.cluster, placed.placement
     group = cluster.partitions.group.take(placement.owner)
     for row in np.unique(cluster.depends[:, 2]).tolist():
         pairs = np.unique(cluster.depends[cluster.depends[:, 2] == row, :2], axis=0)
@@ -31,7 +20,7 @@ def missing_neighbours(standing: Standing) -> list[Violations]:
         where = domain_of(cluster.topology.domain_with_nodes[row], placement.node)
         counted = (number[group] >= 0) & (where >= 0)
         domains = int(cluster.topology.domain_count[row])
-        who, at, _ = tally(number[group[counted]], where[counted], len(tied), domains)
+        who, at, _ = count_by_domain(number[group[counted]], where[counted], len(tied), domains)
         # for every pair, the domains that its first group is in
         one, other = number[pairs].T
         start, end = np.searchsorted(who, one), np.searchsorted(who, one, side="right")

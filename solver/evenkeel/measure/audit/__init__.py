@@ -6,13 +6,13 @@ Shares no code with the strategies or the kernels, so that it can judge them.
 from dataclasses import dataclass
 from functools import cached_property
 
-from evenkeel.measure.audit_groups import missing_neighbours
-from evenkeel.measure.audit_limits import broken_limits
-from evenkeel.measure.audit_nodes import overloads
-from evenkeel.measure.audit_replicas import misplaced_leaders, misplaced_replicas
-from evenkeel.measure.audit_terms import broken_terms
-from evenkeel.measure.standing import Standing
-from evenkeel.measure.violations import KINDS, Violation, Violations
+from evenkeel.measure.audit.groups import missing_neighbours
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit.nodes import overloads
+from evenkeel.measure.audit.replicas import misplaced_leaders, misplaced_replicas
+from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.audit.violations import KINDS, Violation, Violations
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 
@@ -124,12 +124,12 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     (1, 1, 'n0')
     """
     start = cluster.placement if before is None else before
-    standing = Standing.of(cluster, placement)
-    found = misplaced_replicas(standing, start)
-    found += misplaced_leaders(standing)
-    found += broken_limits(standing)
-    found += broken_terms(standing)
-    found += overloads(standing, start)
+    placed = PlacementCounts.of(cluster, placement)
+    found = misplaced_replicas(placed, start)
+    found += misplaced_leaders(placed)
+    found += broken_limits(placed)
+    found += broken_terms(placed)
+    found += overloads(placed, start)
     if len(cluster.depends):
-        found += missing_neighbours(standing)
+        found += missing_neighbours(placed)
     return Audit(cluster, tuple(found))

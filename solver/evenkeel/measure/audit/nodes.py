@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit.violations import Violations, violations
 from evenkeel.measure.compare import joined
-from evenkeel.measure.standing import Standing
-from evenkeel.measure.violations import Violations, violations
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 
@@ -13,27 +13,14 @@ TOLERANCE = 1e-11
 """Relative excess that is rounding: one unit in 4e9 is above it, the drift of sums below."""
 
 
-def overloads(standing: Standing, before: Placement) -> list[Violations]:
-    """Find nodes and domains that carry more than they can; dead nodes carry nothing.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are, and the capacities.
-    before : Placement
-        Where moved replicas come from, for transient dimensions.
-
-    Returns
-    -------
-    list of Violations
-        Of the kinds capacity, transient, level_capacity and max_replicas.
-    """
-    cluster, loads = standing.cluster, standing.loads
+def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
+    """Find nodes and domains that carry more than they can; dead nodes carry nothing."""
+    cluster, loads = placed.cluster, placed.loads
     nodes = cluster.nodes
     serving = (nodes.alive | nodes.keeps) & ~nodes.gone
     found = _over("capacity", "node", loads, nodes.capacity, serving)
     if cluster.transient.any():
-        held = held_loads(cluster, before, standing.placement)
+        held = held_loads(cluster, before, placed.placement)
         # what is over capacity anyhow is told once
         steady = _exceeds(loads, nodes.capacity)
         both = np.where(steady | (held == 0.0), 0.0, loads + held)
@@ -46,29 +33,15 @@ def overloads(standing: Standing, before: Placement) -> list[Violations]:
         np.add.at(shared, domain[counted], loads[counted])
         every = np.ones(len(capacity), bool)
         found += _over("level_capacity", "domain", shared, capacity, every, level=row)
-    crowded = np.where(
-        serving & (nodes.max_replicas >= 0), standing.replicas - nodes.max_replicas, 0
-    )
+    crowded = np.where(serving & (nodes.max_replicas >= 0), placed.replicas - nodes.max_replicas, 0)
     bad = np.flatnonzero(crowded > 0)
-    return found + violations("max_replicas", crowded[bad], node=bad)
+    return found + violations("max_replicas", crowded[bad], asked=nodes.max_replicas[bad], node=bad)
 
 
 def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
     """Return what replicas that leave still weigh on the nodes that they come from.
 
     A leader hands over before it leaves, so it weighs what a voter does.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The loads, and which dimensions are transient.
-    before, after : Placement
-        The move.
-
-    Returns
-    -------
-    ndarray of float64, shape (N, D)
-        Zero in dimensions that are not transient.
     """
     load = cluster.partitions.load
     leaving = np.flatnonzero(joined(after, before))
@@ -97,4 +70,7 @@ def _over(
     """Find the rows that count and carry more than they can, dimension by dimension."""
     where, dimension = np.nonzero(_exceeds(loads, capacity) & counted[:, None])
     excess = loads[where, dimension] - capacity[where, dimension]
-    return violations(kind, excess, level=level, dimension=dimension, **{column: where})
+    return violations(
+        kind, excess, asked=capacity[where, dimension], level=level, dimension=dimension,
+        **{column: where},
+    )  # fmt: skip

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope
-from evenkeel.measure.bounds_share import forced_terms
-from evenkeel.measure.compare import has_leaders, weighted_sum
-from evenkeel.measure.loads import utilisation
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.binding import NONE, Scope
+from evenkeel.measure.bounds.share import forced_terms
+from evenkeel.measure.loads import utilisation, weighted_sum
+from evenkeel.measure.node_states import absent_keepers, usable
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 
 DEEPEST_PILE = 4
@@ -17,69 +18,26 @@ DEEPEST_PILE = 4
 
 
 def level_terms(
-    standing: Standing, scope: Scope, wanted: NDArray[np.float64]
+    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64]
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
 
     Every term holds for every placement that breaks no hard rule. A node that keeps what it has but
     accepts nothing may be as full as it is now; one that is not even alive is not looked at.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are now.
-    scope : Scope
-        The rules of partitions.
-    wanted : ndarray of float64, shape (D,)
-        Load of all replicas wanted.
-
-    Yields
-    ------
-    tuple of (str, ndarray of float64, shape (D,))
-        Name of the term, and the utilisation that it proves per dimension.
     """
-    cluster = standing.cluster
-    yield "aggregate", aggregate(standing, scope, wanted)
+    cluster = placed.cluster
+    yield "aggregate", aggregate(placed, scope, wanted)
     yield "whole replicas", whole_replicas(cluster)
-    capacity = np.where(_absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
+    capacity = np.where(absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
     yield "largest replica", largest_replica(cluster, scope, capacity)
-    yield "pigeonhole", pigeonhole(standing, capacity)
-    yield from forced_terms(standing, scope, usable(cluster), capacity)
+    yield "pigeonhole", pigeonhole(placed, capacity)
+    yield from forced_terms(placed, scope, usable(cluster), capacity)
 
 
-def usable(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return the nodes that may hold replicas afterwards: those that keep or receive some.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The state of the nodes.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        True where a replica may be.
-    """
-    return cluster.nodes.may_hold | cluster.nodes.may_receive
-
-
-def piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
-    """Return the partitions of which a node may hold two replicas.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are.
-    scope : Scope
-        The rules of partitions.
-
-    Returns
-    -------
-    ndarray of bool, shape (P,)
-        True where no hard rule keeps them apart.
-    """
-    topology = standing.cluster.topology
-    may_pile = np.ones(len(standing.placement), bool)
+def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
+    """Return the partitions of which a node may hold two replicas."""
+    topology = placed.cluster.topology
+    may_pile = np.ones(len(placed.placement), bool)
     for binding in scope.bindings:
         row = topology.level_index(binding.level)
         if (
@@ -91,34 +49,21 @@ def piling(standing: Standing, scope: Scope) -> NDArray[np.bool_]:
     return may_pile
 
 
-def aggregate(standing: Standing, scope: Scope, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide the load wanted by the capacity there is for it.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are now.
-    scope : Scope
-        The rules of partitions.
-    wanted : ndarray of float64, shape (D,)
-        Load of all replicas wanted.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        Utilisation at which everything fits in total.
-    """
-    cluster = standing.cluster
+def aggregate(
+    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Divide the load wanted by the capacity there is for it."""
+    cluster = placed.cluster
     nodes = cluster.nodes
     load = wanted
     room = nodes.capacity[nodes.may_receive].sum(0)
     keepers = nodes.may_hold & ~nodes.may_receive
     if not keepers.any():
         return utilisation(load, room)
-    absent = np.append(False, keepers & ~nodes.alive).take(standing.seat)
-    if (standing.tallied(absent)[piling(standing, scope)] > 0).any():
+    absent = np.append(False, keepers & ~nodes.alive).take(placed.seat)
+    if (placed.tallied(absent)[piling(placed, scope)] > 0).any():
         return np.zeros(len(load))  # all of a partition may pile up where no level is asked of it
-    held = standing.weighed(standing.heaviest.T, standing.seat)
+    held = placed.weighed(placed.heaviest.T, placed.seat)
     load = load - held[keepers & ~nodes.alive].sum(0)
     held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
     level = np.zeros(len(load))
@@ -133,21 +78,10 @@ def aggregate(standing: Standing, scope: Scope, wanted: NDArray[np.float64]) -> 
 
 
 def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
-    """Spread replicas that all weigh the same, and cannot be split, over the nodes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The loads and capacities.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        Utilisation at which there is room for as many; 0 where replicas differ.
-    """
+    """Spread replicas that all weigh the same, and cannot be split, over the nodes."""
     level = np.zeros(len(cluster.dimensions))
     capacity = cluster.nodes.capacity[usable(cluster)]
-    if _absent_keepers(cluster).any():
+    if absent_keepers(cluster).any():
         return level
     count = int(cluster.partitions.replicas.sum())
     for d, unit in enumerate(cluster.partitions.load.unit):
@@ -157,25 +91,7 @@ def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
 
 
 def whole_level(room: NDArray[np.float64], count: int) -> float:
-    """Return the least t for which the sum of floor(t x room) reaches a count.
-
-    Parameters
-    ----------
-    room : ndarray of float64, shape (n,)
-        What each of n bins holds at t = 1, not negative.
-    count : int
-        How many have to fit.
-
-    Returns
-    -------
-    float
-        That t; ``inf`` if there is no room at all.
-
-    Examples
-    --------
-    >>> whole_level(np.array([1.0, 1.0]), 3)
-    2.0
-    """
+    """Return the least t for which the sum of floor(t x room) reaches a count."""
     room = room[room > 0.0]
     if count == 0:
         return 0.0
@@ -198,22 +114,7 @@ def whole_level(room: NDArray[np.float64], count: int) -> float:
 def largest_replica(
     cluster: Cluster, scope: Scope, capacity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Put the largest replica on the largest node that may hold it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The loads.
-    scope : Scope
-        The rules of partitions.
-    capacity : ndarray of float64, shape (N, D)
-        What each node can hold.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        How full that node is with nothing else on it.
-    """
+    """Put the largest replica on the largest node that may hold it."""
     parts = cluster.partitions
     leads = has_leaders(cluster)
     level = np.zeros(len(cluster.dimensions))
@@ -235,30 +136,16 @@ def largest_replica(
     return level
 
 
-def pigeonhole(standing: Standing, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+def pigeonhole(placed: PlacementCounts, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
     """Let one of M nodes hold k + 1 of the k M + 1 largest replicas.
 
-    Parameters
-    ----------
-    standing : Standing
-        The loads.
-    capacity : ndarray of float64, shape (N, D)
-        What each node can hold.
-
-    Returns
-    -------
-    ndarray of float64, shape (D,)
-        The fullest node's utilisation with the smallest k + 1 of those on the largest node.
-
-    References
-    ----------
-    Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
+    Source: Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
     """
-    cluster = standing.cluster
+    cluster = placed.cluster
     level = np.zeros(len(cluster.dimensions))
     copies = cluster.partitions.replicas
     count = int(copies.sum())
-    least = standing.lightest
+    least = placed.lightest
     total = weighted_sum(copies, least)
     for d in range(len(level)):
         room = capacity[usable(cluster), d]
@@ -285,8 +172,3 @@ def pigeonhole(standing: Standing, capacity: NDArray[np.float64]) -> NDArray[np.
             last = k * len(room) + 1
             level[d] = max(level[d], item[last - k - 1 : last].sum() / widest)
     return level
-
-
-def _absent_keepers(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
-    return cluster.nodes.may_hold & ~cluster.nodes.alive

@@ -2,30 +2,17 @@
 
 import numpy as np
 
-from evenkeel.measure.compare import has_leaders, joined
+from evenkeel.measure.audit.violations import Violations, violations
+from evenkeel.measure.compare import joined
 from evenkeel.measure.rows import at_node, stands
-from evenkeel.measure.standing import Standing
-from evenkeel.measure.violations import Violations, violations
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Flag, Placement, Role
 
 
-def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations]:
-    """Find replicas that are missing, too many, or where they may not be.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are, what is wanted, and the state of the nodes.
-    before : Placement
-        Where they come from.
-
-    Returns
-    -------
-    list of Violations
-        Of the kinds unassigned, on_dead, not_kept, not_accepted, surplus, min_active, forbidden
-        and pinned.
-    """
-    cluster, placement = standing.cluster, standing.placement
+def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Violations]:
+    """Find replicas that are missing, too many, or where they may not be."""
+    cluster, placement = placed.cluster, placed.placement
     nodes = cluster.nodes
     serves = nodes.alive & ~nodes.gone
     found = []
@@ -33,22 +20,22 @@ def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations
         ("on_dead", ~nodes.may_hold & ~serves),
         ("not_kept", ~nodes.may_hold & serves),
     ):
-        if standing.replicas[banned].any():
-            bad = standing.where(banned)
+        if placed.replicas[banned].any():
+            bad = placed.where(banned)
             found += violations(
-                kind, np.ones(len(bad)), partition=standing.partition(bad),
-                node=standing.seat[bad] - 1,
+                kind, np.ones(len(bad)), partition=placed.partition(bad),
+                node=placed.seat[bad] - 1,
             )  # fmt: skip
     closed = nodes.may_hold & ~nodes.accepts
-    if standing.replicas[closed].any():
+    if placed.replicas[closed].any():
         bad = np.flatnonzero(joined(before, placement) & at_node(closed, placement.node))
         found += violations(
             "not_accepted", np.ones(len(bad)), partition=placement.owner[bad],
             node=placement.node[bad],
         )  # fmt: skip
-    found += _wrong_number(standing)
+    found += _wrong_number(placed)
     if cluster.partitions.min_active.any():
-        short = cluster.partitions.min_active - standing.per_partition(serves)
+        short = cluster.partitions.min_active - placed.per_partition(serves)
         bad = np.flatnonzero(short > 0)
         found += violations("min_active", short[bad], partition=bad)
     if len(cluster.forbidden):
@@ -67,31 +54,21 @@ def misplaced_replicas(standing: Standing, before: Placement) -> list[Violations
     return found
 
 
-def misplaced_leaders(standing: Standing) -> list[Violations]:
+def misplaced_leaders(placed: PlacementCounts) -> list[Violations]:
     """Find partitions that nobody leads, and leaders that may not lead.
 
     A cluster in which no partition names a leading slot has no leaders, and is asked for none.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are, which lead, and the state of the nodes.
-
-    Returns
-    -------
-    list of Violations
-        Of the kinds leaderless and leader.
     """
-    cluster, placement = standing.cluster, standing.placement
+    cluster, placement = placed.cluster, placed.placement
     found = []
     wanted = cluster.partitions.replicas > 0
     at = placement.leader_node
-    if standing.leaders.sum() < len(wanted) and has_leaders(cluster):
+    if placed.leaders.sum() < len(wanted) and has_leaders(cluster):
         bad = np.flatnonzero(wanted & (at < 0))
         found += violations("leaderless", np.ones(len(bad)), partition=bad)
     unfit = np.zeros(len(at), bool)
     banned = ~cluster.nodes.may_lead
-    if standing.leaders[banned].any():
+    if placed.leaders[banned].any():
         unfit |= at_node(banned, at)
     if placement.role.any():
         led = np.flatnonzero(at >= 0)
@@ -100,16 +77,16 @@ def misplaced_leaders(standing: Standing) -> list[Violations]:
     return found + violations("leader", np.ones(len(bad)), partition=bad, node=at[bad])
 
 
-def _wrong_number(standing: Standing) -> list[Violations]:
+def _wrong_number(placed: PlacementCounts) -> list[Violations]:
     """Find partitions with fewer replicas than wanted, or with more that may stay."""
-    placement = standing.placement
-    wanted = standing.cluster.partitions.replicas
-    full = standing.uniform and standing.replicas.sum() == len(placement.node)
+    placement = placed.placement
+    wanted = placed.cluster.partitions.replicas
+    full = placed.uniform and placed.replicas.sum() == len(placement.node)
     if full and (wanted == placement.slots).all():
         return []
-    short = wanted - standing.per_partition(np.ones(len(standing.replicas), bool))
+    short = wanted - placed.per_partition(np.ones(len(placed.replicas), bool))
     bad = np.flatnonzero(short > 0)
     found = violations("unassigned", short[bad], partition=bad)
-    over = standing.per_partition(standing.cluster.nodes.may_hold) - wanted
+    over = placed.per_partition(placed.cluster.nodes.may_hold) - wanted
     bad = np.flatnonzero(over > 0)
     return found + violations("surplus", over[bad], partition=bad)

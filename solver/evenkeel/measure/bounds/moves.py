@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import Scope, domain_of, suspects, tally
-from evenkeel.measure.bounds_level import piling
+from evenkeel.measure.audit.limits import count_by_domain, domain_of, suspects
+from evenkeel.measure.binding import Scope, partition_scope
+from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.rows import replicas_of, stands
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import frozen
 
 ROUNDING = 1e-10
@@ -72,7 +73,7 @@ class Keepable:
         Replicas that have to join, whatever is kept.
     seat : ndarray of intp, shape (K,)
         Node plus one of each replica whose loss costs a move; 0 for all others. In the order of
-        ``Standing.seat``.
+        ``PlacementCounts.seat``.
     replicas : ndarray of int64, shape (N,)
         Such replicas on each node.
     least : ndarray of float64, shape (D, P)
@@ -88,67 +89,39 @@ class Keepable:
     load: NDArray[np.float64]
 
 
-def keepable(standing: Standing, scope: Scope) -> Keepable:
-    """Say which replicas can stay, and how many must join though all of those stay.
-
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are.
-    scope : Scope
-        The rules of partitions.
-
-    Returns
-    -------
-    Keepable
-        A partition that can keep all it has, and has no more than it wants, pays for every loss;
-        one that must lose some anyhow pays for what it lacks, and its losses are free.
-    """
-    cluster = standing.cluster
-    stays = np.append(False, cluster.nodes.may_hold).take(standing.seat)
-    _drop_excluded(standing, scope, stays)
-    having = standing.tallied(stays)
-    most = np.minimum(having, _most_kept(standing, scope, stays, having))
+def keepable(placed: PlacementCounts) -> Keepable:
+    """Say which replicas can stay, and how many must join though all of those stay."""
+    cluster, scope = placed.cluster, partition_scope(placed.cluster)
+    stays = np.append(False, cluster.nodes.may_hold).take(placed.seat)
+    _drop_excluded(placed, scope, stays)
+    having = placed.tallied(stays)
+    most = np.minimum(having, _most_kept(placed, scope, stays, having))
     wanted = cluster.partitions.replicas
     free = (having > most) | (having > wanted)
-    piled = piling(standing, scope)
+    piled = piling(placed, scope)
     if piled.any():
         # replicas may pile up on nodes kept, so nothing need join while there is one
         most = np.where(piled & (having > 0), wanted, most)
         free |= piled
     if free.any():
-        stays &= ~standing.spread_out(free)
+        stays &= ~placed.spread_out(free)
     missing = int(np.maximum(wanted - most, 0).sum())
-    seat = np.where(stays, standing.seat, 0)
+    seat = np.where(stays, placed.seat, 0)
     least = cluster.partitions.load.lightest_by_dimension
     replicas = np.bincount(seat, minlength=len(cluster.nodes) + 1)[1:]
-    return Keepable(missing, seat, replicas, least, standing.weighed(least, seat))
+    return Keepable(missing, seat, replicas, least, placed.weighed(least, seat))
 
 
-def shedding(standing: Standing, kept: Keepable, targets: NDArray[np.float64]) -> list[Shedding]:
+def shedding(
+    placed: PlacementCounts, kept: Keepable, targets: NDArray[np.float64]
+) -> list[Shedding]:
     """Prove, for each of several targets, how many replicas the nodes above it must lose.
 
-    Parameters
-    ----------
-    standing : Standing
-        Where the replicas are.
-    kept : Keepable
-        Whose loss costs a move.
-    targets : ndarray of float64, shape (T, N, D)
-        Load that no node may exceed; ``inf`` for any.
-
-    Returns
-    -------
-    list of Shedding
-        T proofs, with one entry per node that must lose some.
-
-    References
-    ----------
-    Covering knapsack in several dimensions, relaxed to one by a surrogate constraint: F. Glover,
-    "Surrogate constraints", Operations Research 16, 1968.
+    Source: a covering knapsack in several dimensions is relaxed to one by a surrogate constraint,
+    F. Glover, "Surrogate constraints", Operations Research 16, 1968.
     """
     excess = np.maximum(kept.load - targets * (1.0 + ROUNDING), 0.0)
-    most = standing.cluster.nodes.max_replicas
+    most = placed.cluster.nodes.max_replicas
     crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
     count = np.tile(crowd, (len(targets), 1))
     price = np.zeros(excess.shape)
@@ -159,7 +132,7 @@ def shedding(standing: Standing, kept: Keepable, targets: NDArray[np.float64]) -
             break
         nodes, row = np.unique(node, return_inverse=True)
         somewhere = np.logical_or.reduce(over[:, nodes])
-        table, limit = _largest(standing, kept, nodes, somewhere, above)
+        table, limit = _largest(placed, kept, nodes, somewhere, above)
         short = excess[which, node]
         scale = np.divide(1.0, short, out=np.zeros_like(short), where=short > 0.0).T
         # a replica that takes away more than all the excess counts for all of it
@@ -177,7 +150,7 @@ def shedding(standing: Standing, kept: Keepable, targets: NDArray[np.float64]) -
 
 
 def _largest(
-    standing: Standing,
+    placed: PlacementCounts,
     kept: Keepable,
     node: NDArray[np.intp],
     over: NDArray[np.bool_],
@@ -195,7 +168,7 @@ def _largest(
     limit = np.full((len(kept.load) + 1, over.shape[1]), np.inf)
     limit[node + 1] = np.where(over, least, np.inf)
     partitions, seats = [], []
-    for seat, owner in standing.stretches(kept.seat):
+    for seat, owner in placed.stretches(kept.seat):
         chosen = np.zeros(len(seat), bool)
         for d in np.flatnonzero(over.any(0)):
             chosen |= kept.least[d, owner] >= limit[:, d].take(seat)
@@ -273,49 +246,32 @@ def _reweighed(
 def largest_needed(
     size: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return how many of the largest entries of each row sum up to 1, and the smallest of those.
-
-    Parameters
-    ----------
-    size : ndarray of float64, shape (m, width)
-        Not negative.
-
-    Returns
-    -------
-    tuple of (ndarray of int64, shape (m,), ndarray of float64, shape (m,))
-        The fewest entries, and the smallest among them; all of a row that does not sum up to 1.
-
-    Examples
-    --------
-    >>> count, smallest = largest_needed(np.array([[0.2, 0.7, 0.4]]))
-    >>> count.tolist(), smallest.tolist()
-    ([2], [0.4])
-    """
+    """Return how many of the largest entries of each row sum up to 1, and the smallest of those."""
     descending = np.sort(size, axis=1)[:, ::-1]
     enough = np.cumsum(descending, axis=1) >= 1.0 - ROUNDING
     count = np.minimum((~enough).sum(1) + 1, size.shape[1])
     return count, descending[np.arange(len(size)), count - 1]
 
 
-def _drop_excluded(standing: Standing, scope: Scope, stays: NDArray[np.bool_]) -> None:
+def _drop_excluded(placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool_]) -> None:
     """Clear replicas on nodes that their rule excludes, or where their partition is disabled."""
     if not scope.open.all():
         is_open = np.insert(scope.open, 0, False, axis=1)
-        rule = scope.rule[standing.partition(np.arange(len(stays)))]
-        stays &= is_open[rule, standing.seat]
-    placement = standing.placement
-    partition, node = standing.cluster.forbidden.T
+        rule = scope.rule[placed.partition(np.arange(len(stays)))]
+        stays &= is_open[rule, placed.seat]
+    placement = placed.placement
+    partition, node = placed.cluster.forbidden.T
     hit = stands(placement, partition, node)
     replicas, which = replicas_of(placement, partition[hit])
     banned = replicas[placement.node[replicas] == node[hit][which]]
-    stays[standing.places(banned)] = False
+    stays[placed.places(banned)] = False
 
 
 def _most_kept(
-    standing: Standing, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
+    placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return how many replicas each partition can keep under every hard spread limit; (P,)."""
-    placement, topology = standing.placement, standing.cluster.topology
+    placement, topology = placed.placement, placed.cluster.topology
     most = having.copy()
     limits = [one for one in scope.bindings if one.kind == "spread" and one.hard]
     alone = [one for one in limits if one.level != "node" and (one.amount == 1).all()]
@@ -324,11 +280,11 @@ def _most_kept(
             continue  # what may share no domain may share no node either
         row = topology.level_index(binding.level)
         domain = topology.domain_with_nodes[row]
-        members = suspects(standing, binding, row)
+        members = suspects(placed, binding, row)
         replicas, which = replicas_of(placement, members)
         where = domain_of(domain, placement.node[replicas])
-        counted = stays[standing.places(replicas)] & (where >= 0)
-        who, _, count = tally(
+        counted = stays[placed.places(replicas)] & (where >= 0)
+        who, _, count = count_by_domain(
             which[counted], where[counted], len(members), int(topology.domain_count[row])
         )
         over = np.maximum(count - binding.amount[members][who], 0)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import Scope, partition_scope
-from evenkeel.measure.bounds_level import piling, usable
-from evenkeel.measure.bounds_share import Classes, forced_loads
-from evenkeel.measure.compare import wanted_load
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.binding import Scope, partition_scope
+from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.bounds.share import Classes, forced_loads
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, Hinge, NodeTable
 from evenkeel.model.goals import Cost
@@ -54,37 +55,14 @@ class CostBound:
 
 
 def cost_bound(cluster: Cluster, cost: Cost, moves: int) -> CostBound:
-    """Prove what a weighted sum comes to at least.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    cost : Cost
-        What is charged.
-    moves : int
-        Moves that a placement without broken rules needs at least.
-
-    Returns
-    -------
-    CostBound
-        The best of the aggregate bounds, dimension by dimension.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[3.0]] * 4, replicas=1,
-    ...                         watermark=[[4.0], [4.0]])
-    >>> found = cost_bound(c, Cost(watermark=10.0), 4)
-    >>> round(found.total, 6), found.term
-    (40.0, 'load of d0 (aggregate)')
-    """
-    standing = Standing.of(cluster, cluster.placement)
+    """Prove what a weighted sum comes to at least."""
+    placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     holds = usable(cluster)
     wanted = wanted_load(cluster)
     parts: dict[str, float] = {}
     sources: dict[str, float] = {}
-    families = list(_families(standing, scope, holds))
+    families = list(_families(placed, scope, holds))
     for d, name in enumerate(cluster.dimensions):
         pieces = Pieces.of(cluster, cost, d, holds)
         best, source = pieces.idle + pieces.filled(holds, wanted[d], exactly=True), "aggregate"
@@ -129,24 +107,7 @@ class Pieces:
 
     @classmethod
     def of(cls, cluster: Cluster, cost: Cost, d: int, holds: NDArray[np.bool_]) -> "Pieces":
-        """Return the pieces of one dimension.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            Capacities and watermarks.
-        cost : Cost
-            What is charged.
-        d : int
-            The dimension.
-        holds : ndarray of bool, shape (N,)
-            Nodes that may hold replicas.
-
-        Returns
-        -------
-        Pieces
-            Those of nodes that may hold none have no length.
-        """
+        """Return the pieces of one dimension."""
         nodes, name = cluster.nodes, cluster.dimensions[d]
         weight = cost.watermark_weight(name)
         hinges = [Hinge(RISING, weight, nodes.watermark[:, d])]
@@ -171,22 +132,7 @@ class Pieces:
         return cls(idle, length, slope)
 
     def filled(self, nodes: NDArray[np.bool_], load: float, *, exactly: bool) -> float:
-        """Return what it costs some nodes to carry a load, beyond what they pay idle.
-
-        Parameters
-        ----------
-        nodes : ndarray of bool, shape (N,)
-            Which; they share it as is cheapest.
-        load : float
-            How much.
-        exactly : bool
-            Whether they may not carry more, if that is cheaper.
-
-        Returns
-        -------
-        float
-            The least cost; what finds no room costs nothing.
-        """
+        """Return what it costs some nodes to carry a load, beyond what they pay idle."""
         slope, length = self.slope[nodes].reshape(-1), self.length[nodes].reshape(-1)
         order = np.argsort(slope, kind="stable")
         slope, length = slope[order], length[order]
@@ -197,24 +143,24 @@ class Pieces:
 
 
 def _families(
-    standing: Standing, scope: Scope, holds: NDArray[np.bool_]
+    placed: PlacementCounts, scope: Scope, holds: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], str, NDArray[np.float64]]]:
     """Yield sets of nodes, as a number per node, and the load that each must carry."""
-    if piling(standing, scope).any() and not holds.all():
+    if piling(placed, scope).any() and not holds.all():
         return
-    classes = Classes.of(standing, scope)
-    topology = standing.cluster.topology
+    classes = Classes.of(placed, scope)
+    topology = placed.cluster.topology
     for binding in scope.bindings:
         if binding.kind == "spread" and binding.hard and binding.level != "node":
             domain = topology.domain_with_nodes[topology.level_index(binding.level)]
-            forced = forced_loads(standing, scope, classes, binding.amount, domain, holds)
+            forced = forced_loads(placed, scope, classes, binding.amount, domain, holds)
             if forced.any():
                 yield domain.astype(np.int64), "domains", forced
     label = _components(scope.open & holds)
     count = int(label.max(initial=-1)) + 1
     if count > 1:
-        forced = np.zeros((count, len(standing.cluster.dimensions)))
-        weight = classes.loads(standing.lightest) * classes.wanted[:, None]
+        forced = np.zeros((count, len(placed.cluster.dimensions)))
+        weight = classes.loads(placed.lightest) * classes.wanted[:, None]
         for q, rule in enumerate(classes.rule.tolist()):
             inside = np.unique(label[scope.open[rule] & holds])
             if len(inside):

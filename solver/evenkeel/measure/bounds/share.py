@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope, group_scope
-from evenkeel.measure.compare import weighted_sum
-from evenkeel.measure.loads import utilisation
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.binding import NONE, Scope, group_scope
+from evenkeel.measure.loads import utilisation, weighted_sum
+from evenkeel.measure.tally import PlacementCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +35,9 @@ class Classes:
     first: NDArray[np.int64]
 
     @classmethod
-    def of(cls, standing: Standing, scope: Scope) -> "Classes":
-        """Return the classes of a cluster.
-
-        Parameters
-        ----------
-        standing : Standing
-            The partitions.
-        scope : Scope
-            Their rules.
-
-        Returns
-        -------
-        Classes
-            One for all where all are alike.
-        """
-        wanted = standing.cluster.partitions.replicas
+    def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
+        """Return the classes of a cluster."""
+        wanted = placed.cluster.partitions.replicas
         alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
         if alike:
             one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
@@ -61,18 +47,7 @@ class Classes:
         return cls(found[:, 0], found[:, 1], member.reshape(-1), first)
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what one replica of every partition of each class weighs.
-
-        Parameters
-        ----------
-        load : ndarray of float64, shape (P, D)
-            What one of each partition weighs.
-
-        Returns
-        -------
-        ndarray of float64, shape (Q, D)
-            Sums, in an order that no number of threads can change.
-        """
+        """Return what one replica of every partition of each class weighs."""
         if len(self.rule) == 1:
             return weighted_sum(np.ones(len(load), np.int64), load)[None]
         total = np.zeros((len(self.rule), load.shape[1]))
@@ -82,67 +57,29 @@ class Classes:
 
 
 def forced_terms(
-    standing: Standing, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield how full rules make some part of the cluster, by the kind of part.
-
-    Parameters
-    ----------
-    standing : Standing
-        The loads.
-    scope : Scope
-        The rules of partitions.
-    usable : ndarray of bool, shape (N,)
-        Nodes that may hold replicas.
-    capacity : ndarray of float64, shape (N, D)
-        What each can hold.
-
-    Yields
-    ------
-    tuple of (str, ndarray of float64, shape (D,))
-        Name of the term, and the utilisation that it proves per dimension.
-    """
-    classes = Classes.of(standing, scope)
-    yield "spread", _spread(standing, scope, classes, usable, capacity)
-    yield "class", _class(standing, scope, classes, usable, capacity)
-    yield "group", _group(standing, usable, capacity)
+    """Yield how full rules make some part of the cluster, by the kind of part."""
+    classes = Classes.of(placed, scope)
+    yield "spread", _spread(placed, scope, classes, usable, capacity)
+    yield "class", _class(placed, scope, classes, usable, capacity)
+    yield "group", _group(placed, usable, capacity)
 
 
 def forced_loads(
-    standing: Standing,
+    placed: PlacementCounts,
     scope: Scope,
     classes: Classes,
     amount: NDArray[np.int32],
     domain: NDArray[np.int32],
     usable: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return the load that each domain must carry, since a limit leaves no place for it elsewhere.
-
-    Parameters
-    ----------
-    standing : Standing
-        The loads.
-    scope : Scope
-        The rules of partitions.
-    classes : Classes
-        Of the partitions.
-    amount : ndarray of int32, shape (P,)
-        Replicas of each partition that a domain may hold; -1 for any number.
-    domain : ndarray of int32, shape (N,)
-        Domain of each node, -1 for none.
-    usable : ndarray of bool, shape (N,)
-        Nodes that may hold replicas.
-
-    Returns
-    -------
-    ndarray of float64, shape (domains, D)
-        Load in the lightest role.
-    """
+    """Return the load that a limit leaves no place for but in each domain, (domains, D)."""
     bound, places = _places(scope, classes, amount, domain, usable)
     alone = _alone(classes, bound, places)
     if not alone.any():
-        return np.zeros((places.shape[1], len(standing.cluster.dimensions)))
-    forced: NDArray[np.float64] = alone.T @ classes.loads(standing.lightest)
+        return np.zeros((places.shape[1], len(placed.cluster.dimensions)))
+    forced: NDArray[np.float64] = alone.T @ classes.loads(placed.lightest)
     return forced
 
 
@@ -156,7 +93,7 @@ def _alone(
 
 
 def _spread(
-    standing: Standing,
+    placed: PlacementCounts,
     scope: Scope,
     classes: Classes,
     usable: NDArray[np.bool_],
@@ -168,7 +105,7 @@ def _spread(
     least w - a (z - k). Looked at are single domains, and the k with least room.
     """
     level = np.zeros(capacity.shape[1])
-    topology = standing.cluster.topology
+    topology = placed.cluster.topology
     weight: NDArray[np.float64] | None = None
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard:
@@ -177,7 +114,7 @@ def _spread(
         bound, places = _places(scope, classes, binding.amount, domain, usable)
         if not bound.any():
             continue
-        weight = classes.loads(standing.lightest) if weight is None else weight
+        weight = classes.loads(placed.lightest) if weight is None else weight
         room = np.zeros((places.shape[1], len(level)))
         inside = usable & (domain >= 0)
         np.add.at(room, domain[inside], capacity[inside])
@@ -216,7 +153,7 @@ def _places(
 
 
 def _class(
-    standing: Standing,
+    placed: PlacementCounts,
     scope: Scope,
     classes: Classes,
     usable: NDArray[np.bool_],
@@ -226,7 +163,7 @@ def _class(
     level = np.zeros(capacity.shape[1])
     if len(scope.open) == 1 and scope.open.all():
         return level
-    weight = classes.loads(standing.lightest)
+    weight = classes.loads(placed.lightest)
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
         forced = (classes.wanted * bound).astype(np.float64)
@@ -235,14 +172,14 @@ def _class(
 
 
 def _group(
-    standing: Standing, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+    placed: PlacementCounts, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Spread the largest replicas of each group over as many domains as its limit asks for.
 
     With at most a per domain, one of the k largest is in a domain that is no better than the
     (k / a)th best, rounded up, and on its largest node at best.
     """
-    cluster = standing.cluster
+    cluster = placed.cluster
     level = np.zeros(capacity.shape[1])
     group, copies = cluster.partitions.group, cluster.partitions.replicas
     for binding in group_scope(cluster).bindings:
@@ -259,7 +196,7 @@ def _group(
             best = np.zeros(int(domain.max(initial=-1)) + 1)
             np.maximum.at(best, domain[usable], capacity[usable, d])
             best = np.sort(best)[::-1]
-            weight = standing.lightest[owner, d]
+            weight = placed.lightest[owner, d]
             order = np.lexsort((-weight, group[owner]))
             of = group[owner][order]
             start = np.flatnonzero(np.append(True, of[1:] != of[:-1]))

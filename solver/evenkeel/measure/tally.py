@@ -1,4 +1,4 @@
-"""Standing: a placement laid out so that replicas can be counted by node and by partition."""
+"""A placement laid out so that replicas can be counted by node and by partition."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from evenkeel.model.placement import Placement, Role
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class PlacementCounts:
     """Where the K replicas of a placement stand, in one order that suits counting.
 
     That order is slot by slot where rows are uniform (all first slots, then all second ones), so
@@ -32,42 +32,18 @@ class Standing:
     placement: Placement
 
     @classmethod
-    def of(cls, cluster: Cluster, placement: Placement) -> "Standing":
-        """Return the standing of a placement, counted once and kept with it.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            N nodes, P partitions.
-        placement : Placement
-            Where the replicas are.
-
-        Returns
-        -------
-        Standing
-            The same object while the same cluster asks.
-        """
-        kept = placement.__dict__.get("_standing")
+    def of(cls, cluster: Cluster, placement: Placement) -> "PlacementCounts":
+        """Return the placed of a placement, counted once and kept with it."""
+        kept = placement.__dict__.get("_counts")
         if kept is None or kept.cluster is not cluster:
             made = cls(cluster, placement)
             if kept is not None:
                 made.__dict__.update(kept.counted_for(cluster))
-            kept = placement.__dict__["_standing"] = made
+            kept = placement.__dict__["_counts"] = made
         return kept
 
     def counted_for(self, other: Cluster) -> dict[str, Any]:
-        """Return what was counted here and is the same in another cluster, or says what it is of.
-
-        Parameters
-        ----------
-        other : Cluster
-            With the same placement; its nodes may be in another state.
-
-        Returns
-        -------
-        dict
-            Arrays by the name of the property.
-        """
+        """Return what was counted here and holds in another cluster with the same placement too."""
         same = {"seat"}
         if len(other.nodes) == len(self.cluster.nodes):
             same |= {"replicas", "leaders"}
@@ -137,20 +113,7 @@ class Standing:
         return np.maximum(np.maximum(load.voter, load.leader), load.non_voter)
 
     def weighed(self, load: NDArray[np.float64], seat: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the load of each node if every replica of a partition weighed the same.
-
-        Parameters
-        ----------
-        load : ndarray of float64, shape (D, P)
-            What a replica of each partition weighs.
-        seat : ndarray of intp, shape (K,)
-            As ``self.seat``, with 0 for replicas that weigh nothing.
-
-        Returns
-        -------
-        ndarray of float64, shape (N, D)
-            Total load.
-        """
+        """Return the load of each node if every replica of a partition weighed the same."""
         nodes, dimensions = len(self.cluster.nodes), len(load)
         total = np.zeros((nodes, dimensions))
         for stretch, owner in self.stretches(seat):
@@ -161,18 +124,7 @@ class Standing:
     def stretches(
         self, each: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.intp], slice | NDArray[np.int32]]]:
-        """Cut what stands in this order into pieces, each with the partitions that it is of.
-
-        Parameters
-        ----------
-        each : ndarray of intp, shape (K,)
-            Something per replica.
-
-        Yields
-        ------
-        tuple of (ndarray of intp, slice or ndarray of int32)
-            One slot of all partitions at a time; or all at once, with each replica's partition.
-        """
+        """Cut what stands in this order into pieces, each with the partitions that it is of."""
         if self.uniform:
             for slot in range(self.placement.slots or 0):
                 start = slot * len(self.placement)
@@ -181,51 +133,18 @@ class Standing:
             yield each, self.placement.owner
 
     def where(self, flag: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the replicas, in this order, on nodes that carry a flag.
-
-        Parameters
-        ----------
-        flag : ndarray of bool, shape (N,)
-            A flag per node.
-
-        Returns
-        -------
-        ndarray of intp
-            Places in ``seat``.
-        """
+        """Return the replicas, in this order, on nodes that carry a flag."""
         return np.flatnonzero(np.append(False, flag).take(self.seat))
 
     def partition(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the partitions of some replicas.
-
-        Parameters
-        ----------
-        at : ndarray of intp
-            Places in ``seat``.
-
-        Returns
-        -------
-        ndarray of intp
-            Their partitions.
-        """
+        """Return the partitions of some replicas."""
         if not self.uniform:
             return self.placement.owner.take(at).astype(np.intp)
         # division by a scalar is quicker than its remainder
         return at - at // len(self.placement) * len(self.placement)
 
     def places(self, replica: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where in this order some replicas stand.
-
-        Parameters
-        ----------
-        replica : ndarray of int64
-            Indices into the flat arrays of the placement.
-
-        Returns
-        -------
-        ndarray of int64
-            Places in ``seat``.
-        """
+        """Return where in this order some replicas stand."""
         slots = self.placement.slots
         if not slots:
             return replica
@@ -233,34 +152,12 @@ class Standing:
         return slot * len(self.placement) + partition
 
     def spread_out(self, flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Give every replica, in this order, the flag of its partition.
-
-        Parameters
-        ----------
-        flag : ndarray of bool, shape (P,)
-            A flag per partition.
-
-        Returns
-        -------
-        ndarray of bool, shape (K,)
-            A flag per replica.
-        """
+        """Give every replica, in this order, the flag of its partition."""
         slots = self.placement.slots
         return flag[self.placement.owner] if slots is None else np.tile(flag, slots)
 
     def tallied(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count each partition's replicas that carry a flag.
-
-        Parameters
-        ----------
-        flag : ndarray of bool, shape (K,)
-            A flag per replica, in this order.
-
-        Returns
-        -------
-        ndarray of int64, shape (P,)
-            Replicas.
-        """
+        """Count each partition's replicas that carry a flag."""
         partitions = len(self.placement)
         if self.uniform:
             count: NDArray[np.int64] = flag.reshape(-1, partitions).sum(0)
@@ -268,18 +165,7 @@ class Standing:
         return np.bincount(self.placement.owner[flag], minlength=partitions)
 
     def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count each partition's replicas on nodes that carry a flag.
-
-        Parameters
-        ----------
-        flag : ndarray of bool, shape (N,)
-            A flag per node.
-
-        Returns
-        -------
-        ndarray of int64, shape (P,)
-            Replicas.
-        """
+        """Count each partition's replicas on nodes that carry a flag."""
         return self.tallied(np.append(False, flag).take(self.seat))
 
     def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

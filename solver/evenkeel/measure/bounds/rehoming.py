@@ -7,10 +7,10 @@ any that is level, and then no choice for the others helps.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import NONE, Scope, partition_scope
-from evenkeel.measure.bounds_moves import keepable
+from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.bounds.moves import keepable
 from evenkeel.measure.loads import utilisation
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 
 
@@ -40,21 +40,21 @@ def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
     >>> rehoming_level(c)
     0.6
     """
-    standing = Standing.of(cluster, cluster.placement)
+    placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
-    kept = keepable(standing, scope)
+    kept = keepable(placed)
     nodes = cluster.nodes
     seen = nodes.alive & ~nodes.gone
     full = utilisation(kept.load, nodes.capacity)
     level = float(full[seen].max(initial=0.0))
     stays = np.bincount(
-        standing.partition(np.flatnonzero(kept.seat)), minlength=len(cluster.partitions)
+        placed.partition(np.flatnonzero(kept.seat)), minlength=len(cluster.partitions)
     )
     lacking = np.flatnonzero(stays < cluster.partitions.replicas)
     widest = np.where(nodes.may_receive[:, None], nodes.capacity, 0.0).max(axis=0, initial=0.0)
-    size = utilisation(standing.lightest[lacking], widest).max(axis=1, initial=0.0)
+    size = utilisation(placed.lightest[lacking], widest).max(axis=1, initial=0.0)
     for p in lacking[np.argsort(-size, kind="stable")[:largest]].tolist():
-        beside = utilisation(kept.load + standing.lightest[p], nodes.capacity).max(axis=1)
+        beside = utilisation(kept.load + placed.lightest[p], nodes.capacity).max(axis=1)
         there = beside[_open_to(cluster, scope, p)]
         least = float(there.min(initial=np.inf))
         if least <= 1.0:

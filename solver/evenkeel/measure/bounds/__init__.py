@@ -5,15 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit_limits import partition_scope
-from evenkeel.measure.bounds_certificate import Certificate
-from evenkeel.measure.bounds_cost import CostBound, cost_bound
-from evenkeel.measure.bounds_level import level_terms, usable, whole_level
-from evenkeel.measure.bounds_moves import Shedding, keepable, shedding
-from evenkeel.measure.compare import forced_moves, has_leaders, wanted_load
+from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.bounds.certificate import Certificate
+from evenkeel.measure.bounds.cost import CostBound, cost_bound
+from evenkeel.measure.bounds.level import level_terms, whole_level
+from evenkeel.measure.bounds.moves import Shedding, keepable, shedding
+from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
-from evenkeel.measure.standing import Standing
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
@@ -133,10 +135,10 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     """
     cost = goals if isinstance(goals, Cost) else None
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
-    standing = Standing.of(cluster, cluster.placement)
+    placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     wanted = wanted_load(cluster)
-    names, proven = zip(*level_terms(standing, scope, wanted), strict=True)
+    names, proven = zip(*level_terms(placed, scope, wanted), strict=True)
     terms = np.stack(proven)
     binding = terms.argmax(0)
     level = terms.max(0)
@@ -144,9 +146,9 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     target = level_target(cluster, goals, np.maximum(fair, level))
     capacity = level_target(cluster, Goals(level=None), level)
-    kept = keepable(standing, scope)
+    kept = keepable(placed)
     targets = [capacity] if np.array_equal(capacity, target) else [capacity, target]
-    proofs = shedding(standing, kept, np.stack(targets))
+    proofs = shedding(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return Bounds(
@@ -157,7 +159,7 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         leaders=leaders,
         leader_ratio=ratio,
         leader_target=frozen(leader_target),
-        forced=forced_moves(standing),
+        forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
         moves_level=kept.missing + to_level.moves,
         feasible_proof=to_fit,
@@ -187,23 +189,7 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
 
 
 def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the load that each node may carry for its dimensions to be level.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The capacities.
-    goals : Goals
-        Tolerance per dimension.
-    level : ndarray of float64, shape (D,)
-        Utilisation that the tolerance is on top of.
-
-    Returns
-    -------
-    ndarray of float64, shape (N, D)
-        At most the capacity, which is the target of dimensions that need not be level and of nodes
-        that keep replicas without being alive; ``inf`` on nodes that may hold none.
-    """
+    """Return the load that each node may carry for its dimensions to be level."""
     capacity = cluster.nodes.capacity
     level_on = (cluster.nodes.alive & ~cluster.nodes.gone)[:, None]
     target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)

@@ -76,6 +76,10 @@ class Violation(NamedTuple):
         Names of what it concerns.
     amount : float
         Replicas, domains, ranks, or load above capacity in the dimension's unit.
+    expression : str
+        The expression of a rule that fails, as it was written; all that fail, joined by "and".
+    asked : float or None
+        The number that is not kept: of a count or a limit, or a capacity in the dimension's unit.
     """
 
     kind: str
@@ -87,6 +91,8 @@ class Violation(NamedTuple):
     domain: str
     dimension: str
     amount: float
+    expression: str = ""
+    asked: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +107,10 @@ class Violations:
         How much of it.
     partition, group, node, level, domain, dimension : ndarray of int32, shape (n,)
         Indices of what each concerns; -1 for nothing. A level is a row of ``domain_with_nodes``.
+    asked : ndarray of float64, shape (n,)
+        The number that is not kept; NaN where it is none.
+    expression : str
+        The expression that fails, the same for all; empty where it is none.
     """
 
     kind: str
@@ -111,11 +121,28 @@ class Violations:
     level: NDArray[np.int32]
     domain: NDArray[np.int32]
     dimension: NDArray[np.int32]
+    asked: NDArray[np.float64]
+    expression: str = ""
 
     @property
     def count(self) -> int:
         """What they add to the count of their kind."""
         return int(self.amount.sum()) if KINDS[self.kind].summed else len(self.amount)
+
+    def take(self, which: NDArray[np.integer]) -> "Violations":
+        """Return some of them, by their indices."""
+        return Violations(
+            self.kind,
+            frozen(self.amount[which]),
+            frozen(self.partition[which]),
+            frozen(self.group[which]),
+            frozen(self.node[which]),
+            frozen(self.level[which]),
+            frozen(self.domain[which]),
+            frozen(self.dimension[which]),
+            frozen(self.asked[which]),
+            self.expression,
+        )
 
     def rows(self, cluster: Cluster) -> list[Violation]:
         """Return them with names.
@@ -134,7 +161,9 @@ class Violations:
         names = (cluster.partitions.names, cluster.partitions.group_names, cluster.nodes.names)
         levels = [*cluster.topology.levels, "node"]
         found = []
-        for i, amount in enumerate(self.amount.tolist()):
+        for i, (amount, asked) in enumerate(
+            zip(self.amount.tolist(), self.asked.tolist(), strict=True)
+        ):
             level, domain = int(self.level[i]), int(self.domain[i])
             at_node = level == len(cluster.topology)
             node = domain if at_node else int(self.node[i])
@@ -151,35 +180,22 @@ class Violations:
                     self.kind, hard, partition, group, holder,
                     levels[level] if level >= 0 else "", domain_name,
                     cluster.dimensions[dimension] if dimension >= 0 else "", amount,
+                    self.expression, None if np.isnan(asked) else asked,
                 )
             )  # fmt: skip
         return found
 
 
-def violations(kind: str, amount: ArrayLike, **where: ArrayLike) -> list[Violations]:
-    """Gather what a check found; an empty list if it found nothing.
-
-    Parameters
-    ----------
-    kind : str
-        Key of ``KINDS``.
-    amount : array_like of float64, shape (n,)
-        How much.
-    **where : array_like of int32, shape () or (n,)
-        Any of partition, group, node, level, domain, dimension.
-
-    Returns
-    -------
-    list of Violations
-        One, or none.
-
-    Examples
-    --------
-    >>> violations("surplus", [1.0, 2.0], partition=[4, 7])[0].count
-    3
-    >>> violations("surplus", [])
-    []
-    """
+def violations(
+    kind: str,
+    amount: ArrayLike,
+    expression: str = "",
+    /,
+    *,
+    asked: ArrayLike = np.nan,
+    **where: ArrayLike,
+) -> list[Violations]:
+    """Gather what a check found, with indices of what it concerns; an empty list for nothing."""
     amounts = np.asarray(amount, np.float64)
     if len(amounts) == 0:
         return []
@@ -187,4 +203,5 @@ def violations(kind: str, amount: ArrayLike, **where: ArrayLike) -> list[Violati
         name: frozen(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
         for name in ("partition", "group", "node", "level", "domain", "dimension")
     }
-    return [Violations(kind, frozen(amounts), **columns)]
+    numbers = frozen(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
+    return [Violations(kind, frozen(amounts), **columns, asked=numbers, expression=expression)]

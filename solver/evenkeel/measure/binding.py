@@ -1,0 +1,247 @@
+"""Binding: what the rules, as they are written, demand of each partition and of each group.
+
+It shares nothing with the binding that strategies solve by, so that a fault in either shows.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.once import once
+from evenkeel.model.rules import Limit, LimitKind, Rule
+
+NONE = -1
+"""Amount of a limit that does not bind."""
+
+TAG = re.compile(r"([+-])\s*([^=]+)")
+LABEL = re.compile(r"([^=]*?)\s*(!?=)\s*(.+)")
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What rules demand of one partition, or of one group as a whole.
+
+    Parameters
+    ----------
+    require, voters_require : tuple of str
+        Expressions that the node of every replica, or of every voter, must meet.
+    place, voters_place : tuple of (str, int)
+        Expressions, and how many replicas, or voters, must at least be on nodes that meet them.
+    lead : tuple of str
+        Where the leader should be, first choice first.
+    limits : tuple of Limit
+        How replicas may stand in the domains of a tier.
+    """
+
+    require: tuple[str, ...] = ()
+    voters_require: tuple[str, ...] = ()
+    place: tuple[tuple[str, int], ...] = ()
+    voters_place: tuple[tuple[str, int], ...] = ()
+    lead: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether so many replicas, or voters, are wanted on the nodes of an expression."""
+        return bool(self.place or self.voters_place)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """Whose demands: E members, which are partitions or groups, in Q classes. N nodes.
+
+    Parameters
+    ----------
+    column : str
+        "partition" or "group".
+    demands : tuple of Demands
+        Those of each class.
+    rule : ndarray of int32, shape (E,)
+        Class of each member.
+    wanted : ndarray of bool, shape (E,)
+        Members of which at least one replica is wanted.
+    open : ndarray of bool, shape (Q, N)
+        Nodes that meet all that each class requires of every replica.
+    """
+
+    column: str
+    demands: tuple[Demands, ...]
+    rule: NDArray[np.int32]
+    wanted: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+
+    @cached_property
+    def bindings(self) -> "tuple[Binding, ...]":
+        """What binds the members, one kind of limit on one tier at a time."""
+        amounts: dict[tuple[str, LimitKind, bool], NDArray[np.int32]] = {}
+        for q, demands in enumerate(self.demands):
+            for limit in demands.limits:
+                key = (limit.level, limit.kind, limit.hard)
+                none = np.full(len(self.demands), NONE, np.int32)
+                amounts.setdefault(key, none)[q] = limit.amount
+        return tuple(
+            Binding(tier, kind, hard, by_class.take(self.rule))
+            for (tier, kind, hard), by_class in amounts.items()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One kind of limit on one tier, for all members of a scope.
+
+    Parameters
+    ----------
+    level : str
+        Tier, or "node".
+    kind : str
+        As in ``Limit``.
+    hard : bool
+        As in ``Limit``.
+    amount : ndarray of int32, shape (E,)
+        The number that each member is held to; -1 where it is not bound.
+    """
+
+    level: str
+    kind: LimitKind
+    hard: bool
+    amount: NDArray[np.int32]
+
+    @property
+    def violation(self) -> str:
+        """The kind of violation that breaking it is."""
+        kind = "same_node" if (self.level, self.kind) == ("node", "spread") else self.kind
+        return kind if self.hard else f"soft_{kind}"
+
+
+def partition_scope(cluster: Cluster) -> Scope:
+    """Return what binds each partition by itself: its rule, and what its group's asks of each."""
+    return once(
+        cluster.partitions,
+        "audited partition scope",
+        lambda: _of_partitions(cluster),
+        *read_from(cluster),
+    )
+
+
+def group_scope(cluster: Cluster) -> Scope:
+    """Return what binds each group as a whole."""
+    return once(
+        cluster.partitions, "audited group scope", lambda: _of_groups(cluster), *read_from(cluster)
+    )
+
+
+def read_from(cluster: Cluster) -> tuple[object, ...]:
+    """Return all that demands are read from; the state of the nodes is not among it."""
+    nodes = cluster.nodes
+    return cluster.rules, cluster.topology, nodes.names, nodes.tags, nodes.attributes
+
+
+def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> NDArray[np.bool_]:
+    """Return the nodes on which every condition of every expression holds, (N,)."""
+    meets = np.ones(len(cluster.nodes), bool)
+    for text in texts:
+        for condition in text.split(","):
+            meets &= _holds(cluster, condition.strip())
+    return meets
+
+
+def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
+    """Return the nodes on which one condition holds: +tag, -tag, key=value or key!=value; (N,)."""
+    nodes, topology = cluster.nodes, cluster.topology
+    tag = TAG.fullmatch(condition)
+    if tag:
+        carried = nodes.tags[tag[2]]
+        return carried if tag[1] == "+" else ~carried
+    label = LABEL.fullmatch(condition)
+    if label is None:
+        raise ValueError(f"{condition!r} is no condition")
+    key, sign, value = label.groups()
+    meaning: Sequence[str]
+    if key in topology.levels:
+        row = topology.levels.index(key)
+        code, meaning = topology.label[row], topology.label_names[row]
+    elif key in nodes.attributes:
+        code, meaning = nodes.attributes[key]
+    else:
+        code, meaning = np.arange(len(nodes), dtype=np.int32), nodes.names
+    # what no node is called, no node is
+    same: NDArray[np.bool_] = np.equal(code, meaning.index(value) if value in meaning else -2)
+    return same if sign == "=" else ~same
+
+
+def _of_partitions(cluster: Cluster) -> Scope:
+    parts = cluster.partitions
+    shared = parts.group_rule.take(parts.group) if (parts.group_rule >= 0).any() else None
+    pair = parts.rule.astype(np.int64)
+    if shared is not None:
+        # both count from -1, for no rule
+        pair = (pair + 1) * (len(cluster.rules) + 1) + shared
+    if len(pair) and pair.min() == pair.max():
+        first, rule = np.zeros(1, np.intp), np.zeros(len(pair), np.int32)
+    else:
+        _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+        rule = inverse.astype(np.int32)
+    rules = [*cluster.rules, Rule()]  # -1 is the last
+    demands = [
+        _demands(rules[parts.rule[p]], None if shared is None else rules[shared[p]])
+        for p in first.tolist()
+    ] or [_demands(Rule(), None)]
+    return _scope(cluster, "partition", demands, rule, parts.replicas > 0)
+
+
+def _of_groups(cluster: Cluster) -> Scope:
+    parts = cluster.partitions
+    groups = len(parts.group_names)
+    demands = [
+        Demands(
+            require=tuple(rule.require),
+            place=tuple(rule.place.items()),
+            voters_place=tuple(rule.voters_place.items()),
+            limits=tuple(_limits(rule)),
+        )
+        for rule in (*cluster.rules, Rule())
+    ]
+    rule = np.where(parts.group_rule < 0, len(cluster.rules), parts.group_rule)
+    wanted = np.bincount(parts.group, parts.replicas > 0, groups) > 0
+    return _scope(cluster, "group", demands, rule, wanted)
+
+
+def _demands(own: Rule, shared: Rule | None) -> Demands:
+    """Return what binds a partition under a rule of its own, in a group that may have one."""
+    shared = shared or Rule()
+    # one replica per node, unless something else is said
+    limited = replace(own, spread={**own.spread, "node": own.spread.get("node", 1)})
+    return Demands(
+        require=(*own.require, *shared.require),
+        voters_require=(*own.voters_require, *shared.voters_require),
+        place=tuple(own.place.items()),
+        voters_place=tuple(own.voters_place.items()),
+        lead=tuple(own.lead or shared.lead),
+        limits=tuple(_limits(limited)),
+    )
+
+
+def _limits(rule: Rule) -> Iterator[Limit]:
+    """Yield the limits that a rule spells out."""
+    written: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains", "skew")
+    for kind in written:
+        for tier, amount in getattr(rule, kind).items():
+            number, strength = amount if isinstance(amount, tuple) else (amount, "hard")
+            if number is not None:
+                yield Limit(tier, kind, number, strength == "hard")
+
+
+def _scope(
+    cluster: Cluster,
+    column: str,
+    demands: list[Demands],
+    rule: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+) -> Scope:
+    is_open = np.array([nodes_that_meet(cluster, one.require) for one in demands])
+    return Scope(column, tuple(demands), rule, wanted, is_open)

@@ -1,0 +1,351 @@
+"""The fewest leader changes: how many partitions another node must lead, wherever replicas stay.
+
+Given who holds what, a partition is led by one of its voters that may lead. Each node may lead only
+so many, and carry only so much load. With prices a >= 0 for what a node has of each, every choice
+of leaders within these targets makes
+
+    changes >= changes + sum a (had - target)
+
+since had - target <= 0. The right side is a sum over partitions, and each term is at least its
+minimum over the voters of its partition, so the sum of these minima, less sum a (target - carried
+by replicas that do not lead), is a bound for any prices; anybody can check it with them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.arrays import frozen
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+ROUNDING = 1e-9
+"""Sums of loads in another order agree within this share."""
+
+TURNS = 40
+"""Rounds in which the prices of loads are improved."""
+
+FAR = 1 << 30
+"""Further than any way from node to node."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaderBound:
+    """Proof of how many leaders must change. N nodes, D dimensions.
+
+    Parameters
+    ----------
+    changes : int
+        Partitions that were led by a live node, and must be led by another one.
+    forced : int
+        Those among them whose leader holds no replica that could lead any more.
+    price : ndarray of float64, shape (N, D + 1)
+        Changes per unit of load on each node, and, last, per partition that it leads.
+    """
+
+    changes: int
+    forced: int
+    price: NDArray[np.float64]
+
+    @property
+    def term(self) -> str:
+        """Which reason is the binding one."""
+        if self.changes > self.forced:
+            return "prices of leading"
+        return "leaders that left" if self.forced else "nothing"
+
+
+def leader_bound(
+    cluster: Cluster,
+    placement: Placement,
+    target: NDArray[np.float64],
+    leader_target: NDArray[np.float64],
+) -> LeaderBound:
+    """Prove how many leaders must change for a placement to meet its targets, replicas staying.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        N nodes, D dimensions, and who leads now.
+    placement : Placement
+        Where the replicas are to be, and who is to lead.
+    target : ndarray of float64, shape (N, D)
+        Load that each node may carry; ``inf`` for any.
+    leader_target : ndarray of float64, shape (N,)
+        Partitions that each node may lead; ``inf`` for any.
+
+    Returns
+    -------
+    LeaderBound
+        O(K + N^2) where leaders are counted; the fewest there, but for partitions with three or
+        more voters that could give way to each other. Where loads are asked for as well, prices
+        are improved step by step, and are not the best.
+
+    References
+    ----------
+    Primal-dual method for flows at least cost: R. Ahuja, T. Magnanti, J. Orlin, Network Flows,
+    1993, section 9.8. Steps along a subgradient: B. Polyak, 1969.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> leader_bound(c, c.placement, np.full((2, 1), 9.0), np.array([3.0, 3.0])).changes
+    1
+    """
+    choice = _Choices.of(cluster, placement)
+    room = _room(choice, cluster, placement, target, leader_target)
+    led = placement.leader_node[choice.partition]
+    price = np.zeros(room.shape)
+    price[:, -1] = _count_prices(choice, led, room[:, -1])
+    forced = int(choice.forced.sum())
+    if np.isfinite(room[:, :-1]).any() and choice.gain.any():
+        price = _improved(choice, room, price, float(choice.cost[choice.node == led].sum()))
+    least = proven_changes(cluster, placement, target, leader_target, price)
+    return LeaderBound(min(max(least, forced), len(choice.partition)), forced, frozen(price))
+
+
+def proven_changes(
+    cluster: Cluster,
+    placement: Placement,
+    target: NDArray[np.float64],
+    leader_target: NDArray[np.float64],
+    price: NDArray[np.float64],
+) -> int:
+    """Return the changes that some prices prove; whoever doubts a ``LeaderBound`` asks here."""
+    choice = _Choices.of(cluster, placement)
+    room = _room(choice, cluster, placement, target, leader_target)
+    value = choice.value(price, room) - ROUNDING * (1.0 + choice.size(price, room))
+    return max(int(np.ceil(value)), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Choices:
+    """Who could lead: M partitions that have a voter which may, and up to S such voters of each.
+
+    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change; ``gain`` (M, D),
+    what leading adds to the load of a voter; ``forced`` (M,), whether every choice is a change.
+    """
+
+    partition: NDArray[np.intp]
+    node: NDArray[np.intp]
+    cost: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    forced: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cluster: Cluster, placement: Placement) -> "_Choices":
+        able = at_node(cluster.nodes.may_lead, placement.node) & (placement.role == Role.VOTER)
+        if placement.slots is not None:
+            node = np.where(able, placement.node, -1).reshape(len(placement), placement.slots).T
+        else:
+            length = np.diff(placement.first)
+            node = np.full((int(length.max(initial=0)), len(placement)), -1)
+            slot = np.arange(len(placement.node)) - placement.first[placement.owner]
+            node[slot, placement.owner] = np.where(able, placement.node, -1)
+        partition = np.flatnonzero((node >= 0).any(0))
+        node = np.ascontiguousarray(node[:, partition], np.intp)
+        came = cluster.placement.leader_node[partition]
+        led = at_node(cluster.nodes.alive, came)
+        cost = ((node != came) & led).astype(np.float64)
+        load = cluster.partitions.load
+        gain = (
+            np.zeros((len(partition), load.voter.shape[1]))
+            if load.leader is load.voter
+            else (load.leader - load.voter)[partition]
+        )
+        return cls(partition, node, cost, gain, led & ~(node == came).any(0))
+
+    def priced(self, price: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each choice comes to, (S, M); ``inf`` for none."""
+        total: NDArray[np.float64] = self.cost + np.append(price[:, -1], np.inf)[self.node]
+        for d in range(price.shape[1] - 1):
+            if price[:, d].any():
+                total += np.append(price[:, d], 0.0)[self.node] * self.gain[:, d]
+        return total
+
+    def value(self, price: NDArray[np.float64], room: NDArray[np.float64]) -> float:
+        """Return the changes that prices prove, before they are rounded up."""
+        return float(self.priced(price).min(0, initial=np.inf).sum() - _paid(price, room).sum())
+
+    def size(self, price: NDArray[np.float64], room: NDArray[np.float64]) -> float:
+        """Return the sum of the sizes of all that ``value`` adds up."""
+        return float(np.abs(self.priced(price).min(0)).sum() + np.abs(_paid(price, room)).sum())
+
+    def had(self, price: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each node has of everything if all choose the cheapest, (N, D + 1)."""
+        slot = self.priced(price).argmin(0)
+        node = self.node[slot, np.arange(len(slot))]
+        had = np.empty(price.shape)
+        for d, gain in enumerate((*self.gain.T, None)):
+            had[:, d] = np.bincount(node, gain, len(price))
+        return had
+
+
+def _paid(price: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply prices by room; what costs nothing may be had without end."""
+    return np.multiply(price, room, out=np.zeros_like(price), where=price > 0.0)
+
+
+def _room(
+    choice: _Choices,
+    cluster: Cluster,
+    placement: Placement,
+    target: NDArray[np.float64],
+    leader_target: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what each node may have beside the replicas on it, none of which leads; (N, D + 1)."""
+    load = cluster.partitions.load
+    carried = np.array(PlacementCounts.of(cluster, placement).loads)
+    led = np.flatnonzero(placement.leader_node >= 0)
+    replica = placement.leader_replica[led]
+    light = placement.role[replica] == Role.NON_VOTER
+    for d in range(carried.shape[1]):
+        bare = np.where(light, load.non_voter[led, d], load.voter[led, d])
+        carried[:, d] -= np.bincount(
+            placement.node[replica], load.leader[led, d] - bare, len(carried)
+        )
+    slack = ROUNDING * np.abs(carried)
+    return np.column_stack([target * (1.0 + ROUNDING) - carried + slack, leader_target])
+
+
+def _count_prices(
+    choice: _Choices, led: NDArray[np.int32], room: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the price of leading on each node where leaders are only counted, (N,).
+
+    Whoever may still lead at no change does, and nodes that lead too many pass some on to nodes
+    that lead too few, along ways with the fewest changes. How far a node is from those is its
+    price.
+    """
+    nodes, everyone = len(room), np.arange(len(choice.partition))
+    price = np.zeros(nodes, np.int64)
+    if len(everyone) == 0 or not np.isfinite(room).any():
+        return price.astype(np.float64)
+    usable = np.where(choice.node >= 0, choice.cost, np.inf)
+    usable -= 0.5 * (choice.node == led)  # of several as good, who leads
+    slot = usable.argmin(0)
+    at, cost = choice.node[slot, everyone], choice.cost[slot, everyone]
+    # how many can be passed on from node to node at no change, at one, and back at one less
+    ways, some = np.nonzero((choice.node >= 0) & (choice.node != at))
+    extra = (choice.cost[ways, some] - cost[some]).astype(np.intp)
+    key = (extra * nodes + at[some]) * nodes + choice.node[ways, some]
+    passes = np.bincount(key, minlength=3 * nodes * nodes).reshape(3, nodes, nodes)
+    most = np.where(np.isfinite(room), np.floor(room + ROUNDING), len(everyone))
+    spare = most.astype(np.int64) - np.bincount(at, minlength=nodes)
+    while (spare < 0).any():
+        distance = _distances(passes, spare)
+        short = np.flatnonzero(spare < 0)
+        nearest = int(distance[short].min())
+        if nearest >= FAR:
+            break
+        price = np.minimum(distance, nearest)
+        lacking = int(np.minimum(spare, 0).sum())
+        for start in short[distance[short] == nearest].tolist():
+            _pass_on(passes, spare, distance, start)
+        if np.minimum(spare, 0).sum() == lacking:
+            break
+    return price.astype(np.float64)
+
+
+def _distances(passes: NDArray[np.int64], spare: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the fewest changes on a way from each node to one that leads too few, (N,)."""
+    ways = [(cost, passes[cost] > 0) for cost in (0, 1, -1)]
+    ways = [(cost, open_ways) for cost, open_ways in ways if open_ways.any()]
+    distance = np.where(spare > 0, 0, FAR)
+    for _ in range(len(spare)):
+        best = distance
+        for cost, open_ways in ways:
+            for far in np.unique(distance[distance < FAR]).tolist():
+                reached = open_ways[:, distance == far].any(1)
+                best = np.where(reached, np.minimum(best, max(far + cost, 0)), best)
+        if (best == distance).all():
+            break
+        distance = best
+    return distance
+
+
+def _pass_on(
+    passes: NDArray[np.int64], spare: NDArray[np.int64], distance: NDArray[np.int64], start: int
+) -> None:
+    """Let a node that leads too many pass them on along shortest ways, as far as there are any."""
+    closed = np.zeros(len(spare), bool)
+    path: list[int] = [start]
+    steps: list[int] = []
+    while path and spare[start] < 0:
+        here = path[-1]
+        if spare[here] > 0:
+            ways = list(zip(steps, path, path[1:], strict=False))
+            count = min(-spare[start], spare[here], *(passes[way] for way in ways))
+            for cost, one, other in ways:
+                passes[cost, one, other] -= count
+                passes[-cost, other, one] += count
+            spare[start] += count
+            spare[here] -= count
+            path, steps = [start], []
+            continue
+        closed[here] = True
+        for cost in (1, 0, -1):
+            ahead = (passes[cost, here] > 0) & (distance == distance[here] - cost) & ~closed
+            if len(path) == 1 and cost == distance[here]:
+                _pass_many(passes[:, here], passes[:, :, here], cost, spare, ahead, here)
+                if spare[start] >= 0:
+                    return
+                ahead &= passes[cost, here] > 0
+            if ahead.any():
+                path.append(int(ahead.argmax()))
+                steps.append(cost)
+                break
+        else:
+            path.pop()
+            if steps:
+                steps.pop()
+
+
+def _pass_many(
+    onward: NDArray[np.int64],
+    back: NDArray[np.int64],
+    cost: int,
+    spare: NDArray[np.int64],
+    ahead: NDArray[np.bool_],
+    here: int,
+) -> None:
+    """Pass on to all nodes straight ahead that lead too few, at once."""
+    to = np.flatnonzero(ahead & (spare > 0))
+    count = np.minimum(onward[cost, to], spare[to])
+    before = np.cumsum(count) - count
+    count = np.clip(-spare[here] - before, 0, count)
+    onward[cost, to] -= count
+    back[-cost, to] += count
+    spare[to] -= count
+    spare[here] += count.sum()
+
+
+def _improved(
+    choice: _Choices,
+    room: NDArray[np.float64],
+    price: NDArray[np.float64],
+    most: float,
+) -> NDArray[np.float64]:
+    """Return prices of loads as well, improved step by step towards so many changes."""
+    unit = np.append(np.abs(choice.gain).mean(0), 1.0)
+    unit[unit == 0.0] = 1.0
+    best, value = price, choice.value(price, room)
+    eagerness, idle = 1.0, 0
+    for _ in range(TURNS):
+        excess = np.where(np.isfinite(room), choice.had(price) - room, 0.0) / unit
+        excess[(price <= 0.0) & (excess < 0.0)] = 0.0
+        length = float((excess**2).sum())
+        if length == 0.0 or value >= most - 1.0 + ROUNDING:
+            break
+        reach = max(most - choice.value(price, room), 0.0)
+        price = np.maximum(price + eagerness * reach / length * excess / unit, 0.0)
+        now = choice.value(price, room)
+        idle += 1
+        if now > value:
+            best, value, idle = price, now, 0
+        elif idle > 4:
+            price, eagerness, idle = best, 0.5 * eagerness, 0
+    return best
