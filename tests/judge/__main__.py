@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from math import inf
 from typing import NamedTuple
 
 from tests.judge.case import source_of
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.trial import Tried, try_one, world_of
 
-CHUNK = 50
+CHUNK = 10
 SLOW = 2.0
 """CPU seconds above which a solve is a finding."""
 
@@ -51,7 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
         for low in range(asked.seed, asked.seed + asked.count, CHUNK)
         for family in families
     ]  # fmt: skip
-    tried = list(_run(jobs, asked.processes))
+    tried = []
+    for one in _run(jobs, asked.processes):
+        tried.append(one)
+        if time.perf_counter() - began > asked.seconds:
+            break
     tallies = _tallied(tried)
     _report(tallies)
     _say(
@@ -95,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
     parser.add_argument("--method", nargs="+", default=["balance"])
     parser.add_argument("--small", action="store_true", help="compare small ones with CP-SAT")
+    parser.add_argument("--seconds", type=float, default=inf, help="when to stop and report")
     parser.add_argument("--work", type=int, help="work limit of each solve")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="dump one case")
@@ -106,12 +112,16 @@ def _run(jobs: list[Job], processes: int) -> Iterator[Tried]:
         for job in jobs:
             yield from _chunk(job)
         return
-    with ProcessPoolExecutor(processes) as pool:
+    pool = ProcessPoolExecutor(processes)
+    try:
         for found in pool.map(_chunk, jobs):
             yield from found
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _chunk(job: Job) -> list[Tried]:
+    """Try the seeds of a job."""
     return [
         try_one(draw(job.family, seed), method, job.small, job.work)
         for seed in job.seeds

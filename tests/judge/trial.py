@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import evenkeel as ek
 from tests.judge.case import Case, build
+from tests.judge.cpsat import beside_the_best
 from tests.judge.mending import left_undone
 from tests.judge.verdict import Finding, judged, standing_of
 from tests.judge.world import Standing, World
@@ -64,5 +65,7 @@ def try_one(
     tried.findings += judged(world, result, claims_only=method in BIT_EXACT)
     if method in MENDING:
         tried.findings += left_undone(world, tried.after)
+        if small:
+            tried.findings += beside_the_best(world, tried.after, result)
     tried.judging = time.process_time() - began
     return tried
