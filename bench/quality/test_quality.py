@@ -10,7 +10,7 @@ import pytest
 import evenkeel as ek
 from bench.support.jobs import empty, expanded, headline, medium
 from bench.support.processes import run_python
-from evenkeel.solve import goals_met
+from evenkeel.measure.bounds import goals_met
 from tests.support.instances import as_cluster, golden
 
 pytestmark = pytest.mark.quality

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
+from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.cost.local_search import polish
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
@@ -183,7 +184,7 @@ def test_a_start_that_does_not_fit_is_left_alone():
     raise AssertionError("no crowded start was drawn")
 
 
-def instance(name: str) -> tuple[roadef.Cluster, Problem, State, Walk]:
+def instance(name: str) -> tuple[Cluster, Problem, State, Walk]:
     """A published instance as it came, its books open."""
     cluster = roadef.read(DATA / f"model_{name}.txt.gz")
     cost = roadef.cost_of(cluster)

@@ -9,7 +9,7 @@ from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
 from evenkeel.strategies.shared import scope as solvers
-from tests.clusters import clusters
+from tests.support.clusters import clusters
 
 RELAXED = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
