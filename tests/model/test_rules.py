@@ -136,7 +136,7 @@ class TestRules:
         assert set(faults_of(spread=5)) == {"spread"}
         assert set(faults_of(spread={"row": 1, "zone": -1})) == {"spread['row']", "spread['zone']"}
 
-    @pytest.mark.parametrize("rules", [Rule(), None, "zone=a", {"spread": 1}])
+    @pytest.mark.parametrize("rules", [Rule(), 1, "zone=a", {"spread": 1}])
     def test_rules_are_a_list(self, rules):
         assert set(faults_of(rules=rules, rule=[0, 0, 0, 0])) == {"rules"}
 

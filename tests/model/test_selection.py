@@ -1,10 +1,11 @@
 """Nodes and partitions as a person names them."""
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import read_nodes, read_partitions
+from evenkeel.model.selection import find_nodes, find_partitions
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def cluster():
 )
 def test_nodes_are_named_in_any_way(cluster, given, found):
     faults = FaultList()
-    assert read_nodes(faults, "nodes", cluster, given).tolist() == found
+    assert find_nodes(faults, "nodes", cluster.nodes, cluster.topology, given).tolist() == found
     assert not faults
 
 
@@ -41,16 +42,44 @@ def test_nodes_are_named_in_any_way(cluster, given, found):
 )
 def test_partitions_are_named_in_any_way(cluster, given, found):
     faults = FaultList()
-    assert read_partitions(faults, "partitions", cluster, given).tolist() == found
+    assert find_partitions(faults, "partitions", cluster.partitions, given).tolist() == found
     assert not faults
 
 
-@pytest.mark.parametrize("read", [read_nodes, read_partitions])
+def nodes_of(faults, cluster, given):
+    return find_nodes(faults, "which", cluster.nodes, cluster.topology, given)
+
+
+def partitions_of(faults, cluster, given):
+    return find_partitions(faults, "which", cluster.partitions, given)
+
+
+@pytest.mark.parametrize("read", [nodes_of, partitions_of])
 def test_what_is_none_is_told_by_its_place(cluster, read):
     faults = FaultList()
-    read(faults, "which", cluster, ["nobody", 4, -1, True, None, "group=z", 1.0])
+    read(faults, cluster, ["nobody", 4, -1, True, None, "group=z", 1.0])
     paths = [fault.path for fault in faults.faults]
     assert paths == [f"which[{i}]" for i in range(7)]
+    for given, path in (("n0", "which"), ([True] * 3, "which"), ([[0, 1]], "which[0]")):
+        faults = FaultList()
+        read(faults, cluster, given)
+        assert [fault.path for fault in faults.faults] == [path]
+
+
+@pytest.mark.parametrize("read", [nodes_of, partitions_of])
+@pytest.mark.parametrize("form", [list, tuple, np.array])
+def test_booleans_are_a_mask(cluster, read, form):
     faults = FaultList()
-    read(faults, "which", cluster, "n0")
-    assert [fault.path for fault in faults.faults] == ["which"]
+    assert read(faults, cluster, form([False, True, False, True])).tolist() == [1, 3]
+    assert not faults
+
+
+def test_a_text_is_a_name_and_a_number_an_index_whatever_names_look_like():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 3, node_names=["2", "1", "zone=a"],
+        partition_names=["1", "2", "0"], domains={"zone": ["a", "b", "b"]},
+    )  # fmt: skip
+    assert nodes_of(FaultList(), cluster, ["2"]).tolist() == [0]
+    assert nodes_of(FaultList(), cluster, [2]).tolist() == [2]
+    assert nodes_of(FaultList(), cluster, ["zone=a"]).tolist() == [2]
+    assert partitions_of(FaultList(), cluster, ["2", 2]).tolist() == [1, 2]

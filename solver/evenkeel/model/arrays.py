@@ -184,6 +184,9 @@ def _unfit(faults: FaultList, path: str, given: NDArray[Any], dtype: np.dtype[An
     """Note the numbers that would become others in an array of another dtype."""
     if dtype.kind == "b" and given.dtype.kind != "b":
         bad, message = (given != 0) & (given != 1), "needs true or false"
+    elif dtype.kind in "iu" and given.dtype.kind == "b":
+        faults.add(path, str(given.dtype), "needs whole numbers, not true or false")
+        return True
     elif dtype.kind in "iu" and given.dtype.kind == "f":
         number = given.astype(np.float64, copy=False)
         bad, message = ~np.isfinite(number) | (number != np.floor(number)), "needs a whole number"

@@ -1,15 +1,25 @@
 """The cluster: one validated snapshot of everything a strategy may look at."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.model.arguments import Arguments, Group, Labels, Node
+from evenkeel.model.changes import added, changed_states, pinned
+from evenkeel.model.consistency import check_consistent, vouch_for
+from evenkeel.model.errors import FaultList
+from evenkeel.model.intake import read_changes, read_parts
+from evenkeel.model.keywords import check_keywords, known_keywords
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
-from evenkeel.model.rules import Rule
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.selection import Which
 from evenkeel.model.shown import Shown
 from evenkeel.model.topology import Topology
 
@@ -19,8 +29,8 @@ class Cluster(Shown):
     """A snapshot: nodes, topology, partitions, rules, and where everything is now.
 
     Build one with ``Cluster.from_arrays`` or ``evenkeel.read``; both validate once and report every
-    problem together. A cluster never changes; ``with_placement`` and ``dataclasses.replace`` make
-    others.
+    problem together. A cluster never changes; ``replace``, ``down``, ``up``, ``drain``, ``pin`` and
+    ``add_nodes`` make others, which are validated like new ones and share what has not changed.
 
     Parameters
     ----------
@@ -72,13 +82,347 @@ class Cluster(Shown):
     native_format: str = ""
 
     @staticmethod
-    def from_arrays(**arrays: Any) -> "Cluster":
-        """Build a cluster from arrays; see ``evenkeel.model.intake.from_arrays``, which this calls.
+    @known_keywords
+    def from_arrays(
+        *,
+        capacity: ArrayLike,
+        load: ArrayLike,
+        leader_load: ArrayLike | None = None,
+        non_voter_load: ArrayLike | None = None,
+        dimensions: Sequence[str] | None = None,
+        transient: Sequence[str] | None = None,
+        bytes: str | None = None,
+        domains: Mapping[str, Labels] | None = None,
+        crossing: Sequence[str] | None = None,
+        level_capacity: Mapping[str, ArrayLike] | None = None,
+        level_distance: ArrayLike | None = None,
+        watermark: ArrayLike | None = None,
+        alive: ArrayLike | None = None,
+        accepts: ArrayLike | None = None,
+        keeps: ArrayLike | None = None,
+        leads: ArrayLike | None = None,
+        gone: ArrayLike | None = None,
+        since: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        lead_weight: ArrayLike | None = None,
+        max_replicas: ArrayLike | None = None,
+        stands_for: ArrayLike | None = None,
+        tags: Mapping[str, ArrayLike] | None = None,
+        attributes: Mapping[str, Labels] | None = None,
+        node_names: Sequence[str] | None = None,
+        partition_names: Sequence[str] | None = None,
+        replicas: ArrayLike | None = None,
+        voters: ArrayLike | None = None,
+        min_active: ArrayLike | None = None,
+        group: ArrayLike | Sequence[str] | None = None,
+        group_names: Sequence[str] | None = None,
+        move_cost: ArrayLike | None = None,
+        attached: ArrayLike | None = None,
+        forbidden: ArrayLike | None = None,
+        depends: Sequence[tuple[Group, Group, str]] | None = None,
+        placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None = None,
+        first: ArrayLike | None = None,
+        leader: ArrayLike | None = None,
+        role: ArrayLike | None = None,
+        flags: ArrayLike | None = None,
+        spread: Mapping[str, Amount] | None = None,
+        rules: Sequence[Rule] | None = None,
+        rule: ArrayLike | None = None,
+        group_rule: ArrayLike | Mapping[str, int] | None = None,
+        native: object = None,
+        native_format: str = "",
+    ) -> Cluster:
+        """Build a cluster from arrays, and report everything wrong with them at once.
+
+        An array whose dtype and layout fit is used without a copy and never written to. N nodes, P
+        partitions, K replicas, G groups, D dimensions.
 
         Parameters
         ----------
-        **arrays : Any
-            As ``evenkeel.model.intake.from_arrays`` takes them.
+        capacity : array_like of float64, shape (N, D)
+            Hard limit per node; 0 allowed, ``inf`` for none.
+        load : array_like of float64, shape (P, D)
+            Load of one replica.
+        leader_load, non_voter_load : array_like of float64, shape (P, D), optional
+            Whole load of a replica in that role, where it differs from ``load``.
+        dimensions : sequence of str, optional
+            D names; ``d0``, ``d1``, ... by default.
+        transient : sequence of str, optional
+            Dimensions in which a moved replica counts on both ends.
+        bytes : str, optional
+            The dimension that is moved when a replica moves.
+        domains : mapping of str to array_like, shape (N,), optional
+            Label of each node per level, widest level first.
+        crossing : sequence of str, optional
+            Levels that do not nest in the ones before them.
+        level_capacity : mapping of str to array_like of float64, shape (domains, D), optional
+            Capacity that the nodes of a domain share.
+        level_distance : array_like of float64, shape (L + 1,) or (N, N), optional
+            Distance by the widest level that differs, or between each pair of nodes.
+        watermark : array_like of float64, shape (N, D), optional
+            Load above it costs; ``inf`` by default.
+        alive, accepts, keeps, leads, gone : array_like of bool, shape (N,), optional
+            State of the nodes. All alive by default; the next three follow ``alive``; none gone.
+        since : array_like of float64, shape (N,), optional
+            Time of each node's last change of state, in seconds; NaN where it is not known.
+        weight, lead_weight : array_like of float64, shape (N,), optional
+            Share of replicas and leaders; 1 by default.
+        max_replicas, stands_for : array_like of int32, shape (N,), optional
+            -1 for none.
+        tags : mapping of str to array_like of bool, shape (N,), optional
+            Nodes that carry each tag.
+        attributes : mapping of str to array_like, shape (N,), optional
+            Further labels of the nodes, under names that no level has.
+        node_names, partition_names : sequence of str, optional
+            Counted up by default.
+        replicas, voters, min_active : array_like of int32, shape () or (P,), optional
+            Wanted numbers. By default as many as the placement has slots, all voters, 0.
+        group : array_like of int32 or of str, shape (P,), optional
+            Group of each partition, by number or by name; all in one by default. Numbers are below
+            P or 1,000 unless there are ``group_names``.
+        group_names : sequence of str, optional
+            Where groups are told by name: which number each has; in sorted order by default.
+            Counted up by default where they are told by number.
+        move_cost : array_like of float64, shape () or (P,), optional
+            Cost of moving one replica; 1 by default.
+        attached : array_like of int32, shape (P,), optional
+            Node that uses the partition; -1 for none.
+        forbidden : array_like of int32, shape (F, 2), optional
+            (partition, node) pairs that are disabled.
+        depends : sequence of (int or str, int or str, str), optional
+            (group, group it needs, level).
+        placement : Placement, array_like of int32 or str, (P, R), or (K,) with ``first``, optional
+            Node of each replica by slot: a number, -1 or None for none, or a name. Rows may differ
+            in length. Slot 0 leads unless ``leader`` says otherwise. A ``Placement`` brings its
+            leaders, roles and flags.
+        first : array_like of int64, shape (P + 1,), optional
+            Where each partition's replicas start in a flat placement.
+        leader : array_like of int16, shape (P,), optional
+            Slot that leads; -1 for none.
+        role, flags : array_like, same shape as placement, optional
+            ``Role`` and ``Flag`` of each replica.
+        spread : mapping of str to Amount, optional
+            Short for one rule of all partitions, ``rules=[Rule(spread=...)]``.
+        rules : sequence of Rule, optional
+            Rules. With one, no ``rule`` and no group bound by it, it binds every partition.
+        rule : array_like of int32, shape (P,), optional
+            Rule of each partition, -1 for none.
+        group_rule : array_like of int32, shape (G,), or mapping of str to int, optional
+            Rule of each group as a whole, -1 for none.
+        native : object, optional
+            A system's own payload.
+        native_format : str, optional
+            Name of that system.
+
+        Returns
+        -------
+        Cluster
+            Validated.
+
+        Raises
+        ------
+        InvalidInput
+            Naming every problem, with its path and value, and for a word that is unknown the
+            closest one. A broken placement (two replicas on one node, replicas on dead nodes, too
+            few or too many of them) is no problem: that is what solving mends.
+
+        Examples
+        --------
+        >>> c = Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, domains={"zone": ["a", "b", "c"]},
+        ...     replicas=2, spread={"zone": 1})
+        >>> c.placement.nodes.shape
+        (4, 2)
+        """
+        given = locals()
+        faults = FaultList()
+        parts = read_parts(faults, given)
+        faults.raise_if_any()
+        vouch_for(parts)
+        return Cluster(**parts)
+
+    def __post_init__(self) -> None:
+        check_consistent(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def replace(self, **changes: Unpack[Arguments]) -> Cluster:
+        """Return a cluster with some arguments of ``from_arrays`` changed.
+
+        It is validated like a new one. Sizes stay as they are: see ``add_nodes``. A new ``placement`` comes with its leaders, roles
+        and flags, or with those by default; what is wanted of each partition stays. New ``rules``
+        bind whom the old ones in their places bound, unless ``rule`` says who is bound; where none
+        bound anybody, they are new. ``spread`` binds all partitions.
+
+        Parameters
+        ----------
+        **changes : Arguments
+            As ``from_arrays`` takes them; None for the default.
+
+        Returns
+        -------
+        Cluster
+            Sharing all that does not change with this one.
+
+        Raises
+        ------
+        InvalidInput
+            Naming every problem, with its path and value.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
+        >>> c.replace(capacity=[[9.0], [9.0], [20.0]]).nodes.capacity[2].tolist()
+        [20.0]
+        """
+        given: dict[str, Any] = dict(changes)
+        faults = FaultList()
+        check_keywords(faults, given, Arguments.__annotations__)
+        faults.raise_if_any()
+        parts = read_changes(faults, given, self._parts())
+        faults.raise_if_any()
+        vouch_for(parts)
+        return replace(self, **parts)
+
+    def down(self, *which: Which) -> Cluster:
+        """Return a cluster in which nodes are dead, with all they hold.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes by name (``"n17"``), by number (17), by an expression as in a rule
+            (``"zone=b,+ssd"``), by a mask, (N,) bool, or by a list of any of these. A string is
+            always a name or an expression, a number always an index.
+
+        Returns
+        -------
+        Cluster
+            Validated; its dead nodes neither accept, keep nor lead.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, domains={"zone": ["a", "b", "b"]})
+        >>> c.down("n0").drain("zone=b").nodes.alive.tolist()
+        [False, True, True]
+        """
+        return self.replace(**changed_states(self.nodes, self.topology, "down", which))
+
+    def up(self, *which: Which) -> Cluster:
+        """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**changed_states(self.nodes, self.topology, "up", which))
+
+    def drain(self, *which: Which) -> Cluster:
+        """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; drained nodes neither accept, keep nor lead.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**changed_states(self.nodes, self.topology, "drain", which))
+
+    def pin(
+        self,
+        *which: Which,
+        group: str | int | Sequence[str | int] | None = None,
+        topic: str | Sequence[str] | None = None,
+    ) -> Cluster:
+        """Return a cluster in which the replicas of some partitions stay where they are.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Partitions by name, by number, as ``"group=orders"``, by a mask, (P,) bool, or by a list
+            of any of these.
+        group : str, int, or sequence of them, optional
+            Groups, by name or number, all of whose partitions are meant.
+        topic : str or sequence of str, optional
+            The same, as Kafka calls a group.
+
+        Returns
+        -------
+        Cluster
+            Validated; their replicas carry ``Flag.PINNED``.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such partition or group.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]],
+        ...     group=["audit", "pay"])
+        >>> c.pin(topic="audit").placement.flags.tolist()
+        [1, 0]
+        """
+        return self.with_placement(pinned(self.partitions, self.placement, which, group, topic))
+
+    def add_nodes(
+        self,
+        capacity: ArrayLike,
+        *,
+        names: Sequence[str] | None = None,
+        domains: Mapping[str, Labels] | None = None,
+        tags: Mapping[str, ArrayLike] | None = None,
+        attributes: Mapping[str, Labels] | None = None,
+        watermark: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        lead_weight: ArrayLike | None = None,
+        max_replicas: ArrayLike | None = None,
+        stands_for: ArrayLike | None = None,
+    ) -> Cluster:
+        """Return a cluster with more nodes after those it has, empty and up unless told otherwise.
+
+        Parameters
+        ----------
+        capacity : array_like of float64, shape (n, D)
+            Hard limit of each new node.
+        names : sequence of str, optional
+            Counted on where the cluster's own names are counted.
+        domains : mapping of str to array_like, shape (n,), optional
+            Label of each new node per tier; labels may be new. None in tiers left out.
+        tags, attributes : mapping of str to array_like, shape (n,), optional
+            As ``from_arrays`` takes them; a new node carries no tag that is left out.
+        watermark, weight, lead_weight, max_replicas, stands_for : array_like, optional
+            As ``from_arrays`` takes them, for the new nodes.
 
         Returns
         -------
@@ -89,12 +433,27 @@ class Cluster(Shown):
         ------
         InvalidInput
             Naming every problem, with its path and value.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 4, domains={"zone": ["a", "b"]}, replicas=1)
+        >>> c.add_nodes([[9.0]], domains={"zone": ["c"]}).nodes.names[2]
+        'n2'
         """
-        from evenkeel.model.intake import from_arrays
+        given = {
+            "capacity": capacity, "node_names": names, "domains": domains, "tags": tags,
+            "attributes": attributes, "watermark": watermark, "weight": weight,
+            "lead_weight": lead_weight, "max_replicas": max_replicas, "stands_for": stands_for,
+        }  # fmt: skip
+        faults = FaultList()
+        parts = added(faults, self._parts(), given)
+        faults.raise_if_any()
+        vouch_for(parts)
+        return replace(self, **parts)
 
-        return from_arrays(**arrays)
-
-    def with_placement(self, placement: Placement) -> "Cluster":
+    def with_placement(self, placement: Placement) -> Cluster:
         """Return the same cluster with its replicas somewhere else.
 
         Parameters

@@ -1,5 +1,6 @@
 """How bad input is reported: every fault at once, each with its path and value."""
 
+import pickle
 from dataclasses import dataclass, field
 
 SHOWN_FAULTS = 20
@@ -56,6 +57,18 @@ class InvalidInput(ValueError):
         if len(faults) > SHOWN_FAULTS:
             lines.append(f"... and {len(faults) - SHOWN_FAULTS} more")
         super().__init__("\n  ".join(lines))
+
+    def __reduce__(self) -> tuple[type["InvalidInput"], tuple[list[Fault]]]:
+        """Pickle by the faults; a value that cannot be pickled is replaced by its ``repr``."""
+        return type(self), ([_portable(fault) for fault in self.faults],)
+
+
+def _portable(fault: Fault) -> Fault:
+    try:
+        pickle.dumps(fault.value)
+    except Exception:  # whatever an object of the caller's raises when it is pickled
+        return Fault(fault.path, repr(fault.value), fault.message)
+    return fault
 
 
 @dataclass

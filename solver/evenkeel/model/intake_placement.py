@@ -1,103 +1,157 @@
 """Replicas in: where they are, in which roles, and how many are wanted."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.arrays import as_array, check_range, column, frozen, list_entries, shape_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
+from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.quantities import is_whole
+from evenkeel.model.sizes import Given, Sizes
 
 EVERY_FLAG = int(sum(Flag))
 
 
+class Rows(NamedTuple):
+    """Replicas as they were told: the node of each, and where the row of each partition starts."""
+
+    node: NDArray[np.int32]
+    first: NDArray[np.int64]
+
+
+Wanted = tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]
+"""Of each partition the replicas and the voters wanted; None before they were read."""
+
+
 def read_placement(
-    faults: FaultList,
-    placement: ArrayLike | None,
-    first: ArrayLike | None,
-    leader: ArrayLike | None,
-    role: ArrayLike | None,
-    flags: ArrayLike | None,
-    replicas: ArrayLike | None,
-    voters: ArrayLike | None,
-    partitions: int,
-    nodes: int,
-) -> tuple[Placement, NDArray[np.int32], NDArray[np.int32]]:
+    faults: FaultList, given: Given, sizes: Sizes, names: Names, base: Partitions | None
+) -> tuple[Placement, Wanted]:
     """Read a placement and what is wanted; rows are widened to hold what is wanted.
 
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    placement, first, leader, role, flags, replicas, voters : array_like or None
-        As ``evenkeel.model.intake.from_arrays`` takes them.
-    partitions, nodes : int
-        P and N.
-
-    Returns
-    -------
-    tuple of (Placement, ndarray of int32, ndarray of int32)
-        The replicas, none after a fault; and per partition the replicas and the voters wanted.
+    There are no replicas after a fault. What is wanted is, where it is not given, as the base
+    wants it.
     """
-    node, start = _rows(faults, placement, first, partitions)
+    given = _taken_apart(faults, given, sizes.partitions)
+    rows = _rows(faults, given, sizes.partitions, names)
     known = not faults.about("placement", "first")
-    check_range(faults, "placement", node, -1, nodes, "must be a node or -1")
-    width = np.diff(start).astype(np.int32)
-    wanted = column(faults, partitions, "replicas", replicas, np.int32, width)
+    check_range(faults, "placement", rows.node, -1, sizes.nodes, "must be a node or -1")
+    replicas, voters = given.get("replicas"), given.get("voters")
+    if base is not None:
+        # whoever wants all replicas to vote wants it of other numbers, too
+        all_vote = np.array_equal(base.replicas, base.voters)
+        replicas = given.get("replicas", base.replicas)
+        voters = given.get("voters", None if all_vote else base.voters)
+    width = np.diff(rows.first).astype(np.int32)
+    wanted = column(faults, sizes.partitions, "replicas", replicas, np.int32, width)
     check_range(faults, "replicas", wanted, 0, 2**15, "must be 0 to 32767")
-    slots = np.maximum(width, wanted)
     counted = not faults.about("replicas") and (known or replicas is not None)
 
-    length = len(node) if known else None
-    roles = _per_replica(faults, "role", role, np.uint8, length)
+    length = len(rows.node) if known else None
+    roles = _per_replica(faults, "role", given.get("role"), np.uint8, length)
     check_range(faults, "role", roles, 0, len(Role), "must be a Role")
-    marks = _per_replica(faults, "flags", flags, np.uint16, length)
-    if flags is not None:
-        unknown = marks & np.uint16(~EVERY_FLAG & 0xFFFF) != 0
-        list_entries(faults, "flags", marks, unknown, "has bits that are no Flag")
-    foremost = np.where(slots > 0, 0, -1).astype(np.int16)
-    leads = column(faults, partitions, "leader", leader, np.int16, foremost)
-    if leader is not None and known and counted:
-        beyond = (leads < -1) | (leads >= slots)
-        list_entries(faults, "leader", leads, beyond, "must be a slot of its partition or -1")
-    voting = column(faults, partitions, "voters", voters, np.int32, wanted)
+    marks = _per_replica(faults, "flags", given.get("flags"), np.uint16, length)
+    check_flags(faults, marks)
+    slots = np.maximum(width, wanted)
+    leads = _leaders(faults, given.get("leader"), slots, known and counted)
+    voting = column(faults, sizes.partitions, "voters", voters, np.int32, wanted)
     if voters is not None and counted:
         list_entries(
             faults, "voters", voting, (voting < 0) | (voting > wanted),
             "must be between 0 and the replicas wanted",
         )  # fmt: skip
-    elif role is not None and known:
-        voting = np.minimum(wanted, _voters(roles, start))
+    elif given.get("role") is not None and known:
+        voting = np.minimum(wanted, _voters(roles, rows.first))
     if faults:
-        return _nothing(partitions), wanted, voting
+        return _nothing(sizes.partitions), (wanted, voting)
+    placement = _widened(Placement(rows.first, rows.node, roles, marks, leads), width, slots)
+    if voters is not None and given.get("role") is None:
+        slot = np.arange(len(placement.node)) - np.repeat(placement.first[:-1], slots)
+        votes = slot < np.repeat(voting, slots)
+        roles = np.where(votes, Role.VOTER, Role.NON_VOTER).astype(np.uint8)
+        placement = replace(placement, role=frozen(roles))
+    return placement, (wanted, voting)
 
-    if (wanted > width).any():
-        kept = np.arange(len(node)) - np.repeat(start[:-1], width)
-        start = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
-        at = np.repeat(start[:-1], width) + kept
-        node, roles, marks = (
-            _spread_out(values, at, int(start[-1]), empty)
-            for values, empty in ((node, -1), (roles, 0), (marks, 0))
+
+def check_placement(faults: FaultList, placement: Placement, partitions: int, nodes: int) -> None:
+    """Note values that no placement of so many partitions on so many nodes can have."""
+    first = placement.first
+    if len(placement) != partitions:
+        faults.add("placement", len(placement), f"needs a row for each of {partitions} partitions")
+    elif first[0] != 0 or first[-1] != len(placement.node) or (np.diff(first) < 0).any():
+        faults.add("first", first.tolist()[:8], f"must rise from 0 to {len(placement.node)}")
+    else:
+        _leaders(faults, placement.leader, np.diff(first), True)
+    check_range(faults, "placement", placement.node, -1, nodes, "must be a node or -1")
+    check_range(faults, "role", placement.role, 0, len(Role), "must be a Role")
+    check_flags(faults, placement.flags)
+
+
+def check_flags(faults: FaultList, flags: NDArray[np.uint16]) -> None:
+    """Note bits that are no ``Flag``."""
+    unknown = flags & np.uint16(~EVERY_FLAG & 0xFFFF) != 0
+    list_entries(faults, "flags", flags, unknown, "has bits that are no Flag")
+
+
+def _leaders(
+    faults: FaultList, given: Any, slots: NDArray[np.integer[Any]], judged: bool
+) -> NDArray[np.int16]:
+    """Read the slots that lead; by default the first ones."""
+    foremost = np.where(slots > 0, 0, -1).astype(np.int16)
+    leads = column(faults, len(slots), "leader", given, np.int16, foremost)
+    if given is not None and judged:
+        beyond = (leads < -1) | (leads >= slots)
+        list_entries(faults, "leader", leads, beyond, "must be a slot of its partition or -1")
+    return leads
+
+
+def _taken_apart(faults: FaultList, given: Given, partitions: int) -> Given:
+    """Return a whole placement as the arrays it is made of; others may stand beside it."""
+    whole = given.get("placement")
+    if not isinstance(whole, Placement):
+        return given
+    if given.get("first") is not None:
+        faults.add("first", shape_of(given["first"]), "is part of the placement")
+    if len(whole) != partitions:
+        faults.add("placement", len(whole), f"needs a row for each of {partitions} partitions")
+        return {**given, "placement": None, "leader": None}
+    parts = {"role": whole.role, "flags": whole.flags, "leader": whole.leader}
+    told = {name: value for name, value in given.items() if value is not None}
+    return parts | told | {"placement": whole.node, "first": whole.first}
+
+
+def _widened(placement: Placement, width: NDArray[np.int32], slots: NDArray[np.int32]) -> Placement:
+    """Return a placement with empty slots after the rows that want more replicas."""
+    first, node, role, flags = placement.first, placement.node, placement.role, placement.flags
+    if (slots > width).any():
+        kept = np.arange(len(node)) - np.repeat(first[:-1], width)
+        first = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
+        at = np.repeat(first[:-1], width) + kept
+        node, role, flags = (
+            _spread_out(values, at, int(first[-1]), empty)
+            for values, empty in ((node, -1), (role, 0), (flags, 0))
         )
-    if voters is not None and role is None:
-        slot = np.arange(len(node)) - np.repeat(start[:-1], slots)
-        roles = np.where(slot < np.repeat(voting, slots), Role.VOTER, Role.NON_VOTER)
-        roles = roles.astype(np.uint8)
-    rows = Placement(*(frozen(a) for a in (start, node, roles, marks, leads)))
-    return rows, wanted, voting
+    return Placement(*(frozen(a) for a in (first, node, role, flags, placement.leader)))
 
 
-def _rows(
-    faults: FaultList, placement: ArrayLike | None, first: ArrayLike | None, partitions: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return nodes per replica and where rows start, from a table, a flat list or nothing."""
-    nothing = np.zeros(0, np.int32), np.zeros(partitions + 1, np.int64)
+def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Rows:
+    """Return nodes per replica and where rows start, from a table, rows, a flat list or nothing."""
+    placement, first = given.get("placement"), given.get("first")
+    nothing = Rows(np.zeros(0, np.int32), np.zeros(partitions + 1, np.int64))
     if placement is None:
         return nothing
     if first is None:
+        if len(shape_of(placement)) != 2 or _has_names(placement):
+            return _told_rows(faults, placement, partitions, names) or nothing
         table = as_array(faults, "placement", placement, np.int32, (partitions, None))
-        return table.reshape(-1), np.arange(partitions + 1, dtype=np.int64) * table.shape[1]
+        return Rows(table.reshape(-1), np.arange(partitions + 1, dtype=np.int64) * table.shape[1])
+    if _has_names(placement):
+        placement = _numbers(faults, "placement", placement, names)
     node = as_array(faults, "placement", placement, np.int32, (None,))
     start = as_array(faults, "first", first, np.int64, (partitions + 1,))
     if faults.about("placement", "first"):
@@ -105,7 +159,50 @@ def _rows(
     if start[0] != 0 or start[-1] != len(node) or (np.diff(start) < 0).any():
         faults.add("first", start.tolist()[:8], f"must rise from 0 to {len(node)}")
         return nothing
-    return node, start
+    return Rows(node, start)
+
+
+def _has_names(placement: Any) -> bool:
+    """Whether nodes are told by name, or some of them not at all."""
+    if isinstance(placement, np.ndarray):
+        return placement.dtype.kind in "UO"
+    return np.asarray(placement).dtype.kind in "UO"
+
+
+def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
+    """Return rows of any length, in which nodes are told by name or by number."""
+    if not isinstance(placement, np.ndarray | Sequence) or isinstance(placement, str):
+        as_array(faults, "placement", placement, np.int32, (partitions, None))
+        return None
+    rows = list(placement)
+    bare = any(isinstance(row, str) or not isinstance(row, np.ndarray | Sequence) for row in rows)
+    if len(rows) != partitions or bare:
+        faults.add("placement", shape_of(placement), f"needs shape ({partitions}, any)")
+        return None
+    node = [
+        one for p, row in enumerate(rows) for one in _numbers(faults, f"placement[{p}]", row, names)
+    ]
+    first = np.zeros(partitions + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=first[1:])
+    return Rows(as_array(faults, "placement", node, np.int32, (None,)), first)
+
+
+def _numbers(faults: FaultList, path: str, row: Any, names: Names) -> list[int]:
+    """Return nodes as numbers: a text is a name, a number is a number, None is no node."""
+    found = []
+    for slot, one in enumerate(row):
+        number = -1
+        if isinstance(one, str):
+            if one in names:
+                number = names.index(one)
+            elif one:
+                faults.add(f"{path}[{slot}]", one, "is the name of no node")
+        elif is_whole(one):
+            number = int(one)
+        elif one is not None:
+            faults.add(f"{path}[{slot}]", one, "must be a node, by name or number, or None")
+        found.append(number)
+    return found
 
 
 def _per_replica(

@@ -62,6 +62,8 @@ class Names(Sequence[str]):
         """
         if given is None:
             return cls(None, count, prefix)
+        if isinstance(given, Names) and len(given) == count:
+            return given
         listed = items_of(faults, path, given)
         if faults.about(path):
             return cls(None, count, prefix)
@@ -82,6 +84,10 @@ class Names(Sequence[str]):
     def counted(self) -> bool:
         """Whether the names are counted up and not stored."""
         return self._given is None
+
+    def counted_to(self, count: int) -> "Names":
+        """Return as many names, counted up the way these are."""
+        return Names(None, count, self._prefix)
 
     @cached_property
     def _places(self) -> dict[str, int]:

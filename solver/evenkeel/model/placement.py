@@ -21,7 +21,15 @@ class Role(IntEnum):
 
 
 class Flag(IntFlag):
-    """What is known of a replica beyond its node and role."""
+    """What is known of a replica beyond its node and role.
+
+    Examples
+    --------
+    >>> flags = np.zeros(2, np.uint16)
+    >>> flags |= Flag.PINNED
+    >>> flags & ~Flag.PINNED
+    array([0, 0], dtype=uint16)
+    """
 
     PINNED = 1
     INCOMING = 2
@@ -31,6 +39,11 @@ class Flag(IntFlag):
     NEW = 32
     EVICTING = 64
     ERROR = 128
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""
+        plain = (np.uint16(int(one) & 0xFFFF) if isinstance(one, Flag) else one for one in inputs)
+        return getattr(ufunc, method)(*plain, **kwargs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,57 +1,52 @@
-"""Selection: nodes and partitions as a person names them, turned into numbers."""
+"""Selection: nodes and partitions as a person names them, turned into numbers.
 
-from collections.abc import Sequence
+One rule everywhere: a string is a name, or else an expression; a number is an index; and booleans,
+one for each, are a mask.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.partitions import Partitions
+from evenkeel.model.quantities import is_whole
 from evenkeel.model.rules import mask_of, parse_expression
+from evenkeel.model.topology import Topology
+
+Which = str | int | ArrayLike | Sequence[str | int]
+"""What may be chosen by: a name, an expression, a number, a mask, or a list of them."""
 
 OF_GROUP = "group="
 """What stands before the name of a group to choose all its partitions."""
 
 
-def read_nodes(
-    faults: FaultList, path: str, cluster: Cluster, given: Sequence[str | int]
+def find_nodes(
+    faults: FaultList, path: str, nodes: Nodes, topology: Topology, given: Any
 ) -> NDArray[np.int32]:
-    """Turn nodes by name, number or expression into numbers.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where everything that is no node is noted.
-    path : str
-        What the caller calls them.
-    cluster : Cluster
-        Whose nodes they are.
-    given : sequence of (str or int)
-        Names, numbers, or expressions as in a rule: ``"rack=r7"``, ``"+ssd"``.
-
-    Returns
-    -------
-    ndarray of int32, shape (n,)
-        Ascending, each once.
+    """Turn nodes by name, number, mask or expression into numbers, ascending, each once.
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], domains={"zone": ["a", "b", "a"]})
-    >>> read_nodes(FaultList(), "nodes", c, ["zone=a"]).tolist()
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[1.0]] * 3, load=[], domains={"zone": ["a", "b", "a"]})
+    >>> find_nodes(FaultList(), "nodes", c.nodes, c.topology, ["zone=a"]).tolist()
     [0, 2]
     """
-    nodes = cluster.nodes
     chosen = np.zeros(len(nodes), bool)
-    for i, one in enumerate(items_of(faults, path, given)):
-        at = f"{path}[{i}]"
+    for at, one in _entries(faults, path, given, len(nodes), "node"):
         if isinstance(one, str) and one in nodes.names:
             chosen[nodes.names.index(one)] = True
         elif isinstance(one, str) and ("=" in one or one[:1] in ("+", "-")):
             tests = parse_expression(faults, at, one)
-            chosen |= bool(tests) & mask_of(tests, nodes, cluster.topology, faults, at)
-        elif isinstance(one, str | bool) or not isinstance(one, int | np.integer):
+            chosen |= bool(tests) & mask_of(tests, nodes, topology, faults, at)
+        elif not is_whole(one):
             faults.add(at, one, "is no node, and no expression such as 'rack=r7'")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
@@ -60,42 +55,26 @@ def read_nodes(
     return np.flatnonzero(chosen).astype(np.int32)
 
 
-def read_partitions(
-    faults: FaultList, path: str, cluster: Cluster, given: Sequence[str | int]
+def find_partitions(
+    faults: FaultList, path: str, partitions: Partitions, given: Any
 ) -> NDArray[np.int64]:
-    """Turn partitions by name, number or group into numbers.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where everything that is no partition is noted.
-    path : str
-        What the caller calls them.
-    cluster : Cluster
-        Whose partitions they are.
-    given : sequence of (str or int)
-        Names, numbers, or ``"group=orders"`` for all of a group.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        In the order given.
+    """Turn partitions by name, number, mask or group into numbers, in the order given.
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 3)
-    >>> read_partitions(FaultList(), "partitions", c, ["p2", 0]).tolist()
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 3)
+    >>> find_partitions(FaultList(), "partitions", c.partitions, ["p2", 0]).tolist()
     [2, 0]
     """
-    partitions = cluster.partitions
     found: list[int] = []
-    for i, one in enumerate(items_of(faults, path, given)):
-        at = f"{path}[{i}]"
+    for at, one in _entries(faults, path, given, len(partitions), "partition"):
         if isinstance(one, str) and one in partitions.names:
             found.append(partitions.names.index(one))
         elif isinstance(one, str) and one.startswith(OF_GROUP):
-            found += _members(faults, at, partitions.group_names, partitions.group, one)
-        elif isinstance(one, str | bool) or not isinstance(one, int | np.integer):
+            name = one.removeprefix(OF_GROUP)
+            found += read_groups(faults, at, partitions, name, one)
+        elif not is_whole(one):
             faults.add(at, one, "is no partition, and no group such as 'group=orders'")
         elif not 0 <= one < len(partitions):
             faults.add(at, one, f"must be a partition, 0 to {len(partitions) - 1}")
@@ -104,13 +83,41 @@ def read_partitions(
     return np.array(found, np.int64)
 
 
-def _members(
-    faults: FaultList, path: str, names: Names, group: NDArray[np.int32], text: str
+def read_groups(
+    faults: FaultList, path: str, partitions: Partitions, group: Any, told: Any
 ) -> list[int]:
-    """Partitions of the group that an expression names."""
-    name = text.removeprefix(OF_GROUP)
-    if name not in names:
-        faults.add(path, text, "names no group")
+    """Return the partitions of a group by its name or number; ``told`` is what a fault quotes."""
+    names = partitions.group_names
+    number = names.index(group) if isinstance(group, str) and group in names else group
+    if not is_whole(number) or not 0 <= number < len(names):
+        faults.add(path, told, "names no group")
         return []
-    found: list[int] = np.flatnonzero(group == names.index(name)).tolist()
-    return found
+    members: list[int] = np.flatnonzero(partitions.group == number).tolist()
+    return members
+
+
+def labels_of(names: Names, given: Sequence[str | int]) -> list[str]:
+    """Return what nodes are called that were told by name, number or expression."""
+    return [one if isinstance(one, str) else names[int(one)] for one in given]
+
+
+def _entries(
+    faults: FaultList, path: str, given: Any, count: int, what: str
+) -> Iterator[tuple[str, Any]]:
+    """Yield what is chosen one by one, with its path; a mask yields the numbers it stands for."""
+    if _is_mask(given):
+        mask = np.asarray(given)
+        if mask.shape == (count,):
+            yield from ((path, int(one)) for one in np.flatnonzero(mask))
+        else:
+            faults.add(path, mask.shape, f"a mask needs an entry for each {what}, ({count},)")
+        return
+    for i, one in enumerate(items_of(faults, path, given)):
+        yield f"{path}[{i}]", one
+
+
+def _is_mask(given: Any) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.dtype == np.bool_ and given.ndim == 1
+    listed = isinstance(given, list | tuple) and len(given) > 0
+    return listed and all(isinstance(one, bool | np.bool_) for one in given)

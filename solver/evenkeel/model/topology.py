@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.arrays import frozen
 from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.quantities import is_whole
 
 NODE_LEVEL = "node"
 """Name of the level that is the node itself."""
@@ -198,27 +200,54 @@ def read_labels(
     tuple of (ndarray of int32, tuple of str)
         A code per node, -1 for none, and the label of each code.
     """
+    nothing = np.full(nodes, -1, np.int32), ()
     try:
-        values = np.asarray(given)
+        values = _labels(given)
     except (ValueError, TypeError, OverflowError) as error:
         faults.add(path, type(given).__name__, f"is not an array: {error}")
-        return np.full(nodes, -1, np.int32), ()
+        return nothing
     if values.shape != (nodes,):
         faults.add(path, values.shape, f"needs shape ({nodes},)")
-        return np.full(nodes, -1, np.int32), ()
+        return nothing
     if nodes == 0:
-        return np.zeros(0, np.int32), ()
+        return nothing
     if values.dtype.kind in "iu":
         distinct, inverse = np.unique(values, return_inverse=True)
         missing = int(np.count_nonzero(distinct < 0))
         codes = np.maximum(inverse - missing, -1).astype(np.int32)
         return codes, tuple(str(v) for v in distinct[missing:].tolist())
-    texts = ["" if v is None else str(v) for v in values.tolist()]
+    listed = values.tolist()
     if values.dtype.kind not in "UO" or any(
-        v is not None and not isinstance(v, str) for v in values.tolist()
+        v is not None and not isinstance(v, str) for v in listed
     ):
         faults.add(path, str(values.dtype), "needs strings or integers")
-        return np.full(nodes, -1, np.int32), ()
+        return nothing
+    texts = [v or "" for v in listed]
     meaning = tuple(sorted(set(texts) - {""}))
     code_of = {text: i for i, text in enumerate(meaning)} | {"": -1}
     return np.array([code_of[text] for text in texts], np.int32), meaning
+
+
+def _labels(given: ArrayLike) -> NDArray[Any]:
+    """Return labels as an array in which NaN, as pandas writes what is missing, is None or -1."""
+    if isinstance(given, np.ndarray):
+        values = given
+    else:
+        values = np.asarray(given)
+        if values.dtype.kind in "UO":
+            # next to strings numpy would write a NaN as the string "nan"
+            values = np.array(given, object)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        values = values.copy()
+        for i, one in enumerate(values.tolist()):
+            if isinstance(one, float) and np.isnan(one):
+                values[i] = None
+        kept = [one for one in values.tolist() if one is not None]
+        if kept and all(is_whole(one) for one in kept):
+            values = np.array([-1 if one is None else one for one in values.tolist()])
+    elif values.dtype.kind == "f":
+        missing = np.isnan(values)
+        whole = np.where(missing, -1.0, values)
+        if (np.abs(whole) < 2.0**53).all() and (whole == np.floor(whole)).all():
+            values = whole.astype(np.int64)
+    return values

@@ -16,7 +16,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
-from evenkeel.model.selection import read_nodes
+from evenkeel.model.selection import find_nodes
 from evenkeel.model.topology import NODE_LEVEL
 
 PAIRS = " pairs"
@@ -189,8 +189,8 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
 def _change(faults: FaultList, path: str, cluster: Cluster, given: WhatIf) -> Change:
     if not isinstance(given.name, str):
         faults.add(f"{path}.name", given.name, "must be a string")
-    lost = read_nodes(faults, f"{path}.lost", cluster, given.lost)
-    back = read_nodes(faults, f"{path}.back", cluster, given.back)
+    lost = find_nodes(faults, f"{path}.lost", cluster.nodes, cluster.topology, given.lost)
+    back = find_nodes(faults, f"{path}.back", cluster.nodes, cluster.topology, given.back)
     for n in np.intersect1d(lost, back).tolist():
         faults.add(f"{path}.back", cluster.nodes.names[n], "is lost in the same scenario")
     factor = _factor(faults, f"{path}.load", cluster, given.load)

@@ -7,7 +7,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import read_nodes
+from evenkeel.model.selection import find_nodes
 from evenkeel.model.topology import NODE_LEVEL
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, above_zero, at_least, several
@@ -132,7 +132,9 @@ class RollingUpgrade(Event):
         if self.nodes is None:
             chosen = set(np.flatnonzero(~cluster.nodes.gone).tolist())
         else:
-            found = read_nodes(faults, f"{path}.nodes", cluster, several(self.nodes))
+            found = find_nodes(
+                faults, f"{path}.nodes", cluster.nodes, cluster.topology, several(self.nodes)
+            )
             chosen = set(found.tolist())
         everywhere = {"": list(range(len(cluster.nodes)))}
         members = everywhere if self.level == NODE_LEVEL else domains_of(cluster, self.level)

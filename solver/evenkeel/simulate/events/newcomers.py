@@ -13,7 +13,7 @@ from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.selection import read_nodes
+from evenkeel.model.selection import find_nodes
 from evenkeel.model.topology import Topology
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.world import World
@@ -91,7 +91,7 @@ def _with_new(faults: FaultList, path: str, cluster: Cluster, event: NodesAdded)
     before = len(faults.faults)
     template = 0
     if event.like is not None:
-        found = read_nodes(faults, f"{path}.like", cluster, [event.like])
+        found = find_nodes(faults, f"{path}.like", cluster.nodes, cluster.topology, [event.like])
         template = int(found[0]) if len(found) else 0
     elif len(known) == 0:
         faults.add(f"{path}.like", event.like, "the cluster has no node to be like")

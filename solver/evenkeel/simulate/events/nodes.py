@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import read_nodes
+from evenkeel.model.selection import find_nodes
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, at_least, listed, several
@@ -36,7 +36,9 @@ class NodesEvent(Event):
     nodes: str | int | Sequence[str | int]
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        found = read_nodes(faults, f"{path}.nodes", cluster, several(self.nodes))
+        found = find_nodes(
+            faults, f"{path}.nodes", cluster.nodes, cluster.topology, several(self.nodes)
+        )
         if len(found) == 0 and not faults.about(f"{path}.nodes"):
             faults.add(f"{path}.nodes", self.nodes, "names no node")
         return (replace(self, nodes=found.tolist()),)
@@ -319,7 +321,7 @@ class Overloaded(Event):
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
         at_least(faults, f"{path}.score", self.score, 0.0)
-        found = read_nodes(faults, f"{path}.node", cluster, [self.node])
+        found = find_nodes(faults, f"{path}.node", cluster.nodes, cluster.topology, [self.node])
         return (replace(self, node=int(found[0])),) if len(found) else ()
 
     def happen(self, world: World) -> Sequence[Event]:

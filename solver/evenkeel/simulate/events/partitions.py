@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import read_partitions
+from evenkeel.model.selection import find_partitions
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, above_zero, at_least, listed, several
 
@@ -68,7 +68,9 @@ class Rewrite(Event):
                 at_least(faults, f"{path}.{name}", getattr(self, name), 0.0)
         if isinstance(self.partitions, slice):
             return (self,)
-        which = read_partitions(faults, f"{path}.partitions", cluster, several(self.partitions))
+        which = find_partitions(
+            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
+        )
         return (replace(self, partitions=which.tolist()),)
 
     def _said(self, world: World) -> str:
@@ -120,7 +122,9 @@ class LoadBecomes(Event):
         return ()
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        which = read_partitions(faults, f"{path}.partitions", cluster, several(self.partitions))
+        which = find_partitions(
+            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
+        )
         check_dimensions(faults, f"{path}.dimensions", cluster, self.dimensions)
         if np.ndim(self.factors) == 0:
             above_zero(faults, f"{path}.factors", self.factors)  # type: ignore[arg-type]
@@ -179,7 +183,9 @@ class HotSpot(Event):
         return self.bound(FaultList(), "event", world.cluster)
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        which = read_partitions(faults, f"{path}.partitions", cluster, several(self.partitions))
+        which = find_partitions(
+            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
+        )
         check_dimensions(faults, f"{path}.dimensions", cluster, self.dimensions)
         above_zero(faults, f"{path}.factor", self.factor)
         at_least(faults, f"{path}.lasts", self.lasts, 0.0)
@@ -285,7 +291,9 @@ class LoadDrift(Event):
         check_whole(faults, f"{path}.seed", self.seed, 0)
         if self.partitions is None:
             return (self,)
-        which = read_partitions(faults, f"{path}.partitions", cluster, several(self.partitions))
+        which = find_partitions(
+            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
+        )
         return (replace(self, partitions=which.tolist()),)
 
     def _said(self, world: World) -> str:
@@ -415,7 +423,7 @@ class Split(Event):
         return ()
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        which = read_partitions(faults, f"{path}.partition", cluster, [self.partition])
+        which = find_partitions(faults, f"{path}.partition", cluster.partitions, [self.partition])
         if not 0.0 < self.share < 1.0:
             faults.add(f"{path}.share", self.share, "must be between 0 and 1")
         return (replace(self, partition=int(which[0])),) if len(which) else ()

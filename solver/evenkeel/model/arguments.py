@@ -1,0 +1,69 @@
+"""Arguments: what describes a cluster, by name and with its type."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from numpy.typing import ArrayLike
+
+from evenkeel.model.placement import Placement
+from evenkeel.model.rules import Amount, Rule
+
+Node = str | int | None
+"""A node by its name or its number, or none."""
+
+Group = str | int
+"""A group by its name or its number."""
+
+Labels = ArrayLike | Sequence[str | None]
+"""A label for each node; None, "", NaN or a negative number where it has none."""
+
+
+class Arguments(TypedDict, total=False):
+    """What ``Cluster.from_arrays`` takes and describes, and what ``Cluster.replace`` changes."""
+
+    capacity: ArrayLike
+    load: ArrayLike
+    leader_load: ArrayLike | None
+    non_voter_load: ArrayLike | None
+    dimensions: Sequence[str] | None
+    transient: Sequence[str] | None
+    bytes: str | None
+    domains: Mapping[str, Labels] | None
+    crossing: Sequence[str] | None
+    level_capacity: Mapping[str, ArrayLike] | None
+    level_distance: ArrayLike | None
+    watermark: ArrayLike | None
+    alive: ArrayLike | None
+    accepts: ArrayLike | None
+    keeps: ArrayLike | None
+    leads: ArrayLike | None
+    gone: ArrayLike | None
+    since: ArrayLike | None
+    weight: ArrayLike | None
+    lead_weight: ArrayLike | None
+    max_replicas: ArrayLike | None
+    stands_for: ArrayLike | None
+    tags: Mapping[str, ArrayLike] | None
+    attributes: Mapping[str, Labels] | None
+    node_names: Sequence[str] | None
+    partition_names: Sequence[str] | None
+    replicas: ArrayLike | None
+    voters: ArrayLike | None
+    min_active: ArrayLike | None
+    group: ArrayLike | Sequence[str] | None
+    group_names: Sequence[str] | None
+    move_cost: ArrayLike | None
+    attached: ArrayLike | None
+    forbidden: ArrayLike | None
+    depends: Sequence[tuple[Group, Group, str]] | None
+    placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None
+    first: ArrayLike | None
+    leader: ArrayLike | None
+    role: ArrayLike | None
+    flags: ArrayLike | None
+    spread: Mapping[str, Amount] | None
+    rules: Sequence[Rule] | None
+    rule: ArrayLike | None
+    group_rule: ArrayLike | Mapping[str, int] | None
+    native: object
+    native_format: str

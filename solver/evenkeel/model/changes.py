@@ -1,0 +1,154 @@
+"""Changes to a cluster as a person names them, as arguments that make another cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.arguments import Arguments
+from evenkeel.model.arrays import frozen, shape_of
+from evenkeel.model.containers import entries_of, items_of
+from evenkeel.model.errors import FaultList
+from evenkeel.model.intake_nodes import COLUMNS, check_nodes, read_nodes
+from evenkeel.model.intake_rules import check_rules
+from evenkeel.model.intake_topology import labels_by_level
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.partitions import Partitions
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.selection import Which, find_nodes, find_partitions, read_groups
+from evenkeel.model.sizes import Given, Sizes, length
+from evenkeel.model.topology import Topology, read_labels
+
+STATES: Mapping[str, Mapping[str, bool]] = {
+    "down": {"alive": False, "accepts": False, "keeps": False, "leads": False},
+    "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
+    "drain": {"accepts": False, "keeps": False, "leads": False},
+}
+"""What is true of a node in each state; all else stays as it was."""
+
+
+def changed_states(
+    nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]
+) -> Arguments:
+    """Return the flags of nodes after some of them went into a state."""
+    faults = FaultList()
+    found = [find_nodes(faults, state, nodes, topology, _listed(one)) for one in which]
+    faults.raise_if_any()
+    flags: Arguments = {}
+    for name, value in STATES[state].items():
+        column = getattr(nodes, name).copy()
+        for numbers in found:
+            column[numbers] = value
+        flags[name] = column  # type: ignore[literal-required]
+    return flags
+
+
+def pinned(
+    partitions: Partitions,
+    placement: Placement,
+    which: Sequence[Which],
+    group: str | int | Sequence[str | int] | None,
+    topic: str | Sequence[str] | None,
+) -> Placement:
+    """Return a placement in which all replicas of some partitions are pinned."""
+    faults = FaultList()
+    held = np.zeros(len(partitions), bool)
+    for one in which:
+        held[find_partitions(faults, "pin", partitions, _listed(one))] = True
+    for path, groups in (("group", group), ("topic", topic)):
+        for one in () if groups is None else _listed(groups):
+            held[read_groups(faults, path, partitions, one, one)] = True
+    faults.raise_if_any()
+    flags = placement.flags.copy()
+    flags[held[placement.owner]] |= Flag.PINNED
+    return Placement(
+        placement.first, placement.node, placement.role, frozen(flags), placement.leader
+    )
+
+
+def _listed(which: Any) -> Any:
+    """Return one name or number as a list of it."""
+    return [which] if isinstance(which, str) or shape_of(which) == () else which
+
+
+def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """Return the parts of a cluster with more nodes after those of another."""
+    old, topology, dimensions = parts["nodes"], parts["topology"], len(parts["dimensions"])
+    more = length([given["capacity"]])
+    labels = _joined_labels(faults, "domains", labels_by_level(topology), given, len(old), more)
+    wider = Topology.read(faults, labels, len(old) + more, list(topology.crossing))
+    wider = _with_sizes(faults, topology, wider)
+    new = read_nodes(faults, {**given, "attributes": None}, Sizes(more, 0, dimensions), wider, None)
+    told = {key: _texts(*at) for key, at in old.attributes.items()}
+    labels = _joined_labels(faults, "attributes", told, given, len(old), more)
+    nodes = Nodes(
+        names=_joined_names(faults, old.names, given.get("node_names"), more),
+        tags={
+            tag: frozen(np.concatenate([
+                one.tags.get(tag, np.zeros(len(one), bool)) for one in (old, new)
+            ]))
+            for tag in {**old.tags, **new.tags}
+        },
+        attributes={
+            key: read_labels(faults, f"attributes[{key!r}]", at, len(old) + more)
+            for key, at in labels.items()
+        },
+        **{
+            name: frozen(np.concatenate([getattr(old, name), getattr(new, name)]))
+            for name in ("capacity", "watermark", *COLUMNS)
+        },
+    )  # fmt: skip
+    rules = {f"rules[{i}]": rule for i, rule in enumerate(parts["rules"])}
+    check_nodes(faults, nodes)
+    check_rules(faults, rules, nodes, wider, parts["partitions"])
+    return {**parts, "nodes": nodes, "topology": wider}
+
+
+def _joined_labels(
+    faults: FaultList, path: str, old: Mapping[str, list[Any]], given: Given, count: int, more: int
+) -> dict[str, list[Any]]:
+    """Return labels of all nodes by key; None for new nodes where a key is left out."""
+    told = {} if given.get(path) is None else entries_of(faults, path, given[path])
+    joined = {key: labels + [None] * more for key, labels in old.items()}
+    for key, labels in told.items():
+        codes, meaning = read_labels(faults, f"{path}[{key!r}]", labels, more)
+        joined[key] = old.get(key, [None] * count) + _texts(codes, meaning)
+    return joined
+
+
+def _texts(codes: NDArray[np.int32], meaning: Sequence[str]) -> list[str | None]:
+    return [meaning[code] if code >= 0 else None for code in codes.tolist()]
+
+
+def _joined_names(faults: FaultList, old: Names, given: Any, more: int) -> Names:
+    """Return the names of all nodes; new ones are counted on where none are given."""
+    count = len(old) + more
+    if given is None and old.counted:
+        return old.counted_to(count)
+    new = [f"n{i}" for i in range(len(old), count)] if given is None else items_of(
+        faults, "node_names", given
+    )  # fmt: skip
+    if len(new) != more:
+        faults.add("node_names", len(new), f"needs {more} names")
+        return old.counted_to(count)
+    return Names.read(faults, "node_names", [*old, *new], count, "n")
+
+
+def _with_sizes(faults: FaultList, old: Topology, new: Topology) -> Topology:
+    """Return a topology with the capacities and distances of another that it contains."""
+    shared = {}
+    for level, amounts in old.level_capacity.items():
+        row = new.level_index(level)
+        was, now = old.domain[row], new.domain[row, : old.domain.shape[1]]
+        wider = np.full((int(new.domain_count[row]), amounts.shape[1]), np.inf)
+        wider[now[was >= 0]] = amounts[was[was >= 0]]
+        shared[level] = frozen(wider)
+    distance = new.level_distance
+    if old.level_distance.ndim == 1 and len(old) == len(new):
+        distance = old.level_distance
+    elif old.level_distance.ndim == 2:
+        faults.add("level_distance", old.level_distance.shape, "does not say how far new nodes are")
+    return replace(new, level_capacity=shared, level_distance=distance)
