@@ -16,12 +16,13 @@ from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.violations import Violation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.shared.stopping import StopReason
-from evenkeel.verdict import FEWEST_MOVES, Status
+from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,13 @@ class Proven:
 
 @dataclass(frozen=True)
 class Move:
-    """A node that joins a partition."""
+    """A node that joins a partition, and what that copies in the unit of the dimension moved."""
 
     partition: str
     slot: int
     source: str | None
     target: str | None
+    bytes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -177,15 +179,30 @@ class Result:
         """Every move against the placement that came in, in order of partition and slot."""
         names = self.cluster.nodes.names
         before, after = self.cluster.placement, self.placement
+        moved = np.flatnonzero(self.comparison.joined)
         return tuple(
             Move(
                 self.cluster.partitions.names[int(after.owner[k])],
                 int(k - after.first[after.owner[k]]),
                 names[int(before.node[k])] if before.node[k] >= 0 else None,
                 names[int(after.node[k])],
+                size,
             )
-            for k in np.flatnonzero(self.comparison.joined)
+            for k, size in zip(moved, self._bytes_of(moved), strict=True)
         )
+
+    def _bytes_of(self, replicas: NDArray[np.intp]) -> list[float] | list[None]:
+        """Return what replicas weigh in their new roles, in the dimension that moves."""
+        at = self.cluster.bytes_dimension
+        if at < 0:
+            return [None] * len(replicas)
+        load, after = self.cluster.partitions.load, self.placement
+        owner = after.owner[replicas]
+        voter = after.role[replicas] == Role.VOTER
+        size = np.where(voter, load.voter[owner, at], load.non_voter[owner, at])
+        leads = after.leader_replica[owner] == replicas
+        found: list[float] = np.where(leads, load.leader[owner, at], size).tolist()
+        return found
 
     @cached_property
     def leader_changes(self) -> tuple[LeaderChange, ...]:
@@ -225,7 +242,7 @@ class Result:
         return tuple(found)
 
     @property
-    def violations(self) -> Any:
+    def violations(self) -> list[Violation]:
         """Rules that the placement breaks, row by row."""
         return self.audit.table()
 
@@ -233,6 +250,11 @@ class Result:
     def goals_reached(self) -> bool:
         """Whether every node is within what the goals ask of it; so it is with a ``Cost``."""
         return goals_met(self.levelness, self.bounds)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What each tolerance of the goals comes to, and what it is counted from, in words."""
+        return tuple(targets_said(self.cluster, self.goals, self.bounds))
 
     @cached_property
     def cost(self) -> CostParts | None:
@@ -422,6 +444,7 @@ class Result:
         if not self.audit.ok:
             after = zip(before, self.levelness.ratio, strict=True)
             lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
+        lines.extend(f"  goal: {text}" for text in self.targets)
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
             f"unplaced {len(self.unplaced_replicas):,}"

@@ -10,7 +10,7 @@ from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Cost
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.strategies.registry import Method, Outcome, Request
 from evenkeel.strategies.shared.stopping import StopReason
@@ -20,7 +20,11 @@ Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 STATUS_MEANING: Mapping[str, str] = {
     "optimal": "no hard rule broken, and proven that nothing better is possible",
     "feasible": "no hard rule broken, and the goals met",
+<<<<<<< HEAD
     "missed": "no hard rule broken, goals not met; the message says by how much and why",
+=======
+    "missed": "no hard rule broken, but the goals are not met: the message says why",
+>>>>>>> 4364e74 (Honest words: goals missed are a status of their own, with by how much and why; limits, formats, methods and options at the command line say what they take)
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",
     "infeasible": "proven that no placement meets the hard rules",
 }
@@ -147,6 +151,21 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
             f"{cluster.nodes.names[n]} leads {int(level.leaders[n]):,} partitions where "
             f"{bounds.leader_target[n]:,.0f} are within the goal"
         )
+
+
+def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Iterator[str]:
+    """Say of each tolerance what it comes to, and what it is counted from."""
+    if isinstance(goals, Cost):
+        return
+    for d, name in enumerate(cluster.dimensions):
+        tolerance = goals.tolerance(name)
+        floor = max(float(bounds.fair[d]), float(bounds.level[d]))
+        if tolerance is not None and 0.0 < floor < np.inf:
+            most = (1.0 + tolerance) * floor
+            above = f"{above_what(bounds, d)} plus {tolerance:.2%}"
+            yield f"{name} at most {most:.2%} of capacity: {above}"
+    if goals.leaders is not None and bounds.leaders:
+        yield f"leaders at most {goals.leaders:.2%} above each node's share, rounded up"
 
 
 def above_what(bounds: Bounds, dimension: int) -> str:

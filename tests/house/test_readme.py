@@ -33,7 +33,7 @@ def test_the_commands_run(tmp_path, monkeypatch, capsys):
     lines[0] += ["--partitions", "500", "--nodes", "40"]
     assert [main(line) for line in lines] == [0, 1, 0, 0]
     assert (tmp_path / "placed.npz").exists()
-    assert (tmp_path / "moves.csv").read_text().startswith("partition,slot,from,to\n")
+    assert (tmp_path / "moves.csv").read_text().startswith("kind,partition,slot,from,to,bytes\n")
 
 
 @pytest.mark.parametrize("target", re.findall(r"^make (\S+)", README, re.MULTILINE))

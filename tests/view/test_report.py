@@ -156,14 +156,16 @@ class TestReport:
 class TestTables:
     def test_every_move_is_a_line(self, result):
         lines = moves_csv(result).splitlines()
-        assert lines[0] == "partition,slot,from,to"
-        assert len(lines) == 1 + len(result.moves)
-        assert moves_json(result).count('"partition"') == len(result.moves)
+        assert lines[0] == "kind,partition,slot,from,to,bytes"
+        assert sum(line.startswith("move,") for line in lines) == len(result.moves)
+        assert sum(line.startswith("leader,") for line in lines) == len(result.leader_changes)
+        rows = len(result.moves) + len(result.leader_changes)
+        assert moves_json(result).count('"partition"') == rows
 
     def test_no_moves_are_an_empty_table(self):
         cluster = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
         still = ek.solve(cluster)
-        assert moves_csv(still) == "partition,slot,from,to\n"
+        assert moves_csv(still) == "kind,partition,slot,from,to,bytes\n"
         assert moves_json(still).split() == ["[", "]"]
 
 

@@ -15,12 +15,9 @@ from evenkeel.cli import (
     versions,
     warmup,
 )
-from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED
+from evenkeel.cli.arguments import Parser
+from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
 from evenkeel.model.errors import InvalidInput
-
-EPILOG = """\
-exit codes: 0 done; 1 something is left broken or unplaced; 2 bad input; 130 interrupted
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,11 +56,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="evenkeel",
         description="Decides where replicas live.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=MEANING,
     )
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in (
         solve, check, explain, generate, demo, warmup, versions,
     ):  # fmt: skip

@@ -4,28 +4,47 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenkeel.model.goals import Goals
     from evenkeel.model.limits import Limits
+    from evenkeel.strategies.options import Options
 
 Commands = Any
 """What ``add_subparsers`` returns; argparse keeps its type to itself."""
 
 LIMITS = {
-    "moves": (int, "most moves in all"),
-    "bytes": (float, "most data moved, in the unit of the bytes dimension"),
-    "node_in": (int, "most replicas that may enter one node"),
-    "node_out": (int, "most replicas that may leave one node"),
+    "moves": (int, "N", "most moves in all"),
+    "bytes": (str, "N|3TB", "most data moved, in the unit of the bytes dimension, or with a unit"),
+    "node_in": (int, "N", "most replicas that may enter one node"),
+    "node_out": (int, "N", "most replicas that may leave one node"),
+    "partition_moves": (int, "N", "most replicas of one partition that may move"),
+    "leader_changes": (int, "N", "most partitions that another node may lead than before"),
 }
+TIER_LIMITS = {
+    "domain_in": "most replicas that may enter one domain of a tier",
+    "domain_out": "most replicas that may leave one domain of a tier",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help may end in a text that is only made when somebody asks for it."""
+
+    ending: Callable[[], str] | None = None
+
+    def format_help(self) -> str:
+        """Write the help, the ending as it is laid out."""
+        text = super().format_help()
+        return text if self.ending is None else f"{text}\n{self.ending()}\n"
 
 
 def add_command(
     commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Add a command with its help and what it runs."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
     parser.set_defaults(run=run)
@@ -35,9 +54,13 @@ def add_command(
 def add_files(parser: argparse.ArgumentParser) -> None:
     """Add the files to read, and their format."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="a cluster, in one file or several"
-    )
-    parser.add_argument("--format", help="format of the files; found from their content by default")
+        "files", nargs="+", metavar="FILE",
+        help="a cluster, in one file or several; - for the standard input",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", metavar="FORMAT",
+        help="format of the files; found from their content by default. Of " + formats_said(),
+    )  # fmt: skip
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -48,30 +71,91 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print figures for machines, as JSON")
 
 
-def add_solving(parser: argparse.ArgumentParser) -> None:
+def formats_said() -> str:
+    """Name the formats."""
+    from evenkeel.formats.registry import known
+
+    return ", ".join(known())
+
+
+def methods_said() -> str:
+    """List the methods, each with what it does and the options that it takes."""
+    from evenkeel.strategies.registry import METHODS
+
+    lines = ["methods, each with its options for --option NAME=VALUE:"]
+    for one in METHODS.values():
+        kind = one.options_class()
+        names = [] if kind is None else [each.name.replace("_", "-") for each in fields(kind)]
+        lines.append(f"  {one.name}: {one.summary}")
+        if names:
+            lines += wrap(", ".join(names), 76, initial_indent=INDENT, subsequent_indent=INDENT)
+    return "\n".join(lines)
+
+
+INDENT = " " * 6
+
+
+def add_solving(parser: Parser) -> None:
     """Add what a solve takes."""
     solving = parser.add_argument_group("solving")
-    solving.add_argument("--method", default="balance", help="%(default)s by default")
+    solving.add_argument(
+        "--method", default="balance", metavar="NAME", help="of those below; %(default)s by default"
+    )
     solving.add_argument(
         "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
         help="one of the method's own options; may be given several times",
     )  # fmt: skip
     solving.add_argument(
         "--level", type=level_of, default=0.05, metavar="X|NAME=X,...",
-        help="how far above level a node may be: 0.04, or cpu=0.1,disk=none (%(default)s)",
+        help="how far a node may be above the mean, or above the proven floor if that is higher: "
+        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (%(default)s)",
     )  # fmt: skip
     solving.add_argument(
         "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
     )
+    solving.add_argument(
+        "--floor", type=level_of, metavar="X|NAME=X,...",
+        help="how far a node that accepts replicas may be below the mean",
+    )  # fmt: skip
     solving.add_argument("--time-limit", type=float, metavar="S", help="seconds")
     solving.add_argument(
         "--work-limit", type=int, metavar="N", help="candidates to look at; repeats bit for bit"
     )
     solving.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     limits = parser.add_argument_group("limits, never exceeded")
-    for name, (kind, meaning) in LIMITS.items():
-        option = f"--{name.replace('_', '-')}"
-        limits.add_argument(option, dest=name, type=kind, metavar="N", help=meaning)
+    for name, (kind, shown, meaning) in LIMITS.items():
+        limits.add_argument(option_name(name), dest=name, type=kind, metavar=shown, help=meaning)
+    for name, meaning in TIER_LIMITS.items():
+        limits.add_argument(
+            option_name(name), dest=name, type=tier_count_of, action="append", metavar="TIER=N",
+            help=meaning,
+        )  # fmt: skip
+    parser.ending = methods_said
+
+
+def option_name(field: str) -> str:
+    """Return how an argument for a field is written.
+
+    Examples
+    --------
+    >>> option_name("node_in")
+    '--node-in'
+    """
+    return f"--{field.replace('_', '-')}"
+
+
+def tier_count_of(text: str) -> tuple[str, int]:
+    """Read a whole number for a tier.
+
+    Examples
+    --------
+    >>> tier_count_of("zone=20")
+    ('zone', 20)
+    """
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip().isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form TIER=N")
+    return name.strip(), int(value)
 
 
 def tolerance_of(text: str) -> float | None:
@@ -79,13 +163,14 @@ def tolerance_of(text: str) -> float | None:
 
     Examples
     --------
-    >>> tolerance_of("0.04"), tolerance_of("none")
-    (0.04, None)
+    >>> tolerance_of("0.04"), tolerance_of("4%"), tolerance_of("none")
+    (0.04, 0.04, None)
     """
     if text.strip().lower() == "none":
         return None
+    percent = text.strip().endswith("%")
     try:
-        value = float(text)
+        value = float(text.strip().removesuffix("%")) / (100.0 if percent else 1.0)
     except ValueError:
         value = -1.0
     if not value >= 0.0:
@@ -132,17 +217,16 @@ def option_of(text: str) -> tuple[str, Any]:
     return name.strip().replace("-", "_"), read
 
 
-def options_of(arguments: argparse.Namespace) -> Any:
+def options_of(arguments: argparse.Namespace) -> "Options | None":
     """Return the options of the method that the arguments name."""
     from evenkeel.model.errors import FaultList
-    from evenkeel.strategies import options
     from evenkeel.strategies.registry import find
 
     given: list[tuple[str, Any]] = arguments.option
     if not given:
         return None
-    kind = getattr(options, find(arguments.method).options, None)
-    known = [one.name for one in fields(kind)] if kind is not None else []
+    kind = find(arguments.method).options_class()
+    known = [] if kind is None else [one.name for one in fields(kind)]
     faults = FaultList()
     for i, (name, value) in enumerate(given):
         if name not in known:
@@ -159,11 +243,22 @@ def goals_of(arguments: argparse.Namespace) -> "Goals":
     """Return the goals that the arguments ask for."""
     from evenkeel.model.goals import Goals
 
-    return Goals(level=arguments.level, leaders=arguments.leaders)
+    return Goals(level=arguments.level, leaders=arguments.leaders, floor=arguments.floor)
 
 
 def limits_of(arguments: argparse.Namespace) -> "Limits":
     """Return the limits that the arguments set."""
     from evenkeel.model.limits import Limits
 
-    return Limits(**{name: getattr(arguments, name) for name in LIMITS})
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in LIMITS}
+    if given["bytes"] is not None:
+        given["bytes"] = _number_or_text(given["bytes"])
+    given |= {name: dict(getattr(arguments, name) or ()) for name in TIER_LIMITS}
+    return Limits(**given)
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

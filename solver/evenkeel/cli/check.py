@@ -34,6 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "hard_violations": audited.hard,
                 "soft_violations": audited.soft,
                 "broken": {kind: count for kind, count in audited.counts.items() if count},
+                "violations": [
+                    {name: value for name, value in row._asdict().items() if value != ""}
+                    for row in audited.table()
+                ],
                 "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
             }
         )

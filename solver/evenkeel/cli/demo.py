@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
-from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, add_output
+from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import figures_of, page, print_json, write_plan, write_table
 from evenkeel.cli.solve import solved
@@ -34,8 +34,8 @@ def add(commands: Commands) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
     add_output(parser)
     parser.set_defaults(
-        method="balance", option=[], level=LEVEL, leaders=None, time_limit=None, work_limit=None,
-        moves=None, bytes=None, node_in=None, node_out=None,
+        method="balance", option=[], level=LEVEL, leaders=None, floor=None, time_limit=None,
+        work_limit=None, **dict.fromkeys([*LIMITS, *TIER_LIMITS]),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"wrote {path}")
     if stopping.asked:
         return INTERRUPTED
-    return DONE if result.success else LEFT_BROKEN
+    return code_of(result.status)
 
 
 def _introduction(cluster: "Cluster") -> str:

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ def figures_of(result: "Result") -> dict[str, Any]:
         "warnings": result.warnings,
         **result.metrics,
         "gap": {"moves": gap.moves, "level": gap.level, "leaders": gap.leaders, "cost": gap.cost},
+        "regressions": result.regressions,
         "broken_before": _broken(result.audit_before.counts),
         "broken": _broken(result.audit.counts),
         "timings": result.timings,
@@ -74,6 +75,18 @@ def check_table(path: str | None) -> None:
 
     if path is not None and Path(path).suffix not in TABLES:
         raise InvalidInput([Fault("--table", path, f"must end in one of {[*TABLES]}")])
+
+
+def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force: bool) -> None:
+    """Raise where a file to be written is one that is read, unless that is meant."""
+    read = {Path(one).resolve() for one in inputs}
+    faults = [
+        Fault("OUT", one, "is one of the files that are read; --force writes it nevertheless")
+        for one in outputs
+        if one is not None and Path(one).resolve() in read
+    ]
+    if faults and not force:
+        raise InvalidInput(faults)
 
 
 def _broken(counts: Mapping[str, int]) -> dict[str, int]:

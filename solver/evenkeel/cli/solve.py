@@ -1,6 +1,7 @@
 """``evenkeel solve``: decide where replicas live, report it, and write the plan."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from evenkeel.cli.arguments import (
     limits_of,
     options_of,
 )
-from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    check_outputs,
     check_table,
     figures_of,
     page,
@@ -25,11 +27,15 @@ from evenkeel.cli.output import (
     write_table,
 )
 from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.strategies.shared.stopping import Progress
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.result import Result
+
+STDIN = "-"
+"""What stands for the standard input where files are read."""
 
 
 def add(commands: Commands) -> None:
@@ -38,10 +44,16 @@ def add(commands: Commands) -> None:
     add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file for the new placement")
     parser.add_argument("--to", metavar="FORMAT", help="format of OUT; that of FILE by default")
-    parser.add_argument("--table", metavar="OUT", help="file for the moves, .csv or .json")
     parser.add_argument(
-        "--prove", nargs="?", const=60.0, type=float, metavar="S",
-        help="lift the bounds by a relaxation, in S seconds at most (%(const)g by default)",
+        "--table", metavar="OUT", help="file for the moves and leader changes, .csv or .json"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write OUT even where it is one of the files read"
+    )
+    parser.add_argument("--prove", action="store_true", help="lift the bounds by a relaxation")
+    parser.add_argument(
+        "--prove-limit", type=float, default=60.0, metavar="S",
+        help="seconds that --prove may take (%(default)g)",
     )  # fmt: skip
     add_solving(parser)
     add_output(parser)
@@ -52,12 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.view.report import report
 
     check_table(arguments.table)
+    check_outputs(arguments.files, [arguments.output, arguments.table], force=arguments.force)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
         result = solved(cluster, arguments, waiting, stopping)
-        if arguments.prove is not None and not stopping.asked:
+        if arguments.prove and not stopping.asked:
             waiting.doing("proving")
-            result = result.proved(arguments.prove)
+            result = result.proved(arguments.prove_limit)
         waiting.doing("writing")
         written: list[Path] = []
         if arguments.output is not None:
@@ -75,15 +88,17 @@ def run(arguments: argparse.Namespace) -> int:
             print("nothing written; -o OUT writes the new placement, --table OUT the moves")
     if stopping.asked or result.stop_reason == "interrupted":
         return INTERRUPTED
-    return DONE if result.success else LEFT_BROKEN
+    return code_of(result.status)
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name."""
+    """Read the files that the arguments name; ``-`` is the standard input."""
     from evenkeel.formats.registry import read
 
     waiting.doing(f"reading {', '.join(arguments.files)}")
-    files = arguments.files
+    if arguments.files.count(STDIN) > 1:
+        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
+    files = [sys.stdin.buffer.read() if one == STDIN else one for one in arguments.files]
     return read(files[0] if len(files) == 1 else files, format=arguments.format)
 
 

@@ -292,7 +292,8 @@ METHODS: dict[str, Method] = {
         Method(
             "cockroach",
             "evenkeel.strategies.cockroach.method:cockroach",
-            "CockroachDB's replicate queue and store rebalancer, until nothing is decided any more",
+            "CockroachDB's replicate queue and store rebalancer, "
+            "run until nothing is decided any more",
             "evenkeel.strategies.cockroach.settings:Cockroach",
             never_worse=True,
             decider="evenkeel.strategies.cockroach.range_decider:RangeDecider",

@@ -19,6 +19,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.logs import tell
 from evenkeel.result import Result
 from evenkeel.solve import solve
+from evenkeel.strategies.options import Options
 from evenkeel.studies.fan_out import Failure, fan_out
 from evenkeel.studies.what_if import Change, WhatIf, changed, read_changes
 from evenkeel.verdict import Status
@@ -232,13 +233,13 @@ class Sweep:
         """Partitions short of live replicas, before and after the repair, (S, 2) int64."""
         return self._endangered("under_min_active")
 
-    def outlook(self, scenario: str) -> Outlook:
+    def outlook(self, scenario: str | int) -> Outlook:
         """Return what comes of one scenario.
 
         Parameters
         ----------
-        scenario : str
-            Its name.
+        scenario : str or int
+            Its name, or its number from 0 on.
 
         Returns
         -------
@@ -252,13 +253,13 @@ class Sweep:
         """
         return self.outlooks[self._at(scenario)]
 
-    def lost_partitions(self, scenario: str) -> tuple[str, ...]:
+    def lost_partitions(self, scenario: str | int) -> tuple[str, ...]:
         """Return the partitions that a scenario leaves without a live replica.
 
         Parameters
         ----------
-        scenario : str
-            Its name.
+        scenario : str or int
+            Its name, or its number from 0 on.
 
         Returns
         -------
@@ -273,13 +274,13 @@ class Sweep:
         names = self.cluster.partitions.names
         return tuple(names[p] for p in self.outlook(scenario).before.lost.tolist())
 
-    def result(self, scenario: str) -> Result:
+    def result(self, scenario: str | int) -> Result:
         """Repair one scenario again, for the placement and all else that a sweep does not keep.
 
         Parameters
         ----------
-        scenario : str
-            Its name.
+        scenario : str or int
+            Its name, or its number from 0 on.
 
         Returns
         -------
@@ -356,11 +357,14 @@ class Sweep:
             said += f"; {count:,} {status}" if count else ""
         return said
 
-    def _at(self, scenario: str) -> int:
+    def _at(self, scenario: str | int) -> int:
         names = self.names
-        if scenario not in names:
-            raise InvalidInput([Fault("scenario", scenario, "is no scenario of this sweep")])
-        return names.index(scenario)
+        if isinstance(scenario, str) and scenario in names:
+            return names.index(scenario)
+        if isinstance(scenario, int) and 0 <= scenario < len(names):
+            return scenario
+        message = f"is no scenario of this sweep; there are {len(names):,}, by name or number"
+        raise InvalidInput([Fault("scenario", scenario, message)])
 
     def _whole(self, name: str) -> NDArray[np.int64]:
         return frozen(np.array([getattr(one, name) for one in self.outlooks], np.int64))
@@ -384,7 +388,7 @@ def sweep(
     method: str = "balance",
     goals: Goals | Cost | None = None,
     limits: Limits | None = None,
-    options: Any = None,
+    options: Options | None = None,
     time_limit: float | None = None,
     work_limit: int | None = None,
     seed: int = 0,

@@ -71,7 +71,7 @@ class WhatIf:
         if self.name:
             return self.name
         said = [
-            f"{verb} {', '.join(map(str, nodes))}"
+            f"{verb} {', '.join(_called(node) for node in nodes)}"
             for verb, nodes in (("lost", self.lost), ("back", self.back))
             if len(nodes)
         ]
@@ -82,6 +82,11 @@ class WhatIf:
         elif self.load != 1.0:
             said.append(f"load x {self.load:g}")
         return "; ".join(said) or "as it is"
+
+
+def _called(node: str | int) -> str:
+    """Tell the node of a number from the node of that name."""
+    return node if isinstance(node, str) else f"#{int(node)}"
 
 
 class Change(NamedTuple):

@@ -98,6 +98,7 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
         _line(f"[dim]{_size(cluster, result.levelness)}[/]"),
         *(_line(f"[yellow]! {_safe(warning)}[/]") for warning in result.warnings),
         _dimensions(cluster, states, result.bounds.ratio, width),
+        *(_line(f"[dim]goal: {_safe(text)}[/]") for text in result.targets),
         *_proven(result),
         *_movement(result, width),
         *_broken_rules([result.audit_before, result.audit]),

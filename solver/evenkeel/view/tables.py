@@ -1,37 +1,48 @@
-"""Tables of a result's moves, as CSV and JSON."""
+"""Tables of what a result changes, as CSV and JSON."""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-COLUMNS = ("partition", "slot", "from", "to")
+COLUMNS = ("kind", "partition", "slot", "from", "to", "bytes")
 
 
 def moves_csv(result: Any) -> str:
-    """Write every move as a line of CSV; a replica that had no node comes from nowhere, "".
+    """Write every move, then every other leader change, as a line of CSV.
+
+    A replica that had no node comes from nowhere, ""; a leader change has no slot and moves no
+    data. Bytes are in the unit of the dimension that moves, "" where there is none.
 
     Examples
     --------
     >>> import evenkeel as ek
     >>> cluster = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
     >>> print(moves_csv(ek.solve(cluster)))
-    partition,slot,from,to
-    p0,0,,n0
+    kind,partition,slot,from,to,bytes
+    move,p0,0,,n0,
+    leader,p0,,,n0,
     """
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(COLUMNS)
-    lines.writerows((m.partition, m.slot, m.source, m.target) for m in result.moves)
+    lines.writerows(_rows(result))
     return out.getvalue()
 
 
 def moves_json(result: Any) -> str:
-    """Write every move as a JSON object; a replica that had no node comes from null."""
-    rows = ((m.partition, m.slot, m.source, m.target) for m in result.moves)
-    lines = (json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in rows)
+    """Write the same rows as JSON objects, with null for what is not there."""
+    lines = (json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in _rows(result))
     return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _rows(result: Any) -> Iterator[tuple[Any, ...]]:
+    """List the moves, then the leader changes."""
+    for one in result.moves:
+        yield "move", one.partition, one.slot, one.source, one.target, one.bytes
+    for one in result.leader_changes:
+        yield "leader", one.partition, None, one.source, one.target, None
 
 
 TABLES: Mapping[str, Callable[[Any], str]] = {".csv": moves_csv, ".json": moves_json}

@@ -1,6 +1,6 @@
 """The engines that a pipeline may be given by the name of their method."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 
@@ -33,22 +33,24 @@ def engine_of(
         faults.raise_if_any()
     assert listed is not None
     module, _, name = listed.engine.partition(":")
-    kind: Callable[..., Engine] = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
+    kind: type = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
     if options is None:
-        return kind()
+        return _made(kind)
     own = listed.options_class()
-    if own is not None:
-        if type(options) is not own:
-            faults.add("options", options, f"{listed.name} takes evenkeel.options.{own.__name__}")
-        faults.raise_if_any()
-        return kind(options)
-    known_fields = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    if not isinstance(options, Mapping):
+    if own is not None and type(options) is not own:
+        faults.add("options", options, f"{listed.name} takes evenkeel.options.{own.__name__}")
+    elif own is None and not isinstance(options, Mapping):
         faults.add("options", options, f"must be a mapping of the fields of {name}")
-    else:
+    elif isinstance(options, Mapping):
+        known_fields = [one.name for one in fields(kind)]
         for given in options:
             if given not in known_fields:
                 faults.add("options", given, f"is no field of {name}; known: {known_fields}")
     faults.raise_if_any()
-    assert isinstance(options, Mapping)
-    return kind(**options)
+    return _made(kind, **options) if isinstance(options, Mapping) else _made(kind, options)
+
+
+def _made(kind: type, *given: object, **named: object) -> Engine:
+    """Make an engine of a kind."""
+    engine: Engine = kind(*given, **named)
+    return engine

@@ -1,0 +1,74 @@
+"""Honest words: the status, the reason to stop, and both in a sentence."""
+
+import pytest
+
+import evenkeel as ek
+from tests.support.toy_methods import answering
+
+CLUSTER = ek.Cluster.from_arrays(
+    capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, dimensions=["disk"]
+)
+GOALS = ek.Goals(level=0.0)
+
+
+def solved(nodes, cluster=CLUSTER, goals=GOALS, limits=None, **more):
+    """Let a method answer these nodes."""
+    with answering([[n] for n in nodes], limits=("moves", "node_in"), **more) as name:
+        return ek.solve(cluster, name, goals=goals, limits=limits)
+
+
+def test_goals_missed_are_no_success():
+    result = solved([0, 0, 0, 0, 1, 2])
+    assert (result.status, result.success, result.audit.ok) == ("missed", False, True)
+    assert "disk of n0 is 100.00% above its target, the mean of 20.00% plus 0.00%" in result.message
+    assert "no move within the rules" in result.message
+
+
+def test_no_tolerance_is_the_reason_where_it_is_not_met():
+    assert solved([0, 0, 0, 0, 1, 2], stop_reason="tolerance").stop_reason == "exhausted"
+    assert solved([0, 0, 1, 1, 2, 2], stop_reason="tolerance").stop_reason == "tolerance"
+
+
+def test_the_budget_that_stopped_it_is_named_with_what_the_goals_take():
+    result = solved([0, 0, 0, 0, 1, 2], limits=ek.Limits(moves=2), stop_reason="exhausted")
+    assert result.stop_reason == "limits"
+    assert "limits.moves=2 used up" in result.message
+    assert "the goals take at least 4 moves" in result.message
+    assert solved([0] * 6, limits=ek.Limits(moves=2)).stop_reason == "exhausted"
+
+
+@pytest.mark.parametrize(("reason", "said"), [("time", "time limit"), ("work", "work limit")])
+def test_who_was_cut_short_says_so(reason, said):
+    result = solved([0, 0, 0, 0, 1, 2], stop_reason=reason)
+    assert (result.status, result.stop_reason) == ("missed", reason)
+    assert said in result.message
+
+
+def test_optimal_needs_a_proof():
+    assert solved([0, 0, 1, 1, 2, 2]).status == "optimal"  # 4 moves, proven fewest
+    assert solved([1, 1, 0, 0, 2, 2]).status == "optimal"
+    assert solved([1, 1, 2, 2, 0, 0]).status == "optimal"
+    assert solved([2, 1, 2, 1, 0, 0]).comparison.moves == 4
+    assert solved([0, 1, 2, 1, 2, 0], goals=ek.Goals(level=1.0)).status == "feasible"
+
+
+def test_who_works_towards_no_goals_is_judged_by_those_that_are_asked_for():
+    nodes = [0, 0, 0, 0, 1, 2]
+    assert solved(nodes, goals=None).status == "missed"
+    with answering([[n] for n in nodes], goals=()) as name:
+        assert ek.solve(CLUSTER, name).status == "feasible"
+        asked = ek.solve(CLUSTER, name, goals=GOALS)
+    assert asked.status == "missed"
+    assert "does not work towards goals" in asked.message
+
+
+def test_tolerances_say_what_they_are_counted_from():
+    result = solved([0, 0, 1, 1, 2, 2], goals=ek.Goals(level=0.1))
+    assert result.targets == ("disk at most 22.00% of capacity: the mean of 20.00% plus 10.00%",)
+    assert "goal: disk at most 22.00%" in str(result)
+    lumps = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[6.0], [1.0]], placement=[[0], [1]], dimensions=["disk"]
+    )
+    told = ek.Goals(level=0.1)
+    (said,) = solved([0, 1], cluster=lumps, goals=told).targets
+    assert said == "disk at most 66.00% of capacity: the proven floor of 60.00% plus 10.00%"
