@@ -16,7 +16,7 @@ from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
-from evenkeel.measure.violations import Violation
+from evenkeel.measure.audit.violations import Violation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals

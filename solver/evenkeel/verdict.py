@@ -20,11 +20,7 @@ Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 STATUS_MEANING: Mapping[str, str] = {
     "optimal": "no hard rule broken, and proven that nothing better is possible",
     "feasible": "no hard rule broken, and the goals met",
-<<<<<<< HEAD
-    "missed": "no hard rule broken, goals not met; the message says by how much and why",
-=======
     "missed": "no hard rule broken, but the goals are not met: the message says why",
->>>>>>> 4364e74 (Honest words: goals missed are a status of their own, with by how much and why; limits, formats, methods and options at the command line say what they take)
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",
     "infeasible": "proven that no placement meets the hard rules",
 }

@@ -43,7 +43,8 @@ def read_partitions(
     count = sizes.partitions
     read: dict[str, Any] = {}
     if base is None or wanted[0] is not base.replicas or wanted[1] is not base.voters:
-        assert wanted[0] is not None and wanted[1] is not None
+        assert wanted[0] is not None
+        assert wanted[1] is not None
         read |= {"replicas": frozen(wanted[0]), "voters": frozen(wanted[1])}
     if base is None or "partition_names" in given:
         names = given.get("partition_names")
@@ -61,7 +62,7 @@ def read_partitions(
             faults.add("group_rule", len(names), "must be given for new groups")
         read["group_rule"] = _group_rules(faults, given.get("group_rule"), names)
     if base is None or "rule" in given or "spread" in given or _free(given, base):
-        of_group: NDArray[np.int32] = read.get("group_rule", getattr(base, "group_rule", None))
+        of_group: Any = read.get("group_rule", getattr(base, "group_rule", None))
         alone = len(rules) == 1 and given.get("rule") is None and not (of_group >= 0).any()
         default = 0 if alone else -1
         read["rule"] = column(faults, count, "rule", given.get("rule"), np.int32, default)

@@ -185,18 +185,10 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
         check_tables(faults, cluster, goals.tables)
     else:
         check_goals(faults, cluster, goals)
-<<<<<<< HEAD
-        for one in fields(goals):
-            value = getattr(goals, one.name)
-            asked = one.name in ASKED_APART and value != getattr(Goals(), one.name)
-            if asked and one.name not in chosen.goals:
-                faults.add(f"goals.{one.name}", value, f"{chosen.name} cannot pursue this")
-=======
         for name in ASKED_APART:
             value = getattr(goals, name)
             if value != getattr(Goals(), name) and name not in chosen.goals:
                 faults.add(f"goals.{name}", value, f"{chosen.name} cannot pursue this")
->>>>>>> 4364e74 (Honest words: goals missed are a status of their own, with by how much and why; limits, formats, methods and options at the command line say what they take)
 
 
 def _check_limits(
