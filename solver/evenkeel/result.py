@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.audit.violations import Violation
 from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
-from evenkeel.measure.audit.violations import Violation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
