@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import Violation
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
+from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, blocked_nodes, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
@@ -30,13 +32,17 @@ class Gap:
     """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
 
     Bounds are proven of placements that place every replica and break no hard rule. Of a result
-    that does not, they prove nothing: all but ``moves`` is ``inf`` then.
+    that does not, they prove nothing: all but ``moves`` is ``inf`` then. ``leaders`` is of the most
+    leaders on a node; ``leader_changes`` of the fewest changes for where replicas stay, None unless
+    the goals were reached; ``floor`` is the greatest part of its floor that a node lacks.
     """
 
     moves: float
     level: float
     leaders: float
     cost: float | None = None
+    leader_changes: float | None = None
+    floor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Proven:
     term: str
 
     def __str__(self) -> str:
-        whole = self.name in ("moves", "cost", "leaders")
+        whole = self.name in ("moves", "cost", "leaders", "leader changes")
         value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
         gap = f"gap {self.gap:.2%}" if np.isfinite(self.gap) else "gap unknown"
         return f"{self.name} {value} (at least {least} by {self.term}; {gap})"
@@ -273,7 +279,7 @@ class Result:
         if self.cost is not None and self.bounds.cost is not None:
             cost = _share_above(self.cost.total, self.bounds.cost.total)
         if not self.audit.ok:
-            return Gap(above, np.inf, np.inf, None if cost is None else np.inf)
+            return Gap(above, np.inf, np.inf, None if cost is None else np.inf, None, np.inf)
         pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
         leaders = int(self.levelness.leaders.max(initial=0))
         return Gap(
@@ -281,7 +287,34 @@ class Result:
             level=max((_share_above(most, least) for most, least in pairs), default=0.0),
             leaders=max(0.0, leaders / max(self.bounds.leaders, 1) - 1.0),
             cost=cost,
+            leader_changes=self._leader_gap(),
+            floor=float(self._below_floor().max(initial=0.0)),
         )
+
+    def _leader_gap(self) -> float | None:
+        if self.leader_bound is None:
+            return None
+        changes, least = self.comparison.leader_changes, self.leader_bound.changes
+        return (changes - least) / max(least, 1)
+
+    def _below_floor(self) -> NDArray[np.float64]:
+        """Return the part of its floor that each node lacks, (N, D)."""
+        floor = self.bounds.floor
+        lacks = np.maximum(floor - self.levelness.loads, 0.0)
+        return np.divide(lacks, floor, out=np.zeros_like(lacks), where=lacks > ROUNDING * floor)
+
+    @cached_property
+    def leader_bound(self) -> LeaderBound | None:
+        """Proof of the fewest leader changes that reach the goals where replicas stay as placed.
+
+        None where they were not reached, no leaders are told apart, or a ``Cost`` was minimised.
+        """
+        if not (self.audit.ok and self.goals_reached and self.cost is None):
+            return None
+        if not has_leaders(self.cluster):
+            return None
+        bound = self.bounds
+        return leader_bound(self.cluster, self.placement, bound.target, bound.leader_target)
 
     @cached_property
     def proven(self) -> tuple[Proven, ...]:
@@ -303,6 +336,11 @@ class Result:
             found.append(
                 Proven("moves", moves, bound.moves_level, self.gap.moves, bound.moves_term)
             )
+        if self.leader_bound is not None and self.comparison.leader_changes:
+            changes, least_changes = self.comparison.leader_changes, self.leader_bound.changes
+            gap = (changes - least_changes) / max(least_changes, 1)
+            term = self.leader_bound.term
+            found.append(Proven("leader changes", changes, least_changes, gap, term))
         for name, value, least_ratio, term in zip(
             self.cluster.dimensions, self.levelness.ratio, bound.ratio, bound.level_term,
             strict=True,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds.certificate import Certificate
 from evenkeel.measure.bounds.cost import CostBound, cost_bound
+from evenkeel.measure.bounds.floor import arrivals, floor_target
 from evenkeel.measure.bounds.level import level_terms, whole_level
 from evenkeel.measure.bounds.moves import Shedding, keepable, shedding
 from evenkeel.measure.compare import forced_moves
@@ -60,6 +61,11 @@ class Bounds:
         Which nodes must lose how many replicas, beyond ``missing``.
     missing : int
         Replicas that must join whatever is kept.
+    floor : ndarray of float64, shape (N, D)
+        Load that a node must hold for the goals to be met: (1 - floor) x the mean of its capacity,
+        rounded down where loads only count replicas; 0 where no floor is asked for.
+    arrivals : ndarray of int64, shape (N,)
+        Replicas that must at least join each node for it to hold its floor.
     cost : CostBound or None
         What a ``Cost`` comes to at least; None for ``Goals``.
     certificate : Certificate or None
@@ -80,6 +86,8 @@ class Bounds:
     feasible_proof: Shedding
     level_proof: Shedding
     missing: int
+    floor: NDArray[np.float64]
+    arrivals: NDArray[np.int64]
     cost: CostBound | None = None
     certificate: Certificate | None = None
 
@@ -88,6 +96,8 @@ class Bounds:
         """Which term of ``moves_level`` is the binding one."""
         if self.certificate is not None:
             return "joint prices" if self.certificate.joint else "covers of overfull nodes"
+        if self.moves_level > self.missing + self.level_proof.moves:
+            return "nodes below their floor"
         if self.moves_level > self.moves_feasible:
             return "overfull nodes"
         if self.moves_level > self.missing:
@@ -151,6 +161,8 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     proofs = shedding(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
     leaders, ratio, leader_target = _leaders(cluster, goals)
+    floor = floor_target(cluster, goals, wanted, target)
+    joining = arrivals(placed, floor)
     return Bounds(
         fair=frozen(fair),
         level=frozen(level),
@@ -161,10 +173,12 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         leader_target=frozen(leader_target),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
-        moves_level=kept.missing + to_level.moves,
+        moves_level=max(kept.missing + to_level.moves, int(joining.sum())),
         feasible_proof=to_fit,
         level_proof=to_level,
         missing=kept.missing,
+        floor=frozen(floor),
+        arrivals=frozen(joining),
         cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
     )
 
@@ -182,9 +196,10 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
     Returns
     -------
     bool
-        True if no node carries or leads more than its target.
+        True if no node carries or leads more than its target, and none less than its floor.
     """
     within = level.loads <= proven.target * (1.0 + ROUNDING)
+    within &= level.loads >= proven.floor * (1.0 - ROUNDING)
     return bool(within.all() and (level.leaders <= proven.leader_target).all())
 
 

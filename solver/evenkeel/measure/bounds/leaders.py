@@ -28,6 +28,9 @@ ROUNDING = 1e-9
 TURNS = 40
 """Rounds in which the prices of loads are improved."""
 
+PATIENCE = 4
+"""Rounds without a better bound until steps are halved, from the best prices so far."""
+
 FAR = 1 << 30
 """Further than any way from node to node."""
 
@@ -103,7 +106,7 @@ def leader_bound(
     forced = int(choice.forced.sum())
     if np.isfinite(room[:, :-1]).any() and choice.gain.any():
         price = _improved(choice, room, price, float(choice.cost[choice.node == led].sum()))
-    least = proven_changes(cluster, placement, target, leader_target, price)
+    least = _proven(choice, price, room)
     return LeaderBound(min(max(least, forced), len(choice.partition)), forced, frozen(price))
 
 
@@ -116,16 +119,22 @@ def proven_changes(
 ) -> int:
     """Return the changes that some prices prove; whoever doubts a ``LeaderBound`` asks here."""
     choice = _Choices.of(cluster, placement)
-    room = _room(choice, cluster, placement, target, leader_target)
-    value = choice.value(price, room) - ROUNDING * (1.0 + choice.size(price, room))
-    return max(int(np.ceil(value)), 0)
+    return _proven(choice, price, _room(choice, cluster, placement, target, leader_target))
+
+
+def _proven(choice: "_Choices", price: NDArray[np.float64], room: NDArray[np.float64]) -> int:
+    """Return the changes that prices prove, rounded up on the safe side."""
+    least, _ = choice.cheapest(price)
+    paid = _paid(price, room)
+    size = float(np.abs(least).sum() + np.abs(paid).sum())
+    return max(0, int(np.ceil(least.sum() - paid.sum() - ROUNDING * (1.0 + size))))
 
 
 @dataclass(frozen=True, eq=False)
 class _Choices:
     """Who could lead: M partitions that have a voter which may, and up to S such voters of each.
 
-    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change; ``gain`` (M, D),
+    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change; ``gain`` (D, M),
     what leading adds to the load of a voter; ``forced`` (M,), whether every choice is a change.
     """
 
@@ -137,51 +146,48 @@ class _Choices:
 
     @classmethod
     def of(cls, cluster: Cluster, placement: Placement) -> "_Choices":
-        able = at_node(cluster.nodes.may_lead, placement.node) & (placement.role == Role.VOTER)
+        able = placement.node
+        if not cluster.nodes.may_lead.all():
+            able = np.where(at_node(cluster.nodes.may_lead, able), able, np.int32(-1))
+        if placement.role.any():
+            able = np.where(placement.role == Role.VOTER, able, np.int32(-1))
         if placement.slots is not None:
-            node = np.where(able, placement.node, -1).reshape(len(placement), placement.slots).T
+            node = able.reshape(len(placement), placement.slots).T.astype(np.intp, order="C")
         else:
             length = np.diff(placement.first)
-            node = np.full((int(length.max(initial=0)), len(placement)), -1)
-            slot = np.arange(len(placement.node)) - placement.first[placement.owner]
-            node[slot, placement.owner] = np.where(able, placement.node, -1)
+            node = np.full((int(length.max(initial=0)), len(placement)), -1, np.intp)
+            slot = np.arange(len(able)) - placement.first[placement.owner]
+            node[slot, placement.owner] = able
         partition = np.flatnonzero((node >= 0).any(0))
-        node = np.ascontiguousarray(node[:, partition], np.intp)
-        came = cluster.placement.leader_node[partition]
+        came, load = cluster.placement.leader_node, cluster.partitions.load
+        gain = np.subtract(load.leader.T, load.voter.T, order="C")
+        if len(partition) < len(placement):
+            node, came, gain = node[:, partition], came[partition], gain[:, partition]
         led = at_node(cluster.nodes.alive, came)
-        cost = ((node != came) & led).astype(np.float64)
-        load = cluster.partitions.load
-        gain = (
-            np.zeros((len(partition), load.voter.shape[1]))
-            if load.leader is load.voter
-            else (load.leader - load.voter)[partition]
-        )
-        return cls(partition, node, cost, gain, led & ~(node == came).any(0))
+        away = node != came
+        return cls(partition, node, (away & led).astype(np.float64), gain, led & away.all(0))
 
     def priced(self, price: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each choice comes to, (S, M); ``inf`` for none."""
         total: NDArray[np.float64] = self.cost + np.append(price[:, -1], np.inf)[self.node]
         for d in range(price.shape[1] - 1):
             if price[:, d].any():
-                total += np.append(price[:, d], 0.0)[self.node] * self.gain[:, d]
+                total += np.append(price[:, d], 0.0)[self.node] * self.gain[d]
         return total
 
-    def value(self, price: NDArray[np.float64], room: NDArray[np.float64]) -> float:
-        """Return the changes that prices prove, before they are rounded up."""
-        return float(self.priced(price).min(0, initial=np.inf).sum() - _paid(price, room).sum())
-
-    def size(self, price: NDArray[np.float64], room: NDArray[np.float64]) -> float:
-        """Return the sum of the sizes of all that ``value`` adds up."""
-        return float(np.abs(self.priced(price).min(0)).sum() + np.abs(_paid(price, room)).sum())
-
-    def had(self, price: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each node has of everything if all choose the cheapest, (N, D + 1)."""
-        slot = self.priced(price).argmin(0)
-        node = self.node[slot, np.arange(len(slot))]
+    def cheapest(
+        self, price: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what each partition comes to at least, (M,), and what nodes have then, (N, .)."""
+        total = self.priced(price)
+        least, node = total[0], self.node[0]
+        for other, there in zip(total[1:], self.node[1:], strict=True):
+            better = other < least
+            least, node = np.where(better, other, least), np.where(better, there, node)
         had = np.empty(price.shape)
-        for d, gain in enumerate((*self.gain.T, None)):
+        for d, gain in enumerate((*self.gain, None)):
             had[:, d] = np.bincount(node, gain, len(price))
-        return had
+        return least, had
 
 
 def _paid(price: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,6 +203,9 @@ def _room(
     leader_target: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return what each node may have beside the replicas on it, none of which leads; (N, D + 1)."""
+    room = np.column_stack([target, leader_target])
+    if np.isinf(target).all():
+        return room
     load = cluster.partitions.load
     carried = np.array(PlacementCounts.of(cluster, placement).loads)
     led = np.flatnonzero(placement.leader_node >= 0)
@@ -207,8 +216,8 @@ def _room(
         carried[:, d] -= np.bincount(
             placement.node[replica], load.leader[led, d] - bare, len(carried)
         )
-    slack = ROUNDING * np.abs(carried)
-    return np.column_stack([target * (1.0 + ROUNDING) - carried + slack, leader_target])
+    room[:, :-1] += ROUNDING * (target + np.abs(carried)) - carried
+    return room
 
 
 def _count_prices(
@@ -330,22 +339,23 @@ def _improved(
     most: float,
 ) -> NDArray[np.float64]:
     """Return prices of loads as well, improved step by step towards so many changes."""
-    unit = np.append(np.abs(choice.gain).mean(0), 1.0)
+    unit = np.append(np.abs(choice.gain).mean(1), 1.0)
     unit[unit == 0.0] = 1.0
-    best, value = price, choice.value(price, room)
-    eagerness, idle = 1.0, 0
+    best, value, eagerness, idle = price, -np.inf, 1.0, 0
     for _ in range(TURNS):
-        excess = np.where(np.isfinite(room), choice.had(price) - room, 0.0) / unit
-        excess[(price <= 0.0) & (excess < 0.0)] = 0.0
-        length = float((excess**2).sum())
-        if length == 0.0 or value >= most - 1.0 + ROUNDING:
-            break
-        reach = max(most - choice.value(price, room), 0.0)
-        price = np.maximum(price + eagerness * reach / length * excess / unit, 0.0)
-        now = choice.value(price, room)
+        least, had = choice.cheapest(price)
+        now = float(least.sum() - _paid(price, room).sum())
         idle += 1
         if now > value:
             best, value, idle = price, now, 0
-        elif idle > 4:
+        elif idle > PATIENCE:
             price, eagerness, idle = best, 0.5 * eagerness, 0
+            continue
+        excess = np.where(np.isfinite(room), had - room, 0.0) / unit
+        excess[(price <= 0.0) & (excess < 0.0)] = 0.0
+        length = float((excess**2).sum())
+        if length == 0.0 or value > most - 1.0:
+            break
+        step = eagerness * max(most - now, 0.0) / length
+        price = np.maximum(price + step * excess / unit, 0.0)
     return best
