@@ -252,8 +252,9 @@ def _count_prices(
             break
         price = np.minimum(distance, nearest)
         lacking = int(np.minimum(spare, 0).sum())
+        closed = np.zeros(nodes, bool)
         for start in short[distance[short] == nearest].tolist():
-            _pass_on(passes, spare, distance, start)
+            _pass_on(passes, spare, distance, closed, start)
         if np.minimum(spare, 0).sum() == lacking:
             break
     return price.astype(np.float64)
@@ -277,10 +278,13 @@ def _distances(passes: NDArray[np.int64], spare: NDArray[np.int64]) -> NDArray[n
 
 
 def _pass_on(
-    passes: NDArray[np.int64], spare: NDArray[np.int64], distance: NDArray[np.int64], start: int
+    passes: NDArray[np.int64],
+    spare: NDArray[np.int64],
+    distance: NDArray[np.int64],
+    closed: NDArray[np.bool_],
+    start: int,
 ) -> None:
-    """Let a node that leads too many pass them on along shortest ways, as far as there are any."""
-    closed = np.zeros(len(spare), bool)
+    """Let a node that leads too many pass them on along shortest ways; ``closed`` are dead ends."""
     path: list[int] = [start]
     steps: list[int] = []
     while path and spare[start] < 0:
@@ -293,6 +297,7 @@ def _pass_on(
                 passes[-cost, other, one] += count
             spare[start] += count
             spare[here] -= count
+            closed[path] = False
             path, steps = [start], []
             continue
         closed[here] = True
@@ -301,6 +306,7 @@ def _pass_on(
             if len(path) == 1 and cost == distance[here]:
                 _pass_many(passes[:, here], passes[:, :, here], cost, spare, ahead, here)
                 if spare[start] >= 0:
+                    closed[start] = False
                     return
                 ahead &= passes[cost, here] > 0
             if ahead.any():
