@@ -241,7 +241,7 @@ def write(
 
 def check_sources(*files: str | os.PathLike[str]) -> None:
     """Raise for files that a cluster was read from, before any work is done for writing them."""
-    message = "is a file that was read: choose another, or pass overwrite=True"
+    message = "is a file that was read: choose another, or ask to overwrite it"
     kept = [file for file in files if os.path.realpath(file) in _sources and Path(file).exists()]
     if kept:
         raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])
