@@ -1,6 +1,7 @@
 """What a file only claims takes neither memory nor time."""
 
 import contextlib
+import gzip
 import io
 import json
 import time
@@ -158,3 +159,18 @@ def test_a_long_line_takes_no_longer_than_a_description_as_long():
     ordinary = seconds(description)
     for line in (b"Topic: " + b"a" * 60_000, b"Topic:\t" * 8_000, b'{"partitions"' + b" " * 60_000):
         assert seconds(line) < 5 * ordinary
+
+
+@pytest.mark.parametrize("words", [b"x ", b"0 "])
+def test_a_packed_model_of_many_words_takes_little(tmp_path, words):
+    model = tmp_path / "model_x.txt.gz"
+    model.write_bytes(gzip.compress(words * 1_000_000))
+    assert model.stat().st_size < 5_000
+    (tmp_path / "assignment_x.txt").write_text("0")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match=r"model_x\.txt\.gz"):
+            registry.read(model)
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+    finally:
+        tracemalloc.stop()

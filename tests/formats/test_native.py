@@ -18,6 +18,7 @@ from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.rules import Rule
+from tests.support import places
 from tests.support.clusters import assert_same, clusters
 
 NATIVE = {"native-npz": ".npz", "native-rows": ".rows.json"}
@@ -402,6 +403,70 @@ class TestRegistry:
             registry.write(full_cluster(), tmp_path / "c.npz", placement=other.placement)
         with pytest.raises(InvalidInput, match="must be a Placement"):
             registry.write(full_cluster(), tmp_path / "c.npz", placement=[[0]])
+
+
+class TestWriting:
+    """Which format is written, and what is not written over."""
+
+    @pytest.fixture
+    def kafka(self):
+        return registry.read(places.DATA / "formats" / "kafka_describe.txt")
+
+    def test_a_shared_suffix_means_the_system_that_the_cluster_came_from(self, kafka, tmp_path):
+        for placement in (None, kafka.placement):
+            files = registry.write(kafka, tmp_path / "plan.json", placement=placement)
+            assert json.loads(files[0].read_text()).keys() == {"partitions", "version"}
+        registry.write(full_cluster(), tmp_path / "c.json")
+        assert json.loads((tmp_path / "c.json").read_text())["format"] == "evenkeel-rows"
+
+    @pytest.mark.parametrize("suffix", NATIVE.values())
+    def test_a_suffix_of_our_own_is_ours_wherever_the_cluster_came_from(
+        self, kafka, tmp_path, suffix
+    ):
+        path = tmp_path / f"c{suffix}"
+        assert registry.write(kafka, path) == (path,)
+        assert_same(registry.read(path), kafka)
+
+    def test_a_suffix_of_nobody_is_that_of_the_system_or_a_fault(self, kafka, tmp_path):
+        files = registry.write(kafka, tmp_path / "plan", placement=kafka.placement)
+        assert [file.name for file in files] == ["plan", "plan.rollback.json", "plan.election.json"]
+        with pytest.raises(InvalidInput, match=r"ends like no known format.*c\.txt"):
+            registry.write(full_cluster(), tmp_path / "c.txt")
+
+    @each_format
+    def test_a_file_that_was_read_is_replaced_only_when_told_so(self, tmp_path, name):
+        path, link = tmp_path / ("c" + NATIVE[name]), tmp_path / "link"
+        registry.write(full_cluster(), path)
+        registry.write(full_cluster(), path)  # it was only written so far
+        cluster, before = registry.read(path), path.read_bytes()
+        link.symlink_to(path)
+        for file in (path, link, tmp_path / "." / path.name):
+            with pytest.raises(InvalidInput, match="is a file that was read"):
+                registry.write(cluster.with_placement(cluster.placement), file, name)
+        assert path.read_bytes() == before
+        registry.write(cluster, path, overwrite=True)
+        registry.write(cluster, path)
+        registry.read(path)
+        path.unlink()
+        registry.write(cluster, path)
+
+    def test_nor_is_a_file_that_goes_with_the_one_asked_for(self, kafka, tmp_path):
+        plan, back = tmp_path / "plan.json", tmp_path / "plan.rollback.json"
+        registry.write(kafka, back)
+        again = registry.read(back)
+        with pytest.raises(InvalidInput, match=r"plan\.rollback\.json: is|rollback") as caught:
+            registry.write(again, plan, placement=again.placement)
+        assert [fault.value for fault in caught.value.faults] == [str(back)]
+        assert not plan.exists()
+
+    def test_nor_is_the_assignment_that_was_found_beside_a_model(self, tmp_path):
+        for file in (places.DATA / "roadef" / "worked").iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        cluster = registry.read(tmp_path / "model_worked.txt")
+        with pytest.raises(InvalidInput, match="is a file that was read"):
+            registry.write(cluster, tmp_path / "assignment_worked.txt")
+        written = registry.write(cluster, tmp_path / "new.txt")
+        assert [file.name for file in written] == ["new.txt"]
 
 
 class TestAtomicWriting:

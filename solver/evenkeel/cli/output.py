@@ -50,13 +50,13 @@ def figures_of(result: "Result") -> dict[str, Any]:
     }
 
 
-def write_plan(result: "Result", path: str, format: str | None) -> tuple[Path, ...]:
-    """Write where replicas should be, in the format that the cluster came in."""
-    from evenkeel.formats.registry import known, write
+def write_plan(
+    result: "Result", path: str, format: str | None, overwrite: bool = False
+) -> tuple[Path, ...]:
+    """Write where replicas should be, in the format that the suffix and the cluster say."""
+    from evenkeel.formats.registry import write
 
-    own = result.cluster.native_format
-    chosen = own if format is None and own in known() else format
-    return write(result.cluster, path, format=chosen, placement=result)
+    return write(result.cluster, path, format=format, placement=result, overwrite=overwrite)
 
 
 def write_table(result: "Result", path: str) -> Path:

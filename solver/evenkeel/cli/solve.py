@@ -43,7 +43,9 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "solve", "decide where replicas live, and write the plan", run)
     add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file for the new placement")
-    parser.add_argument("--to", metavar="FORMAT", help="format of OUT; that of FILE by default")
+    parser.add_argument(
+        "--to", metavar="FORMAT", help="format of OUT; by its suffix, or that of FILE, by default"
+    )
     parser.add_argument(
         "--table", metavar="OUT", help="file for the moves and leader changes, .csv or .json"
     )
@@ -74,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("writing")
         written: list[Path] = []
         if arguments.output is not None:
-            written += write_plan(result, arguments.output, arguments.to)
+            written += write_plan(result, arguments.output, arguments.to, arguments.force)
         if arguments.table is not None:
             written.append(write_table(result, arguments.table))
         text = "" if arguments.json or arguments.quiet else report(result, **page())

@@ -65,7 +65,7 @@ class Format:
     encode: Callable[..., Mapping[Path, bytes]] | None
 
 
-class Placed(Protocol):
+class _Placed(Protocol):
     """What has a placement, as a result of solving does."""
 
     @property
@@ -174,7 +174,7 @@ def write(
     cluster: Cluster,
     path: str | os.PathLike[str],
     format: str | None = None,
-    placement: "Placement | Placed | None" = None,
+    placement: "Placement | _Placed | None" = None,
     *,
     overwrite: bool = False,
     **options: Any,
@@ -231,7 +231,7 @@ def write(
         )
     files = chosen.encode(cluster, target, Path(path), **options)
     if not overwrite:
-        check_sources(*files)
+        _check_sources(*files)
     # what goes with a file, such as the way back, is on disk before the file itself
     for file, content in reversed(list(files.items())):
         write_atomically(file, content)
@@ -239,9 +239,9 @@ def write(
     return tuple(files)
 
 
-def check_sources(*files: str | os.PathLike[str]) -> None:
+def _check_sources(*files: str | os.PathLike[str]) -> None:
     """Raise for files that a cluster was read from, before any work is done for writing them."""
-    message = "is a file that was read: choose another, or pass overwrite=True"
+    message = "is a file that was read: choose another, or ask to overwrite it"
     kept = [file for file in files if os.path.realpath(file) in _sources and Path(file).exists()]
     if kept:
         raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])

@@ -31,77 +31,53 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class Replicas:
-    """What a file says of one partition.
-
-    Parameters
-    ----------
-    brokers : tuple of int
-        In Kafka's order: the first is the preferred leader.
-    path : str
-        Where it is said.
-    document : int
-        Number of the document that says it.
-    log_dirs : tuple of str or None
-        Folder of each replica, or ``any``; None if nothing is said.
-    leader : int or None
-        Broker that leads; -1 for none; None if nothing is said.
-    in_sync : tuple of int or None
-        Brokers whose replicas are in sync; None if nothing is said.
-    adding, removing : tuple of int
-        Brokers of a reassignment under way.
-    """
+    """What a file says of one partition; None where it says nothing."""
 
     brokers: tuple[int, ...]
+    """In Kafka's order: the first is the preferred leader."""
+
     path: str
     document: int
     log_dirs: tuple[str, ...] | None = None
+    """Folder of each replica, or ``any``."""
+
     leader: int | None = None
+    """Broker that leads; -1 for none."""
+
     in_sync: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    """Brokers of a reassignment under way."""
 
 
 @dataclass
 class Findings:
-    """Everything read so far, and everything found wrong with it.
-
-    Parameters
-    ----------
-    faults : FaultList
-        What is wrong.
-    documents : int
-        Documents that say where replicas are, so far.
-    partitions : dict of TopicPartition to Replicas
-        From reassignments and descriptions.
-    min_in_sync : dict of str to int
-        ``min.insync.replicas`` by topic.
-    sizes : dict of TopicPartition to dict of int to (float, str)
-        Bytes of each broker's replica, and the log directory that holds it.
-    size_paths : dict of TopicPartition to str
-        Where the first size of a partition stands.
-    reporting : dict of int to str
-        Brokers whose log directories were read, and where.
-    unreadable : set of int
-        Those of them with a log directory that cannot be read.
-    racks : dict of int to (str or None, str)
-        Rack of each broker, and where it is said.
-    rack_file : str
-        The last file about racks; "" if there is none.
-    capacity : dict of int to (dict of Resource to float, str)
-        Capacities of each broker, and where they are said; -1 for the others.
-    """
+    """Everything read so far with the place where it stands, and everything found wrong with it."""
 
     faults: FaultList = field(default_factory=FaultList)
     documents: int = 0
+    """How many said where replicas are, so far."""
+
     partitions: dict[TopicPartition, Replicas] = field(default_factory=dict)
     min_in_sync: dict[str, int] = field(default_factory=dict)
+    """``min.insync.replicas`` by topic."""
+
     sizes: dict[TopicPartition, dict[int, tuple[float, str]]] = field(default_factory=dict)
+    """Bytes of each broker's replica, and the log directory that holds it."""
+
     size_paths: dict[TopicPartition, str] = field(default_factory=dict)
     reporting: dict[int, str] = field(default_factory=dict)
+    """Brokers whose log directories were read."""
+
     unreadable: set[int] = field(default_factory=set)
+    """Those of them with a log directory that cannot be read."""
+
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
     rack_file: str = ""
+    """The last file about racks; "" if there is none."""
+
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
+    """Capacities of each broker; -1 for the others."""
 
     def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
         """Take in what a file says of a partition; two files may agree on it, not differ."""

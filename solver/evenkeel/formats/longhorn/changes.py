@@ -16,15 +16,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True)
 class Seat:
-    """A replica on a disk.
-
-    Parameters
-    ----------
-    replica : str
-        Its name; "" where there is none.
-    disk : int
-        Node of the cluster; -1 where there is none.
-    """
+    """A replica on a disk, which is a node of the cluster; "" and -1 where there is none."""
 
     replica: str = ""
     disk: int = NOWHERE
@@ -32,16 +24,9 @@ class Seat:
 
 @dataclass(frozen=True)
 class Change:
-    """One replica that is built, and the one that goes when it is healthy.
+    """One replica that is built, and the one that goes when it is healthy; either may be none.
 
-    Parameters
-    ----------
-    volume : int
-        Partition of the cluster.
-    old, new : Seat
-        What goes and what is built; either may be none.
-    tight : bool
-        Whether there may be no room for both at the time.
+    ``tight`` says that there may be no room for both at the time.
     """
 
     volume: int

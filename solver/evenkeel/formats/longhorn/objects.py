@@ -35,19 +35,7 @@ Shape = TypeVar("Shape")
 
 @dataclass(frozen=True)
 class Found(Generic[Shape]):
-    """One resource.
-
-    Parameters
-    ----------
-    path : str
-        Where it stands.
-    item : int
-        Its number among all resources.
-    raw : dict
-        All of it.
-    value : object
-        What of it placing needs.
-    """
+    """One resource: where it stands, its number among all, all of it, and what placing needs."""
 
     path: str
     item: int
@@ -61,28 +49,20 @@ class Found(Generic[Shape]):
 
 @dataclass
 class Objects:
-    """All resources that were read.
-
-    Parameters
-    ----------
-    head : dict
-        What stands around the resources, with none of them; an ordinary list where several files
-        were read.
-    items : list of dict
-        Every resource as it came, those of unknown kinds included.
-    nodes, volumes, replicas, settings : list of Found
-        Those of a known kind, in the order in which they came.
-    misfits : set of tuple of (str, str)
-        Kind and name of those that do not fit their kind: what names them is not at fault.
-    """
+    """All resources that were read; those of a known kind in the order in which they came."""
 
     head: Raw = field(default_factory=lambda: dict(LIST))
+    """What stands around the resources; an ordinary list where several files were read."""
+
     items: list[Raw] = field(default_factory=list)
+    """Every resource as it came, those of unknown kinds included."""
+
     nodes: list[Found[NodeResource]] = field(default_factory=list)
     volumes: list[Found[VolumeResource]] = field(default_factory=list)
     replicas: list[Found[ReplicaResource]] = field(default_factory=list)
     settings: list[Found[SettingResource]] = field(default_factory=list)
     misfits: set[tuple[str, str]] = field(default_factory=set)
+    """Kind and name of those that do not fit their kind: what names them is not at fault."""
 
 
 def recognises(document: Document) -> bool:

@@ -14,23 +14,7 @@ LEVELS = ("neighbourhood", "location")
 
 
 def native_of(cluster: Cluster) -> RoadefModel:
-    """Return the integers that the cluster was read from.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        One that ``read`` or ``cluster_of`` made.
-
-    Returns
-    -------
-    RoadefModel
-        Its ``native``.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster came from elsewhere.
-    """
+    """Return the integers that the cluster was read from; ``InvalidInput`` if there are none."""
     if not isinstance(cluster.native, RoadefModel):
         raise InvalidInput(
             [Fault("cluster.native", cluster.native_format, "is not of the format 'roadef'")]
@@ -39,23 +23,7 @@ def native_of(cluster: Cluster) -> RoadefModel:
 
 
 def cost_of(cluster: Cluster) -> Cost:
-    """Return what the challenge charges, to hand to ``solve`` as goals.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        One that ``read`` or ``cluster_of`` made.
-
-    Returns
-    -------
-    Cost
-        Load above safety capacity, balance, and the three costs of moving.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster came from elsewhere.
-    """
+    """Return what the challenge charges for such a cluster, to hand to ``solve`` as goals."""
     model = native_of(cluster)
     names = cluster.dimensions
     return Cost(
@@ -71,23 +39,7 @@ def cost_of(cluster: Cluster) -> Cost:
 
 
 def cluster_of(model: RoadefModel) -> Cluster:
-    """Build the cluster that an instance describes.
-
-    Parameters
-    ----------
-    model : RoadefModel
-        The instance.
-
-    Returns
-    -------
-    Cluster
-        A location nests in its neighbourhood where the data says so, and crosses it otherwise.
-
-    Raises
-    ------
-    InvalidInput
-        As ``Cluster.from_arrays``.
-    """
+    """Build the cluster of an instance; locations cross neighbourhoods if they do not nest."""
     place = np.unique(np.stack([model.location, model.neighbourhood]), axis=1)
     nests = len(np.unique(place[0])) == place.shape[1]
     names = tuple(f"r{i}" for i in range(len(model.transient)))

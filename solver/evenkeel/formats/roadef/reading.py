@@ -67,25 +67,7 @@ def read(path: str | Path, assignment: str | Path | None = None) -> Cluster:
 
 
 def read_assignment(path: str | Path, cluster: Cluster) -> Placement:
-    """Read another assignment of the same processes.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    cluster : Cluster
-        What it assigns.
-
-    Returns
-    -------
-    Placement
-        Where every process stands.
-
-    Raises
-    ------
-    InvalidInput
-        If it has another number of processes or names unknown machines.
-    """
+    """Read another assignment of the same processes."""
     faults = FaultList()
     file = Path(path)
     at = integers(faults, file)

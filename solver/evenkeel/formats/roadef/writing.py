@@ -15,22 +15,7 @@ from evenkeel.model.placement import Placement
 
 
 def write(cluster: Cluster, placement: Placement, path: str | Path) -> None:
-    """Write an assignment: the machine of each process, on one line.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        What it assigns; every partition has one replica.
-    placement : Placement
-        Where they are.
-    path : str or Path
-        The file; compressed if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InvalidInput
-        If some partition does not have exactly one placed replica.
-    """
+    """Write the machine of each process on one line; compressed if the name ends in ``.gz``."""
     write_atomically(path, encoded_assignment(cluster, placement, Path(path)))
 
 
@@ -47,20 +32,7 @@ def encoded_assignment(cluster: Cluster, placement: Placement, path: Path) -> by
 
 
 def write_model(cluster: Cluster, path: str | Path) -> None:
-    """Write the model file that the cluster was read from: the same integers, one record per line.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        One that ``read`` or ``cluster_of`` made.
-    path : str or Path
-        The file; compressed if its name ends in ``.gz``.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster came from elsewhere.
-    """
+    """Write the integers that the cluster was read from, one record per line."""
     write_atomically(path, encoded_model(cluster, Path(path)))
 
 
