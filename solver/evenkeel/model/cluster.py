@@ -251,9 +251,10 @@ class Cluster(Shown):
         """Return a cluster with some arguments of ``from_arrays`` changed.
 
         It is validated like a new one. Sizes stay as they are: see ``add_nodes``. A new
-        ``placement`` comes with its leaders, roles and flags, or with those by default; what is wanted of each partition stays. New ``rules``
-        bind whom the old ones in their places bound, unless ``rule`` says who is bound; where none
-        bound anybody, they are new. ``spread`` binds all partitions.
+        ``placement`` comes with its leaders, roles and flags, or with those by default; what is
+        wanted of each partition stays. New ``rules`` bind whom the old ones in their places bound,
+        unless ``rule`` says who is bound; where none bound anybody, they are new. ``spread`` binds
+        all partitions.
 
         Parameters
         ----------
