@@ -62,7 +62,7 @@ def read_partitions(
             faults.add("group_rule", len(names), "must be given for new groups")
         read["group_rule"] = _group_rules(faults, given.get("group_rule"), names)
     if base is None or "rule" in given or "spread" in given or _free(given, base):
-        of_group: Any = read.get("group_rule", getattr(base, "group_rule", None))
+        of_group = read["group_rule"] if "group_rule" in read or base is None else base.group_rule
         alone = len(rules) == 1 and given.get("rule") is None and not (of_group >= 0).any()
         default = 0 if alone else -1
         read["rule"] = column(faults, count, "rule", given.get("rule"), np.int32, default)
