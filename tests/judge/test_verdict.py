@@ -13,7 +13,7 @@ from tests.judge.verdict import claims, exceeded, worse
 from tests.judge.world import Standing, World
 
 SEEDS = range(8)
-WORK = 20_000
+WORK = 2_000
 
 KNOWN = frozenset(
     {
@@ -206,7 +206,7 @@ LIES = {
     "tolerance without reaching the goals": (
         {"placement": [[0, 1], [0, 1]]}, {"stop_reason": "tolerance"},
     ),
-    "message says goals missed": ({}, {"message": "the goals were not reached"}),
+    "message says goals missed": ({}, {"status": "missed"}),
 }  # fmt: skip
 
 
