@@ -293,21 +293,12 @@ class Draft:
         self.goals = {"level": level}
         if self.chance(0.3):
             self.goals["leaders"] = self.pick([0.0, 0.1, 0.5])
-        if self.chance(0.05):
-            self.goals["floor"] = self.pick([0.1, 0.3])
-        if self.chance(0.05) and "leaders" in self.goals:
-            self.goals["leaders_by"] = "load"
         if self.chance(budgets):
             many = sum(self.wanted())
             most = self.pick([0, 1, 3, max(1, many // 10), max(1, many // 3)])
             self.limits[self.pick(["moves", "moves", "node_in", "node_out"])] = most
             if self.chance(0.3):
                 self.limits[self.pick(["moves", "node_in", "node_out"])] = self.whole(0, 5)
-            if self.chance(0.2):
-                self.limits[self.pick(["partition_moves", "leader_changes"])] = self.whole(0, 2)
-            if self.chance(0.15) and "domains" in self.given:
-                tier = self.pick([*self.given["domains"]])
-                self.limits[self.pick(["domain_in", "domain_out"])] = {tier: self.whole(0, 4)}
             if "bytes" in self.given and self.chance(0.5):
                 total = float(np.asarray(self.given["load"])[:, 0].sum())
                 self.limits["bytes"] = round(total * self.pick([0.02, 0.1, 0.5]), 2)
