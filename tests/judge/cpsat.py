@@ -290,7 +290,8 @@ def beside_the_best(world: World, after: Standing, result: Any) -> Iterator[Find
         return
     try:
         yield from _mending(world, after, result)
-        yield from _endangered(world, after)
+        if world.case.limits or not result.success:
+            yield from _endangered(world, after)
     except TimeoutError:
         return
 
@@ -339,7 +340,7 @@ def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
 
 def _endangered(world: World, after: Standing) -> Iterator[Finding]:
     """Compare what a result leaves in danger, within budgets, with the least that CP-SAT can."""
-    if not world.case.limits or not _comparable(world) or any(exceeded(world, after)):
+    if not _comparable(world) or any(exceeded(world, after)):
         return
     goals = _dangers(world)
     model = Model(world, partly=True)
@@ -351,7 +352,7 @@ def _endangered(world: World, after: Standing) -> Iterator[Finding]:
         if best is None or best > own:
             return  # the result is better than this model allows: it is worse in another way
         if best < own:
-            yield Finding(f"more {name} than the budget needs", f"{own}, at least {best}")
+            yield Finding(f"more {name} than need be", f"{own}, at least {best}")
             return
         model.cp.add(objective <= best)
 
