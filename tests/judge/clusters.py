@@ -243,7 +243,7 @@ def spread_beyond_mending(rng: np.random.Generator) -> Drawn:
 
 def expanded_short_leaders(rng: np.random.Generator) -> Drawn:
     """Adversary 2: half of the nodes are new, a replica is missing everywhere, leading is heavy."""
-    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(4, 40)))
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(4, 16)))
     old = max(2, d.nodes // 2)
     rows = [[*d.rng.choice(old, 2, replace=False).tolist(), -1] for _ in range(d.partitions)]
     d.place(rows)
