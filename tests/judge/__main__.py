@@ -60,7 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
     tallies = _tallied(tried)
     _report(tallies)
     _say(
-        f"{len(tried)} solves, {sum(t.clusters for t in tallies)} findings; "
+        f"{len(tried)} solves, {sum(t.said.startswith('refused') for t in tried)} of them refused, "
+        f"{sum(t.clusters for t in tallies)} findings; "
         f"{sum(t.solving for t in tried):.0f} CPU s of solving, "
         f"{sum(t.judging for t in tried):.0f} of judging, "
         f"{time.perf_counter() - began:.0f} s in all"

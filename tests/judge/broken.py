@@ -85,11 +85,17 @@ def _terms(world: World, p: int, q: int, row: list[int], leads: int) -> Iterator
             if short > 0 and world.wanted[p] > 0:
                 yield (kind, "partition", p, text), short
     choices = [world.mask(text) for text in rule.get("lead", ())]
-    if choices and leads >= 0:
-        ranks = [_rank(choices, n) for n in voters if world.may_lead[n]]
-        behind = _rank(choices, leads) - min(ranks, default=len(choices))
-        if behind > 0:
-            yield ("lead", "partition", p, ""), behind
+    behind = _behind(world, p, choices, row, leads)
+    if behind > 0:
+        yield ("lead", "partition", p, ""), behind
+
+
+def _behind(world: World, p: int, choices: list[list[bool]], row: list[int], leads: int) -> int:
+    """How many choices a leader is behind the best voter that could lead."""
+    if not choices or leads < 0:
+        return 0
+    ranks = [_rank(choices, n) for slot, n in enumerate(row) if n >= 0 and world.lawful(p, slot, n)]
+    return _rank(choices, leads) - min(ranks, default=len(choices))
 
 
 def _rank(choices: list[list[bool]], n: int) -> int:
@@ -122,6 +128,20 @@ def of_group(world: World, g: int, standing: Standing) -> Iterator[tuple[Key, fl
             short = least - sum(world.mask(text)[n] for n in those)
             if short > 0 and wanted:
                 yield (kind, "group", g, text), short
+    yield from _leaders_of_group(world, g, rule, standing)
+
+
+def _leaders_of_group(
+    world: World, g: int, rule: dict[str, list[str]], standing: Standing
+) -> Iterator[tuple[Key, float]]:
+    """Yield the members of a group whose leaders its rule would rather have elsewhere."""
+    choices = [world.mask(text) for text in rule.get("lead", ())]
+    if not choices:
+        return
+    for p in world.members[g]:
+        behind = _behind(world, p, choices, standing.rows[p], standing.leader_node(p))
+        if behind > 0:
+            yield ("lead", "group", g, f"partition {p}"), behind
 
 
 def of_nodes(

@@ -166,6 +166,30 @@ def budgets(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def finer_budgets(rng: np.random.Generator) -> Drawn:
+    """Budgets on copies of a partition at a time, on domains and on leader changes."""
+    given, goals, _ = budgets(rng)
+    d = Draft(rng, len(given["capacity"]), len(given["load"]))
+    amount = d.whole(0, 3)
+    by_zone = {"zone": amount}
+    limits = d.pick([{"partition_moves": amount}, {"leader_changes": amount},
+                     {"domain_in": by_zone}, {"domain_out": by_zone}])  # fmt: skip
+    return given, goals, limits
+
+
+def from_below(rng: np.random.Generator) -> Drawn:
+    """Goals that also bind from below, on an expanded cluster; leaders by load."""
+    d = Draft(rng, int(rng.integers(2, 11)), int(rng.integers(2, 30)))
+    d.loads(d.pick([1, 2]), roles=0.5)
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.capacities(0.2, 0.8, unlike=0.1)
+    d.states(0.1 if d.chance(0.3) else 0.0)
+    level = d.pick([0.05, 0.1, 0.3])
+    d.goals = d.pick([{"level": level, "floor": level},
+                      {"level": level, "leaders": level, "leaders_by": "load"}])  # fmt: skip
+    return d.drawn()
+
+
 def extras(rng: np.random.Generator) -> Drawn:
     """Forbidden pairs, pins, a most of replicas, capacity of a tier, transient dimensions."""
     d = _draft(rng)
@@ -219,7 +243,7 @@ def spread_beyond_mending(rng: np.random.Generator) -> Drawn:
 
 def expanded_short_leaders(rng: np.random.Generator) -> Drawn:
     """Adversary 2: half of the nodes are new, a replica is missing everywhere, leading is heavy."""
-    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(4, 40)))
+    d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(4, 16)))
     old = max(2, d.nodes // 2)
     rows = [[*d.rng.choice(old, 2, replace=False).tolist(), -1] for _ in range(d.partitions)]
     d.place(rows)
@@ -424,7 +448,8 @@ FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         plain, tight, overfull, roles, ragged, states, zones, lost_zone, rules, groups, budgets,
-        extras, anything, spread_beyond_mending, expanded_short_leaders, role_weights_tight,
+        finer_budgets, from_below, extras, anything, spread_beyond_mending,
+        expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first,
     )

@@ -290,7 +290,8 @@ def beside_the_best(world: World, after: Standing, result: Any) -> Iterator[Find
         return
     try:
         yield from _mending(world, after, result)
-        yield from _endangered(world, after)
+        if world.case.limits or not result.success:
+            yield from _endangered(world, after)
     except TimeoutError:
         return
 
@@ -298,6 +299,7 @@ def beside_the_best(world: World, after: Standing, result: Any) -> Iterator[Find
 def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
     moves = len(way(world, after).joined)
     valid = not any(is_hard(kind) for kind, *_ in everything(world, after))
+    cut_short = result.stop_reason in ("time", "work", "interrupted")
     fewest = Model(world)
     least = fewest.least(fewest.moves)
     if valid and least is None:
@@ -310,8 +312,10 @@ def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
         )
     if not valid:
         carried = Model(world)
-        if carried.budgets() and carried.least(carried.moves) is not None:
+        if not cut_short and carried.budgets() and carried.least(carried.moves) is not None:
             yield Finding("mendable but unmended", f"in {least} moves; {result.message!r}")
+        return
+    if world.case.goals.get("floor") is not None or "leaders_by" in world.case.goals:
         return
     level = Model(world)
     level.within(result.bounds.target.tolist(), result.bounds.leader_target.tolist())
@@ -321,10 +325,12 @@ def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
     if result.bounds.moves_level > reached:
         yield Finding("bound on moves disproved", f"{result.bounds.moves_level}: {reached}")
     if result.goals_reached:
-        if moves > reached + TOO_MANY_MOVES:
+        if moves > reached + TOO_MANY_MOVES and not cut_short:
             yield Finding("moves far above the fewest", f"{moves} of {reached}")
         if moves > reached and result.status == "optimal":
             yield Finding("optimal with more moves than needed", f"{moves} of {reached}")
+        return
+    if cut_short:
         return
     level = Model(world)
     level.within(result.bounds.target.tolist(), result.bounds.leader_target.tolist())
@@ -334,7 +340,7 @@ def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
 
 def _endangered(world: World, after: Standing) -> Iterator[Finding]:
     """Compare what a result leaves in danger, within budgets, with the least that CP-SAT can."""
-    if not world.case.limits or not _comparable(world) or any(exceeded(world, after)):
+    if not _comparable(world) or any(exceeded(world, after)):
         return
     goals = _dangers(world)
     model = Model(world, partly=True)
@@ -346,7 +352,7 @@ def _endangered(world: World, after: Standing) -> Iterator[Finding]:
         if best is None or best > own:
             return  # the result is better than this model allows: it is worse in another way
         if best < own:
-            yield Finding(f"more {name} than the budget needs", f"{own}, at least {best}")
+            yield Finding(f"more {name} than need be", f"{own}, at least {best}")
             return
         model.cp.add(objective <= best)
 

@@ -71,7 +71,10 @@ class _Budget:
 
 
 def _harmless(world: World, p: int, after: Standing, row: list[int], leader: int) -> bool:
-    """Whether another row of a partition breaks nothing that the result does not break."""
+    """Whether another row of a partition breaks nothing that the result does not break.
+
+    Nor what it only breaks because of replicas that nothing keeps where they are.
+    """
     rows, leaders = list(after.rows), list(after.leaders)
     rows[p], leaders[p] = row, leader
     then = Standing(rows, leaders)
@@ -84,11 +87,17 @@ def _harmless(world: World, p: int, after: Standing, row: list[int], leader: int
         found.update(of_nodes(world, standing, world.loads(standing), held))
         return found
 
-    was = all_of(after)
+    was, bare = all_of(after), all_of(_without_dead(world, p, after))
     return all(
-        not is_hard(key[0]) or amount <= was.get(key, 0.0) * (1 + 1e-12)
+        not is_hard(key[0]) or amount <= min(was.get(key, 0.0), bare.get(key, 0.0)) * (1 + 1e-12)
         for key, amount in all_of(then).items()
     )
+
+
+def _without_dead(world: World, p: int, after: Standing) -> Standing:
+    rows = list(after.rows)
+    rows[p] = [n if n >= 0 and (world.serves[n] or world.may_hold[n]) else -1 for n in rows[p]]
+    return Standing(rows, after.leaders)
 
 
 def _leader(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ sums that net out. Four readings of the design are taken on purpose:
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 from typing import NamedTuple
@@ -66,9 +67,15 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
     after = standing_of(result.placement)
     found = list(claims(world, after, result))
     if not claims_only:
-        found += worse(world, after)
+        found += _but_wishes(world, worse(world, after))
         found += exceeded(world, after)
     return found
+
+
+def _but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
+    """Leave out wishes that may have yielded to mending: something hard was broken."""
+    mended = any(is_hard(kind) for kind, *_ in everything(world, world.came))
+    return (f for f in found if not (mended and f.kind.startswith("wish dropped")))
 
 
 # worse than it came -----------------------------------------------------------------------------
@@ -231,9 +238,28 @@ def exceeded(world: World, after: Standing) -> Iterator[Finding]:
             (sum(p == q for q, _, _ in made.joined) for p, _, _ in made.joined), default=0
         ),
     }
+    for which, moved in (("domain_in", made.joined), ("domain_out", made.left)):
+        for tier, budget in limits.get(which, {}).items():
+            busiest = max(_crossings(world, tier, after, which, moved).values(), default=0)
+            if busiest > budget:
+                yield Finding(f"exceeded {which}", f"{tier}: {busiest} of {budget}")
     for name, budget in limits.items():
         if budget is not None and name in spent and spent[name] > budget * (1.0 + SLACK):
             yield Finding(f"exceeded {name}", f"{spent[name]:g} of {budget:g}")
+
+
+def _crossings(
+    world: World, tier: str, after: Standing, which: str, moved: list[tuple[int, ...]]
+) -> Counter[int]:
+    """Count the replicas that entered, or left, each domain of a tier; those inside it did not."""
+    domain = world.domain[tier]
+    count: Counter[int] = Counter()
+    for p in {p for p, *_ in moved}:
+        was = Counter(domain[n] for n in world.came.rows[p] if n >= 0)
+        now = Counter(domain[n] for n in after.rows[p] if n >= 0)
+        count += now - was if which == "domain_in" else was - now
+    count.pop(-1, None)
+    return count
 
 
 # claims -----------------------------------------------------------------------------------------
@@ -297,8 +323,10 @@ def _false_status(
     said = f"{result.status}, {result.stop_reason}, {result.message!r}"
     if result.success and hard:
         yield Finding("success with rules broken", f"{hard}; {said}")
-    if not result.success and not hard:
+    if result.status == "partial" and not hard:
         yield Finding("partial with nothing broken", said)
+    if result.status == "missed" and hard:
+        yield Finding("only goals missed with rules broken", f"{hard}; {said}")
     if result.status == "infeasible" and not hard:
         yield Finding("infeasible with nothing broken", said)
     if result.stop_reason == "limits" and not limited:
@@ -312,9 +340,11 @@ def _false_status(
             yield Finding("tolerance without reaching the goals", said)
         if result.status == "optimal" and result.stop_reason != "optimum":
             yield Finding("optimal without reaching the goals", said)
+        if result.success and result.method == "balance":
+            yield Finding("success without reaching the goals", said)
         if "goals are met" in result.message:
             yield Finding("message says goals met", said)
-    elif "goals were not reached" in result.message:
+    elif result.status == "missed" or "goals are missed" in result.message:
         yield Finding("message says goals missed", said)
 
 
@@ -342,9 +372,12 @@ def fair_level(world: World) -> list[float]:
 def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
     """Whether every node is within the goals; None where that hangs on a rounding.
 
-    The floor that the library proves is taken from the result: it is judged as a bound.
+    The floor that the library proves is taken from the result: it is judged as a bound. Goals that
+    bind from below, or leaders by load, are not counted here.
     """
     goals = world.case.goals
+    if goals.get("floor") is not None or goals.get("leaders_by", "count") != "count":
+        return None
     level = goals.get("level", 0.05)
     fair, loads = fair_level(world), world.loads(after)
     close = False
