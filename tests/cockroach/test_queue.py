@@ -178,7 +178,7 @@ def test_what_is_booked_is_what_is_there():
 
 
 def test_budgets_are_refused():
-    with pytest.raises(ek.InvalidInput, match="keeps to no budgets"):
+    with pytest.raises(ek.InvalidInput, match="cockroach cannot keep this"):
         ek.solve(grown(0, ranges=9), "cockroach", limits=ek.Limits(moves=3))
 
 

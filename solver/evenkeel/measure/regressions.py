@@ -5,7 +5,7 @@ rule that only a dead replica satisfied did not hold. What is short of replicas 
 judged by what lives, since a replica that is given up and one on a dead node are equally lost.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -83,12 +83,13 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
     baselines = _baselines(cluster, before)
     changed = _changed(before, after)
     scale = np.abs(PlacementCounts.of(cluster, after).loads).max(axis=0, initial=0.0) * TOLERANCE
-    for kind in dict.fromkeys(ONE_KIND.get(one.kind, one.kind) for one in hard):
-        worse_rows = _Rows.of(kind, hard).worse_than(
-            [_Rows.of(kind, each.found) for each in baselines], scale
+    for rule in dict.fromkeys(map(_rule, hard)):
+        worse_rows = _Rows.of(rule, hard).worse_than(
+            [_Rows.of(rule, each.found) for each in baselines], scale
         )
         if len(worse_rows):
-            found.counts[kind] = len(worse_rows)
+            kind = rule[0]
+            found.counts[kind] = found.counts.get(kind, 0) + len(worse_rows)
             found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
     return found
 
@@ -100,11 +101,11 @@ class _Rows(NamedTuple):
     amount: NDArray[np.float64]
 
     @classmethod
-    def of(cls, kind: str, found: list[Violations] | tuple[Violations, ...]) -> "_Rows":
-        """Gather the rows of one kind; of a partition or a group, all nodes and domains are one."""
+    def of(cls, rule: tuple[str, str], found: list[Violations] | tuple[Violations, ...]) -> "_Rows":
+        """Gather the rows of a rule; of a partition or a group, all nodes and domains are one."""
         tables, amounts = [np.zeros((0, len(PLACES)), np.int64)], [np.zeros(0)]
         for one in found:
-            if ONE_KIND.get(one.kind, one.kind) != kind:
+            if _rule(one) != rule:
                 continue
             table = np.column_stack([getattr(one, name) for name in PLACES]).astype(np.int64)
             member = (one.partition >= 0) | (one.group >= 0)
@@ -133,8 +134,13 @@ class _Rows(NamedTuple):
         return worse
 
 
-PLACES = tuple(one.name for one in fields(Violations) if one.name not in ("kind", "amount"))
+PLACES = ("partition", "group", "node", "level", "domain", "dimension")
 """Columns that say where a rule is broken."""
+
+
+def _rule(found: Violations) -> tuple[str, str]:
+    """Return the kind of a rule and its expression, by which two rules of a kind are told apart."""
+    return ONE_KIND.get(found.kind, found.kind), found.expression
 
 
 def _baselines(cluster: Cluster, before: Placement) -> list[Audit]:

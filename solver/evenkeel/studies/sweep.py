@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.survival import Survival, survival
+from evenkeel.measure.survival import survival
 from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -20,103 +20,22 @@ from evenkeel.model.logs import tell
 from evenkeel.result import Result
 from evenkeel.solve import solve
 from evenkeel.strategies.options import Options
-from evenkeel.studies.fan_out import Failure, fan_out
+from evenkeel.studies.fan_out import fan_out
+from evenkeel.studies.outlook import (
+    HEADING,
+    NOBODY,
+    Outlook,
+    Row,
+    cells_of,
+    harmlessness,
+    unknown_outlook,
+)
 from evenkeel.studies.what_if import Change, WhatIf, changed, read_changes
-from evenkeel.verdict import Status
 
 logger = logging.getLogger("evenkeel.sweep")
 
 SHOWN = 8
 """Scenarios that ``str`` spells out, worst first."""
-
-NOBODY = frozen(np.zeros(0, np.int32))
-NOTHING_KNOWN = Survival(NOBODY, NOBODY, NOBODY)
-
-
-@dataclass(frozen=True, eq=False)
-class Outlook:
-    """What comes of one scenario. D dimensions.
-
-    Parameters
-    ----------
-    status : str
-        That of the repair, as in ``Result``; ``"failed"`` if it raised, ``"not run"`` if the sweep
-        ended before.
-    message : str
-        The status in a sentence, or the error.
-    hard : int
-        Hard rules still broken after the repair.
-    level : ndarray of float64, shape (D,)
-        Highest utilisation over the fair one, after the repair; NaN if it is not known.
-    fullest : ndarray of float64, shape (D,)
-        Highest utilisation of a live node, after the repair; NaN if it is not known.
-    moves, moves_at_least : int
-        Moves of the repair, and the proven least number to be level.
-    leader_changes : int
-        Partitions whose live leader handed over.
-    bytes_moved : float
-        Data that the repair moves, in the unit of the dimension that moves.
-    before, after : Survival
-        Partitions in danger before the repair and after it. A repair copies what lives, so what is
-        lost before is lost after.
-    """
-
-    status: Status | Literal["failed", "not run"]
-    message: str
-    hard: int
-    level: NDArray[np.float64]
-    fullest: NDArray[np.float64]
-    moves: int
-    moves_at_least: int
-    leader_changes: int
-    bytes_moved: float
-    before: Survival
-    after: Survival
-
-    @property
-    def known(self) -> bool:
-        """Whether the scenario was played to its end."""
-        return self.status not in ("failed", "not run")
-
-    @property
-    def fits(self) -> bool:
-        """Whether everything has its place after the repair, no hard rule broken."""
-        return self.known and self.hard == 0
-
-
-class Row(NamedTuple):
-    """One scenario as a row of a table; partitions are counted before the repair.
-
-    Parameters
-    ----------
-    scenario, status : str
-        Its name, and what became of it.
-    fits : bool
-        Whether the repair breaks no hard rule.
-    hard : int
-        Hard rules that it still breaks.
-    lost, without_quorum, under_min_active : int
-        Partitions in danger.
-    level, fullest : float
-        Of the worst dimension, after the repair.
-    moves, leader_changes : int
-        What the repair takes.
-    bytes_moved : float
-        Data that it moves.
-    """
-
-    scenario: str
-    status: str
-    fits: bool
-    hard: int
-    lost: int
-    without_quorum: int
-    under_min_active: int
-    level: float
-    fullest: float
-    moves: int
-    leader_changes: int
-    bytes_moved: float
 
 
 class _Study(NamedTuple):
@@ -329,7 +248,7 @@ class Sweep:
         list of Row
             Worst first; ties in the order of the scenarios.
         """
-        return sorted(self.rows(), key=_harmless)[: max(count, 0)]
+        return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
 
     def __repr__(self) -> str:
         return f"<Sweep: {self._summary()}>"
@@ -339,7 +258,7 @@ class Sweep:
         lines = [self._summary()]
         if not worst:
             return lines[0]
-        cells = [HEADING, *map(_cells, worst)]
+        cells = [HEADING, *map(cells_of, worst)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for first, *rest in cells:
             numbers = (text.rjust(w) for text, w in zip(rest, widths[1:], strict=True))
@@ -463,7 +382,7 @@ def sweep(
     tell(logger, "sweeping", scenarios=len(changes), method=method, seed=seed)
     answers = fan_out(_outlook, study, changes, executor, callback)
     outlooks = tuple(
-        _unknown(cluster, one) if not isinstance(one, Outlook) else one for one in answers
+        unknown_outlook(cluster, one) if not isinstance(one, Outlook) else one for one in answers
     )
     found = Sweep(cluster, now, tuple(changes), outlooks, asked)
     tell(
@@ -500,35 +419,3 @@ def _outlook(study: _Study, change: Change) -> Outlook:
         before=before,
         after=replace(after, lost=np.union1d(before.lost, after.lost)),
     )
-
-
-def _unknown(cluster: Cluster, answer: Failure | None) -> Outlook:
-    """Say that nothing is known of a scenario, and why."""
-    unknown = frozen(np.full(len(cluster.dimensions), np.nan))
-    return Outlook(
-        status="not run" if answer is None else "failed",
-        message="The sweep was ended before." if answer is None else answer.message,
-        hard=0, level=unknown, fullest=unknown, moves=0, moves_at_least=0, leader_changes=0,
-        bytes_moved=0.0, before=NOTHING_KNOWN, after=NOTHING_KNOWN,
-    )  # fmt: skip
-
-
-def _harmless(row: Row) -> tuple[float, ...]:
-    """Return what sorts rows: the least is the worst."""
-    return (
-        row.status != "failed", row.status == "not run", -row.lost, -row.hard,
-        -row.without_quorum, -row.under_min_active, -np.nan_to_num(row.fullest), -row.moves,
-    )  # fmt: skip
-
-
-HEADING = ("scenario", "status", "broken", "lost", "quorum", "short", "level", "fullest", "moves")
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    if row.status in ("failed", "not run"):
-        return (row.scenario, row.status, *["-"] * (len(HEADING) - 2))
-    counts = (row.hard, row.lost, row.without_quorum, row.under_min_active)
-    return (
-        row.scenario, row.status, *(f"{count:,}" for count in counts),
-        f"{row.level:.4f}", f"{row.fullest:.1%}", f"{row.moves:,}",
-    )  # fmt: skip

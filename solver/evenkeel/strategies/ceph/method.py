@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.limits import Limits
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
 from evenkeel.strategies.ceph.crush_map import NO_OSD
@@ -86,8 +85,6 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     """Return the map, and the reweights with nodes that may keep nothing out."""
     cluster, native = request.cluster, request.cluster.native
     faults = FaultList()
-    if request.limits != Limits():
-        faults.add("limits", request.limits, "this method keeps to no budgets")
     if not isinstance(native, CephMap) or cluster.native_format != FORMAT:
         faults.add("cluster.native", native, "must be a Ceph map; strategies.ceph.cluster_of")
     else:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.errors import FaultList
-from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.cockroach.compile import Fleet, fleet_of, known_workload
 from evenkeel.strategies.cockroach.decision_log import RangeLog, Writer
@@ -64,10 +62,6 @@ class CockroachRun:
 def cockroach(request: Request) -> Outcome:
     """Run the replicate queue, the store rebalancer and the leases until nothing is decided."""
     options = given_or(request.options, Cockroach())
-    faults = FaultList()
-    if request.limits != Limits():
-        faults.add("limits", request.limits, "this method keeps to no budgets")
-    faults.raise_if_any()
     fleet = fleet_of(request.cluster, request.start)
     workload = known_workload(request.cluster, fleet, options.aggressiveness)
     run = _Run(fleet, options, workload, request.watch, request.seed)

@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost
 from evenkeel.model.logs import tell
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
@@ -23,8 +22,6 @@ def exact(request: Request) -> Outcome:
     options = given_or(request.options, Exact())
     cluster = request.cluster
     faults = FaultList()
-    if isinstance(request.goals, Cost):
-        faults.add("goals", "Cost", "exact meets Goals; balance minimises a Cost")
     check_size(faults, cluster, options)
     faults.raise_if_any()
     begun = searched(replace(request, options=None))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Role
 from evenkeel.strategies.helix import crushed, mended
 from evenkeel.strategies.helix.crush import Base, crush
@@ -185,10 +184,8 @@ def _outcome(
 
 
 def _check(request: Request, found: list[Site], zoned: bool) -> None:
-    """Refuse budgets, which these methods cannot keep, and a lack of zones that are needed."""
+    """Refuse a lack of fault zones that are needed."""
     faults = FaultList()
-    if request.limits != Limits():
-        faults.add("limits", request.limits, "these methods place anew and keep to no budgets")
     for site in found:
         if zoned and site.tree.zone_names is None:
             name = site.resources[0].name

@@ -58,8 +58,6 @@ def _check(request: Request) -> None:
     faults = FaultList()
     if request.limits != Limits():
         faults.add("limits", request.limits, "Longhorn's rule knows no budgets")
-    if request.start is not request.cluster.placement:
-        faults.add("start", "another placement", "Longhorn begins where the replicas are")
     faults.raise_if_any()
 
 

@@ -9,7 +9,6 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.arrays import thawed
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
-from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.helix.waged.cluster import model_of, run_nodes
 from evenkeel.strategies.helix.waged.failures import NoResult, WagedFailure
@@ -77,8 +76,6 @@ class _Stopper:
 def _task(request: Request, options: Waged, model: Model) -> Task:
     """Bind the options to the cluster."""
     faults = FaultList()
-    if request.limits != Limits():
-        faults.add("limits", request.limits, "WAGED keeps to no budgets")
     names = request.cluster.partitions.group_names
     changed = np.zeros(len(names), np.bool_)
     for name in options.changed_groups or ():

@@ -16,7 +16,7 @@ from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.goals import Goals
 from evenkeel.strategies.longhorn.cluster_scope.problem import (
     SpaceProblem,
     left_alone,
@@ -87,10 +87,6 @@ def _allowed(request: Request, options: Longhorn) -> tuple[float, float]:
 def _checked(request: Request, options: Longhorn, system: System) -> Goals:
     """Raise everything that keeps the plan from being made, together; return the goals."""
     faults = FaultList()
-    if isinstance(request.goals, Cost):
-        faults.add("goals", request.goals, "must be Goals: the plan has a cost of its own")
-    if request.start is not request.cluster.placement:
-        faults.add("start", "another placement", "must be where the replicas are")
     known = set(system.volumes.names)
     for name, value in (options.load or {}).items():
         if name not in known:
