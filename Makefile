@@ -13,12 +13,15 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
+.PHONY: help demo test test-long explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
-	@echo "make test           the whole test suite"
+	@echo "make test           every feature, in some minutes; the same examples every time"
+	@echo "make test-long      what takes longer: soaks, all golden files, all scenarios"
+	@echo "make explore        make test with fresh examples, ten times as many"
+	@echo "make versions       the oldest and the newest numba and numpy, Pythons at hand"
 	@echo "make lint           formatting, style, types, and which floor may import which"
 	@echo "make bench          speed: CPU time of the thread, warm"
 	@echo "make figures        write what was measured last into the README"
@@ -42,11 +45,27 @@ $(READY): pyproject.toml constraints.txt
 	$(PY) -m pip install -c constraints.txt --build-constraint constraints.txt -e . --group dev
 	@rm $(VENV)/.unfinished && touch $@
 
-demo: $(READY)
+# What users install, and no more; an environment for development has it, too.
+demo:
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv was found: make PYTHON=..." >&2; exit 1; }
+	@if ! $(PY) -c "import evenkeel" 2>/dev/null; then \
+		echo "making $(VENV) with $(PYTHON)" && $(PYTHON) -m venv $(VENV) \
+		&& $(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt \
+			--build-constraint constraints.txt -e .; \
+	fi
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	$(PY) -m pytest
+	$(PY) -m pytest -m "not long and not notebook"
+
+test-long: $(READY)
+	$(PY) -m pytest -m "long and not notebook"
+
+explore: $(READY)
+	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook"
+
+versions: $(READY)
+	.ci/versions $(PY)
 
 lint: $(READY)
 	$(PY) -m ruff format --check

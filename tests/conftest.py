@@ -1,17 +1,29 @@
-"""How the suite runs: the effort of the property tests, and the leg without the compiler."""
+"""How the suite runs: the effort of the property tests, and the leg without the compiler.
+
+Property tests draw the same examples every time, so that who comes next sees a failure, too;
+``HYPOTHESIS_PROFILE=explore`` draws fresh ones, and more of them.
+"""
 
 import os
+import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # A first call compiles, so that neither a deadline nor "too slow" would say anything.
 settings.register_profile(
-    "dev", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "same",
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
-settings.register_profile("thorough", settings.get_profile("dev"), max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+settings.register_profile(
+    "explore", settings.get_profile("same"), derandomize=False, max_examples=400
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,3 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for quiet in ("overflow encountered", "divide by zero", "invalid value"):
             config.addinivalue_line("filterwarnings", f"ignore:{quiet}:RuntimeWarning")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt, as it does not where a shell ran us in its background."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)

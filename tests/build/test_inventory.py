@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="there is nothing to compile"
 )
 
-FIRST = ["hashing.hash3_lanes", "hashing.hash3", "hashing.mix"]
+FIRST = [f"core.jenkins_hash.{name}" for name in ("hash3_lanes", "hash3", "mix")]
 
 CODE = textwrap.dedent(
     """

@@ -24,6 +24,7 @@ def test_all_files_are_there():
     assert len(FILES) == 15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_answers_need_no_expected_ones(file):
     answered = cockroach.replay(file, documents.load(file)).answers

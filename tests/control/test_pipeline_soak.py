@@ -33,6 +33,7 @@ def check(soak):
     assert soak.happened["emergency"] > 50
 
 
+@pytest.mark.long
 def test_waged_under_prolonged_events():
     with Soak(World(seed=1), WagedEngine()) as soak:
         for _ in range(9_000):
@@ -43,6 +44,7 @@ def test_waged_under_prolonged_events():
     assert soak.happened["overwrite"] > 50
 
 
+@pytest.mark.long
 def test_balance_under_prolonged_events_stays_level():
     """Every 20 events it is left alone until it rests, and compared with a fresh solve.
 

@@ -79,6 +79,7 @@ def faults(value: object, wanted: set[str]) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", public_modules())
 def test_docstrings_are_numpydoc(name):
     module = importlib.import_module(name)

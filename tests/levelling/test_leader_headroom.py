@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.levelling.descent import descend
@@ -27,6 +27,8 @@ def led_everywhere(seed: int, partitions: int = 60, nodes: int = 12) -> Small:
 
 @pytest.mark.small
 @given(st.integers(0, 2**32 - 1), st.booleans())
+@example(260774, False)  # the last replica leaves a node exactly at its watermark, but for rounding
+@example(183, False)
 def test_the_largest_leave_until_all_load_could_find_a_place(seed: int, expanded: bool) -> None:
     small = led_everywhere(seed) if expanded else random_small(seed)
     problem, state = small.arrays()

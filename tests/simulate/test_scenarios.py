@@ -9,6 +9,7 @@ from evenkeel.simulate import SCENARIOS, Health
 from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from evenkeel.simulate.scenarios.verdicts import verdicts_of
+from tests.support.effort import mostly_long
 from tests.support.simulated import scenario
 
 NOT_REACHED = {
@@ -29,14 +30,17 @@ NOT_REACHED = {
 }
 """What lies beyond CockroachDB's allocator, and is out of its reach here too, or by luck within."""
 
+QUICK = ("add_node", "repair_add_voters", "one_voter", "disks_even_out")
+"""The scenarios that every run of the suite plays."""
 
-@pytest.mark.parametrize("name", SCENARIOS)
+
+@pytest.mark.parametrize("name", mostly_long(SCENARIOS, QUICK))
 def test_balance_meets_every_check(name):
     history = simulate.run(SCENARIOS[name](), "balance")
     assert [one for one in verdicts_of(history) if not one.met] == []
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", mostly_long(SCENARIOS, QUICK))
 def test_cockroach_meets_what_cockroachdb_meets(name):
     history = simulate.run(SCENARIOS[name](), "cockroach")
     missed = [one for one in verdicts_of(history) if not one.met]

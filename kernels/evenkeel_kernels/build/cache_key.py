@@ -3,7 +3,8 @@
 A compiled kernel has the kernels it calls, and the constants it names, frozen into its machine
 code. numba stamps a cached kernel with the content of its own file only, so that a kernel outlives
 a change in a helper it took from another file and goes on answering with the old helper. The stamp
-made here is a digest over all files of the same package that the module imports, directly or not.
+made here is a digest over all files of the same package, and of this one, that the module imports,
+directly or not.
 """
 
 import ast
@@ -24,7 +25,7 @@ _IMPORT = re.compile(
 
 
 def imports_digest(module: str) -> bytes:
-    """Digest the sources of ``module`` and of all it imports from its own package.
+    """Digest the sources of ``module`` and of all it imports from its own package and this one.
 
     Parameters
     ----------
@@ -44,20 +45,22 @@ def imports_digest(module: str) -> bytes:
     >>> imports_digest("__main__")
     b''
     """
-    package = module.partition(".")[0]
-    roots = getattr(sys.modules.get(package), "__path__", None)
-    if roots is None:
+    own = module.partition(".")[0]
+    roots = {
+        package: tuple(getattr(sys.modules.get(package), "__path__", ()))
+        for package in (own, __name__.partition(".")[0])
+    }
+    if not roots[own]:
         return b""
-    folders = tuple(roots)
     contents: dict[str, bytes] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = None if name in contents else _file_of(name, folders)
+        file = None if name in contents else _file_of(name, roots[name.partition(".")[0]])
         if file is not None:
             state = os.stat(file)  # noqa: PTH116 (a Path costs more than the call)
             contents[name], imported = _read(name, file, state.st_mtime_ns, state.st_size)
-            waiting += [other for other in imported if other.partition(".")[0] == package]
+            waiting += [other for other in imported if other.partition(".")[0] in roots]
     whole = hashlib.sha256()
     for name in sorted(contents):
         whole.update(name.encode() + b"\0" + contents[name])

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import llvmlite.binding
 import numba
 from numba.core import event
-from numba.core.registry import cpu_target
 
 import evenkeel_kernels
-from evenkeel_kernels.build.jit import KernelCache
+from evenkeel_kernels.build.jit import backend
 
 
 class Inventory(NamedTuple):
@@ -51,15 +51,13 @@ def inventory() -> Inventory:
     >>> found.kept <= found.kernels
     True
     """
-    caches = [kernel._cache for kernel in _kernels()]
-    own = [cache for cache in caches if isinstance(cache, KernelCache)]
-    target = cpu_target.target_context.codegen().magic_tuple()
+    kernels = _kernels()
     settings: Any = numba.config
     return Inventory(
-        kernels=len(caches),
-        kept=sum(_holds(cache, target) for cache in own),
-        folder=own[0].cache_path if own else "",
-        processor=target[1],
+        kernels=len(kernels),
+        kept=sum(map(backend.is_kept, kernels)),
+        folder=next(filter(None, map(backend.folder, kernels)), ""),
+        processor=settings.CPU_NAME or llvmlite.binding.get_host_cpu_name(),
         jit=not settings.DISABLE_JIT,
     )
 
@@ -128,11 +126,6 @@ class _Listener(event.Listener):
         return stack
 
 
-def _holds(cache: Any, target: tuple[str, ...]) -> bool:
-    """Whether anything is kept that was compiled for this processor from these sources."""
-    return any(key[1] == target for key in cache._cache_file._load_index())
-
-
 def _name(told: Any) -> str:
     """Name the kernel that is told of, without the package; "" for numba's own functions."""
     function = told.data["dispatcher"].py_func
@@ -147,6 +140,8 @@ def _kernels() -> list[Any]:
     """Every kernel of every module, once; none with JIT off, for then they are plain functions."""
     found: dict[int, Any] = {}
     for module in pkgutil.walk_packages(evenkeel_kernels.__path__, f"{evenkeel_kernels.__name__}."):
+        if module.name.startswith(__package__):
+            continue
         loaded = importlib.import_module(module.name)
         for value in vars(loaded).values():
             if hasattr(value, "py_func") and value.py_func.__module__ == module.name:

@@ -1,25 +1,25 @@
 """The one decorator that every kernel wears, and the cache that keeps what it compiled."""
 
-import contextlib
-import warnings
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from evenkeel_kernels.build.cache_key import imports_digest
-from evenkeel_kernels.build.inline_compiler import PieceCompiler
+from evenkeel_kernels.build.warning import KernelCacheWarning, warn_once
+
+try:
+    from evenkeel_kernels.build import numba_internals as backend
+except (ImportError, AttributeError):  # a version that is not known, or one that lacks a name
+    from evenkeel_kernels.build import numba_public as backend  # type: ignore[no-redef]
+
+__all__ = ["KernelCacheWarning", "backend", "inlined", "jit", "lean", "piece", "shared"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_njit: Any = partial(numba.njit, nogil=True, no_cfunc_wrapper=True)  # C never calls a kernel
-
-
-class KernelCacheWarning(RuntimeWarning):
-    """Compiled kernels cannot be kept, so that every process compiles them again."""
+_njit: Any = partial(numba.njit, nogil=True, **backend.NO_C_WRAPPER)
+_lean: dict[str, Any] = {"error_model": "numpy", **backend.NO_COUNTING}
 
 
 def jit(function: F) -> F:
@@ -84,7 +84,7 @@ def lean(function: F) -> F:
     >>> first(np.array([0.5, 2.0]))
     0.5
     """
-    return _kept(function, _njit(_nrt=False, error_model="numpy")(function))
+    return _kept(function, _njit(**_lean)(function))
 
 
 def inlined(function: F) -> F:
@@ -111,10 +111,7 @@ def inlined(function: F) -> F:
     >>> squared(3)
     9
     """
-    return _kept(
-        function,
-        _njit(forceinline=True, _nrt=False, error_model="numpy")(function),
-    )
+    return _kept(function, _njit(**backend.INLINED, **_lean)(function))
 
 
 def piece(function: F) -> F:
@@ -144,7 +141,7 @@ def piece(function: F) -> F:
     >>> quarter(2.0)
     0.5
     """
-    return _within_kernels(function, forceinline=True)
+    return _within_kernels(function, backend.INLINED)
 
 
 def shared(function: F) -> F:
@@ -160,34 +157,12 @@ def shared(function: F) -> F:
     callable
         The part, with the signature of ``function``; calling it from Python is a TypeError.
     """
-    return _within_kernels(function, forceinline=False)
+    return _within_kernels(function, {})
 
 
-def _within_kernels(function: F, forceinline: bool) -> F:
-    """Compile without the ways into a function that only a call from outside would need."""
-    compiled = _njit(
-        forceinline=forceinline,
-        _nrt=False,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        pipeline_class=PieceCompiler,
-    )(function)
-    if compiled is not function:
-        _keep_from_python(compiled)
-    return _kept(function, compiled)
-
-
-def _keep_from_python(compiled: Any) -> None:
-    """Let no compiled form of a piece be found by a call from Python, which has no way into it."""
-
-    def refuse(*arguments: object, **named: object) -> None:
-        raise TypeError(f"{compiled.py_func.__name__} is a piece of kernels: call it from a kernel")
-
-    def add_overload(result: Any) -> None:
-        compiled.overloads[tuple(result.signature.args)] = result
-
-    compiled.add_overload = add_overload
-    compiled._compile_for_args = refuse
+def _within_kernels(function: F, inlined: Mapping[str, Any]) -> F:
+    options = {"nogil": True, **inlined, **backend.NO_C_WRAPPER, **_lean}
+    return _kept(function, backend.within_kernels(function, **options))
 
 
 def _kept(function: F, compiled: Any) -> F:
@@ -195,63 +170,9 @@ def _kept(function: F, compiled: Any) -> F:
     if compiled is function:
         return function
     try:
-        compiled._cache = KernelCache(function)
+        backend.keep(compiled, function)
     except RuntimeError:
         if Path(function.__code__.co_filename).exists():  # else it was typed at a prompt
-            _warn_once()
+            warn_once()
     kernel: F = compiled
     return kernel
-
-
-class KernelCache(FunctionCache):
-    """numba's own cache, stamped with all that the kernel depends on.
-
-    Parameters
-    ----------
-    function : callable
-        The function before it is compiled.
-
-    Raises
-    ------
-    RuntimeError
-        Where no cache folder can be written.
-    """
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)
-        settings: Any = numba.config
-        # A cached kernel names its module, and one that was compiled while its file was run as a
-        # script names another. Bounds checks change the code and are not part of numba's key.
-        stamp = (
-            self._impl.locator.get_source_stamp(),
-            imports_digest(function.__module__),
-            function.__module__,
-            settings.BOUNDSCHECK,
-        )
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:
-            with contextlib.suppress(OSError):
-                self.flush()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save a compiled kernel; a full or vanished disk does not stop the caller."""
-        try:
-            super().save_overload(sig, data)
-        except OSError:
-            _warn_once()
-
-
-@cache
-def _warn_once() -> None:
-    warnings.warn(
-        "no folder can be written that would keep compiled kernels, so that every process compiles "
-        "them again; NUMBA_CACHE_DIR names a folder to use",
-        KernelCacheWarning,
-        stacklevel=4,
-    )

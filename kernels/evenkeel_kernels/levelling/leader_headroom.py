@@ -15,6 +15,9 @@ from evenkeel_kernels.core.problem import VOTER, Problem, State, index, load_of
 MARGIN, MOST_MARGIN = 0.012, 0.5  # what moves beyond what finds no place, since leaders are not
 # free to go anywhere: a part of the load, but at most a part of what finds none
 
+ROUNDING = 1e-9
+"""Part of all load that sums of loads may be off by; less than that decides nothing."""
+
 
 def draw_off(
     problem: Problem, state: State, leaving: NDArray[np.bool_], extra: NDArray[np.float64]
@@ -90,7 +93,7 @@ def draw_off_each(
     for p in heaviest:
         short = False
         for d in range(dimensions):
-            short = short or wanting[d] > 0.0
+            short = short or wanting[d] > ROUNDING * total[d]
         if not short:
             break
         for k in range(partitions.first[p], partitions.first[p + 1]):
@@ -100,7 +103,7 @@ def draw_off_each(
             full = True
             for d in range(dimensions):
                 keeps = could[d, n] - partitions.leader_load[p, d]
-                full = full and keeps >= watermark[d, n]
+                full = full and keeps >= watermark[d, n] - ROUNDING * total[d]
             if not full:
                 continue
             for d in range(dimensions):

@@ -43,7 +43,7 @@ def draw_off(
         for slot, n in enumerate(placement[p]):
             if any(leaving[p]) or n < 0:
                 continue
-            if (could[n] - both[p] >= small.watermark[n] - 1e-12).all():
+            if (could[n] - both[p] >= small.watermark[n] - 1e-9 * total).all():
                 could[n] -= both[p]
                 wanting -= both[p]
                 chosen.append((p, slot))

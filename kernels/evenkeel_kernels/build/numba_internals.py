@@ -1,0 +1,157 @@
+"""All that reaches beneath numba's public names; where it cannot, `numba_public` takes its place.
+
+numba documents neither how it keeps compiled functions nor the classes that compile them, and
+changes both. What is here was run with the versions from `OLDEST` up to, and without, `BEYOND`.
+Importing it with another version, or one that lacks a name used here, is an `ImportError`.
+"""
+
+import contextlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import numba
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
+from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
+
+from evenkeel_kernels.build.cache_key import imports_digest
+from evenkeel_kernels.build.warning import warn_once
+
+OLDEST, BEYOND = (0, 68), (0, 69)
+
+F = TypeVar("F", bound=Callable[..., object])
+
+ENVIRONMENT = "_ZN08NumbaEnv"
+"""What numba has the names of its variables for environments begin with."""
+
+NO_C_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}  # C never calls a kernel
+NO_COUNTING: dict[str, Any] = {"_nrt": False}
+INLINED: dict[str, Any] = {"forceinline": True}
+"""Options that numba takes and does not document."""
+
+
+if not OLDEST <= tuple(int(part) for part in numba.__version__.split(".")[:2]) < BEYOND:
+    raise ImportError(f"numba {numba.__version__} is not known")
+
+
+class PieceLibrary(JITCodeLibrary):
+    """The code of a part of kernels: simplified once, for others to copy, and never run."""
+
+    def _optimize_final_module(self) -> None:
+        """Run numba's first passes only; the callers get all of them."""
+        codegen = self._codegen
+        passes, builder = codegen._module_pass_manager(
+            loop_vectorize=codegen._loopvect,
+            slp_vectorize=False,
+            opt=codegen._opt_level,
+            cost="cheap",
+        )
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        """Keep the code for those who copy it, and have nothing compiled but its variables."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+        whole = self._get_module_for_linking()
+        names = [each.name for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
+        lines = "\n".join(f'@"{name}" = common global i8* null' for name in names)
+        self._final_module = ll.parse_assembly(lines)
+        self._final_module.name = whole.name
+        super()._finalize_final_module()
+
+
+class PieceCompiler(Compiler):
+    """numba's compiler, with a library of its own for the code."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile a part of kernels."""
+        name = FunctionIdentity.from_function(function).func_qualname
+        self.state.library = PieceLibrary(self.state.targetctx.codegen(), name)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(function)
+
+
+def within_kernels(function: F, **options: Any) -> Any:
+    """Compile without the ways into a function that only a call from outside would need.
+
+    numba turns every function into machine code, optimised as far as it goes. A part is copied into
+    its callers, and optimised there together with them; machine code of it alone is never run.
+    """
+    njit: Any = numba.njit
+    compiled = njit(no_cpython_wrapper=True, pipeline_class=PieceCompiler, **options)(function)
+    if compiled is function:
+        return function
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise TypeError(f"{function.__name__} is a piece of kernels: call it from a kernel")
+
+    def add_overload(result: Any) -> None:
+        compiled.overloads[tuple(result.signature.args)] = result
+
+    # A call from Python must find no compiled form, for it has no way into it.
+    compiled.add_overload = add_overload
+    compiled._compile_for_args = refuse
+    return compiled
+
+
+class KernelCache(FunctionCache):
+    """numba's own cache, stamped with all that the kernel depends on.
+
+    A cached kernel names its module, and one that was compiled while its file was run as a script
+    names another. Bounds checks change the code and are not part of numba's key.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        settings: Any = numba.config
+        stamp = (
+            self._impl.locator.get_source_stamp(),
+            imports_digest(function.__module__),
+            function.__module__,
+            settings.BOUNDSCHECK,
+        )
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel; a full or vanished disk does not stop the caller."""
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            warn_once()
+
+    def holds(self) -> bool:
+        """Whether anything is kept that was compiled for this processor from these sources."""
+        return any(key[1] == _target() for key in self._cache_file._load_index())
+
+
+def keep(compiled: Any, function: Callable[..., object]) -> None:
+    """Give a compiled function its place on disk; RuntimeError where no folder can be written."""
+    compiled._cache = KernelCache(function)
+
+
+def is_kept(compiled: Any) -> bool:
+    """Whether a kernel is compiled and on disk for this processor and the sources as they are."""
+    return isinstance(compiled._cache, KernelCache) and compiled._cache.holds()
+
+
+def folder(compiled: Any) -> str:
+    """Return where a kernel is kept; empty where it is not."""
+    return compiled._cache.cache_path if isinstance(compiled._cache, KernelCache) else ""
+
+
+@cache
+def _target() -> tuple[str, ...]:
+    target: tuple[str, ...] = cpu_target.target_context.codegen().magic_tuple()
+    return target

@@ -1,0 +1,56 @@
+"""Kernels from numba's documented options alone, for a version that is not known.
+
+They give the same answers, take longer to compile, and count references where they need not.
+numba's own cache sees a change in a kernel's own file only: each state of the sources has a folder.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from evenkeel_kernels.build.cache_key import imports_digest
+
+F = TypeVar("F", bound=Callable[..., object])
+
+NO_C_WRAPPER: dict[str, Any] = {}
+NO_COUNTING: dict[str, Any] = {}
+INLINED: dict[str, Any] = {}
+"""What numba documents has no such options."""
+
+
+def within_kernels(function: F, **options: Any) -> Any:
+    """Compile a part of kernels as any kernel."""
+    njit: Any = numba.njit
+    return njit(**options)(function)
+
+
+def keep(compiled: Any, function: Callable[..., object]) -> None:
+    """Give a compiled function its place on disk; RuntimeError where no folder can be written."""
+    settings: Any = numba.config
+    usual = settings.CACHE_DIR
+    state = imports_digest(function.__module__).hex()[:16]
+    checked = "-checked" if settings.BOUNDSCHECK else ""
+    try:
+        settings.CACHE_DIR = os.fspath((Path(usual) if usual else _of_user()) / f"{state}{checked}")
+        compiled.enable_caching()
+    finally:
+        settings.CACHE_DIR = usual
+
+
+def is_kept(compiled: Any) -> bool:
+    """Whether a kernel is on disk for the sources as they are, whatever the processor."""
+    place = folder(compiled)
+    name = f"{compiled.py_func.__module__.rpartition('.')[2]}.{compiled.py_func.__name__}-"
+    return bool(place) and any(Path(place).glob(f"{name}*.nbi"))
+
+
+def folder(compiled: Any) -> str:
+    """Return where a kernel is kept; empty where it is not."""
+    return compiled.stats.cache_path or ""
+
+
+def _of_user() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenkeel"

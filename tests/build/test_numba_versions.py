@@ -1,0 +1,90 @@
+"""A numba that is not known costs compile time only: kernels do without its inner parts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import places
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="there is nothing to compile"
+)
+
+KERNELS = """
+import numpy as np
+from evenkeel_kernels.build.jit import backend, inlined, lean, piece, shared
+@inlined
+def double(x):
+    return 2.0 * x
+@piece
+def plus(x, y):
+    return x + y
+@shared
+def minus(x, y):
+    return x - y
+@lean
+def answer(load):
+    return double(plus(load[0], minus(load[1], load[2])))
+"""
+CALL = """
+from toys.kernels import answer, backend
+from evenkeel_kernels.build.inventory import inventory
+import numpy as np
+print(answer(np.array([0.1, 0.7, 0.3])).hex(), backend.__name__.rpartition(".")[2])
+print(sum(answer.stats.cache_hits.values()), inventory().kept)
+"""
+
+UNKNOWN = {
+    "newer": "import numba; numba.__version__ = '99.1.0rc1'",
+    "older": "import numba; numba.__version__ = '0.59.0'",
+    "a class is gone": "import numba.core.codegen as c; del c.JITCodeLibrary",
+}
+
+
+def call(folder: Path, first: str = "") -> list[str]:
+    """What the toy kernels answer, how they were made, loads from disk, and kernels kept."""
+    done = subprocess.run(
+        [sys.executable, "-c", first + "\n" + CALL],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder), str(places.ROOT / "kernels")]),
+            "NUMBA_CACHE_DIR": str(folder / "cache"),
+        },
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+@pytest.fixture
+def toys(tmp_path):
+    """A folder with a package of kernels, none of them compiled."""
+    (tmp_path / "toys").mkdir()
+    (tmp_path / "toys/__init__.py").touch()
+    (tmp_path / "toys/kernels.py").write_text(KERNELS)
+    return tmp_path
+
+
+def test_the_version_that_is_installed_is_known(toys):
+    assert call(toys)[1] == "numba_internals"
+
+
+@pytest.mark.parametrize("change", UNKNOWN)
+def test_an_unknown_numba_gives_the_same_bits_and_keeps_its_kernels(toys, change):
+    known = call(toys)
+    first = call(toys, UNKNOWN[change])
+    assert first[:3] == [known[0], "numba_public", "0"]
+    again = call(toys, UNKNOWN[change])
+    assert again[:3] == [known[0], "numba_public", "1"]
+
+
+def test_an_unknown_numba_compiles_anew_what_a_changed_module_goes_into(toys):
+    (toys / "toys/inner.py").write_text("STEP = 1.0\n")
+    with (toys / "toys/kernels.py").open("a") as file:
+        file.write("from toys.inner import STEP\n@lean\ndef answer(load):\n    return STEP\n")
+    assert call(toys, UNKNOWN["newer"])[:3] == [(1.0).hex(), "numba_public", "0"]
+    (toys / "toys/inner.py").write_text("STEP = 2.0\n")
+    assert call(toys, UNKNOWN["newer"])[:3] == [(2.0).hex(), "numba_public", "0"]
