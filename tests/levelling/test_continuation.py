@@ -63,7 +63,9 @@ def test_small_changes_of_a_small_cluster_make_few_moves(kind):
         for change in CHANGES:
             after = moved(given, goals, once, change, seed)
             least, replicas = after.bounds.moves_level, len(once.placement.node)
-            room = 6 + least if after.audit.ok else replicas // 2  # out of reach: no fewest is known
+            room = (
+                6 + least if after.audit.ok else replicas // 2
+            )  # out of reach: no fewest is known
             assert after.comparison.moves <= least + room, (seed, change)
             if change == "renamed":
                 assert after.comparison.moves == after.comparison.leader_changes == 0
