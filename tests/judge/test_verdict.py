@@ -18,25 +18,13 @@ WORK = 2_000
 
 KNOWN = frozenset(
     {
-        ("anything", "no lawful leader though one stands by"),
         ("anything", "unplaced not as listed"),
         ("budgets", "exceeded node_out"),
-        ("budgets", "message miscounts the unplaced"),
         ("budgets", "no lawful leader though one stands by"),
-        ("drain_beside_dead", "broke spread"),
+        ("budgets", "success without reaching the goals"),
         ("drain_beside_dead", "left unplaced though it fits"),
-        ("even_groups", "broke skew"),
-        ("expanded_short_leaders", "led by who may not lead"),
-        ("expanded_short_leaders", "lost its leader"),
-        ("expanded_short_leaders", "no lawful leader though one stands by"),
         ("few_may_lead", "led by who may not lead"),
-        ("groups", "broke skew"),
-        ("lost_zone", "left unplaced though it fits"),
-        ("node_in_budget", "no lawful leader though one stands by"),
         ("ragged", "unplaced not as listed"),
-        ("role_weights_tight", "broke capacity"),
-        ("states", "broke capacity"),
-        ("zones", "broke spread"),
     }
 )
 """Findings that are open, by family: each must still occur in the fixed seeds, and no other may."""
