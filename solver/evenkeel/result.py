@@ -226,12 +226,18 @@ class Result:
 
     @cached_property
     def unplaced_replicas(self) -> NDArray[np.int64]:
-        """Indices of replicas that are wanted and stand nowhere, or on a node that is not alive."""
-        alive = np.append(self.cluster.nodes.alive, False)
-        nowhere = ~alive[self.placement.node]
-        live = np.bincount(self.placement.owner[~nowhere], minlength=len(self.cluster.partitions))
-        short = live < self.cluster.partitions.replicas
-        return np.flatnonzero(nowhere & short[self.placement.owner])
+        """Indices of replicas that are wanted and stand nowhere, or on a node that is not alive.
+
+        As many of each partition as it lacks, although its row may have more slots.
+        """
+        placement, nodes = self.placement, self.cluster.nodes
+        nowhere = ~np.append(nodes.alive & ~nodes.gone, False)[placement.node]
+        live = np.bincount(placement.owner[~nowhere], minlength=len(self.cluster.partitions))
+        lacking = np.maximum(self.cluster.partitions.replicas - live, 0)
+        before = np.cumsum(nowhere) - nowhere
+        start = np.append(before, nowhere.sum())[placement.first[:-1]]
+        earlier = before - start[placement.owner]
+        return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:

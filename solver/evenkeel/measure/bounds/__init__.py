@@ -112,6 +112,11 @@ class Bounds:
         return "aggregate" if self.leaders else "nothing"
 
     @property
+    def base(self) -> NDArray[np.float64]:
+        """What tolerances are on top of: the greater of mean and proven floor, (D,) float64."""
+        return np.maximum(self.fair, self.level)
+
+    @property
     def ratio(self) -> NDArray[np.float64]:
         """The least ratio of the fullest node to the fair share, (D,) float64."""
         ratio = np.ones(len(self.fair))

@@ -1,0 +1,28 @@
+"""The figures of a result add up to what they say."""
+
+import numpy as np
+
+import evenkeel as ek
+from evenkeel.model.cluster import Cluster
+
+
+def test_seconds_count_a_stage_within_a_stage_once():
+    cluster = Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6)
+    result = ek.solve(cluster)
+    assert any("." in name for name in result.timings)
+    whole = sum(took for name, took in result.timings.items() if "." not in name)
+    assert result.seconds == result.metrics["seconds"] == whole
+
+
+def test_as_many_replicas_are_listed_as_missing_as_are_lacking():
+    """The row has four slots, two of them empty, and one replica more is wanted."""
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, 1, -1, -1], [0, 1, 2, -1]],
+        replicas=3, alive=[True, True, False, False],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.unplaced_replicas.tolist() == [2, 6]
+    assert result.metrics["unplaced"] == len(result.unplaced) == 2
+    live = cluster.nodes.alive[np.maximum(result.placement.node, 0)] & (result.placement.node >= 0)
+    lacking = cluster.partitions.replicas - np.bincount(result.placement.owner[live], minlength=2)
+    assert len(result.unplaced) == lacking.sum()
