@@ -19,7 +19,7 @@ from evenkeel.strategies.cockroach.one_range.follow_workload import (
 )
 from evenkeel.strategies.cockroach.one_range.leases import Lease, LeaseAllocator
 from evenkeel.strategies.cockroach.one_range.load import QPS
-from evenkeel.strategies.cockroach.one_range.replicas import dice_of, stores_like
+from evenkeel.strategies.cockroach.one_range.replicas import rng_state_of, stores_like
 from evenkeel.strategies.cockroach.store_rebalancer import LoadRun
 from evenkeel.strategies.cockroach.zone_configs.documents import Conjunction, Constraint, ZoneConfig
 from evenkeel_kernels.cockroach import tables as kernel
@@ -253,7 +253,7 @@ def started(allocator: LeaseAllocator, view, ranges, mode: int = OFF, seed: int 
     return LoadRun(
         allocator.localities, allocator.configs, view, ranges, QPS._replace(mode=mode),
         room_to_log(5000), nothing_left(len(ranges.lease)), lease_settings=allocator.settings,
-        workload=None, dice=dice_of(seed),
+        workload=None, rng_state=rng_state_of(seed),
     )  # fmt: skip
 
 

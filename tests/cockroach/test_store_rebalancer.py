@@ -13,7 +13,7 @@ from evenkeel.strategies.cockroach.one_range.replicas import (
     BY_QPS,
     Allocator,
     Replicas,
-    dice_of,
+    rng_state_of,
     stores_like,
 )
 from evenkeel.strategies.cockroach.store_rebalancer import HOT, KINDS, LoadRun
@@ -155,8 +155,10 @@ def random_fleet(seed, many=80, objective=kernel.QPS):
 def runs(parts, load, seed=1, room=20000):
     localities, configs, stores, ranges = parts
     left = nothing_left(len(ranges.lease))
-    dice = dice_of(seed)
-    return LoadRun(localities, configs, stores, ranges, load, room_to_log(room), left, dice=dice)
+    rng_state = rng_state_of(seed)
+    return LoadRun(
+        localities, configs, stores, ranges, load, room_to_log(room), left, rng_state=rng_state
+    )
 
 
 def snapshot(ranges):

@@ -8,7 +8,7 @@ from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from evenkeel.strategies.cockroach.range_decider import RangeDecider
-from evenkeel.strategies.deciders import Sight
+from evenkeel.strategies.deciders import StoreView
 from tests.support.simulated import scenario
 
 AVAILABLE, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 2, 3, 4, 5, 6
@@ -31,7 +31,7 @@ def asked(ranges, *, stores=6, rules=None, status=None, objective="qps", **seen)
         "leaders": world.leaders.copy(),
         "io": np.zeros(len(states)),
     }
-    decider.look(Sight(**(given | seen)))
+    decider.look(StoreView(**(given | seen)))
     return decider
 
 
@@ -135,7 +135,7 @@ def test_counts_move_a_replica_once_and_not_back():
     decider.place(0, np.array(now), np.zeros(3, np.uint8), 1)
     turned = np.array([40, 40, 40, 60, 40, 40])
     turned[gone] = 10
-    decider.look(Sight(
+    decider.look(StoreView(
         status=np.zeros(6, np.int8), present=np.ones(6, bool), load=np.zeros((6, 5)),
         replicas=turned, leaders=np.zeros(6, np.int64), io=np.zeros(6),
     ))  # fmt: skip

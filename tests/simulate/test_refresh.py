@@ -10,7 +10,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.simulate import Growth, HotSpot, NodesAdded, NodesBack, NodesDown, NodesDrained, play
 from evenkeel.simulate.engine.world import World
 from evenkeel.strategies.ceph import cluster_of as ceph_cluster_of
-from evenkeel.strategies.registry import Elapsed, find
+from evenkeel.strategies.registry import SimulatedState, find
 from tests.ceph.test_methods import golden
 from tests.simulate.test_play import cluster_of
 from tests.support import places
@@ -44,7 +44,7 @@ def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
     NodesDown(nodes=[0]).happen(world)
     world.voter_load[1] *= 3.0
     world.advance(1000.0)
-    told = Elapsed(cluster, world.snapshot(), world.origin, 1000.0, world.health_since)
+    told = SimulatedState(cluster, world.snapshot(), world.origin, 1000.0, world.health_since)
     after = find("longhorn").refresher()(told)
     system, at = after.native, after.placement
     assert system.disks.ready.tolist() == [False, True, True, True]
@@ -66,7 +66,7 @@ def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
 def test_a_longhorn_system_that_nothing_happened_to_is_the_same():
     cluster = longhorn()
     world = World(cluster, consensus=False)
-    told = Elapsed(cluster, world.snapshot(), world.origin, 0.0, world.health_since)
+    told = SimulatedState(cluster, world.snapshot(), world.origin, 0.0, world.health_since)
     after = find("longhorn").refresher()(told).native
     for part in ("hosts", "disks", "volumes"):
         one, other = vars(getattr(cluster.native, part)), vars(getattr(after, part))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import llvmlite.binding
 import numba
 from numba.core import event
 
@@ -57,7 +56,7 @@ def inventory() -> Inventory:
         kernels=len(kernels),
         kept=sum(map(backend.is_kept, kernels)),
         folder=next(filter(None, map(backend.folder, kernels)), ""),
-        processor=settings.CPU_NAME or llvmlite.binding.get_host_cpu_name(),
+        processor=backend.processor(),
         jit=not settings.DISABLE_JIT,
     )
 

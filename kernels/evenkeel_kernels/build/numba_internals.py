@@ -151,6 +151,11 @@ def folder(compiled: Any) -> str:
     return compiled._cache.cache_path if isinstance(compiled._cache, KernelCache) else ""
 
 
+def processor() -> str:
+    """Name the processor that kernels are compiled for."""
+    return _target()[1]
+
+
 @cache
 def _target() -> tuple[str, ...]:
     target: tuple[str, ...] = cpu_target.target_context.codegen().magic_tuple()

@@ -5,6 +5,7 @@ numba's own cache sees a change in a kernel's own file only: each state of the s
 """
 
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,6 +51,12 @@ def is_kept(compiled: Any) -> bool:
 def folder(compiled: Any) -> str:
     """Return where a kernel is kept; empty where it is not."""
     return compiled.stats.cache_path or ""
+
+
+def processor() -> str:
+    """Name the processor that kernels are compiled for, as far as it is known."""
+    settings: Any = numba.config
+    return settings.CPU_NAME or platform.processor() or platform.machine()
 
 
 def _of_user() -> Path:

@@ -155,10 +155,10 @@ def is_load(scorer: Scorer) -> bool:
 
 
 @inlined
-def two_of(size: int, dice: NDArray[np.uint64]) -> tuple[int, int]:
-    """Draw two different places out of ``size`` by ``dice (1,)``; one place is drawn twice."""
+def two_of(size: int, rng_state: NDArray[np.uint64]) -> tuple[int, int]:
+    """Draw two different places out of ``size`` by ``rng_state (1,)``; one place is drawn twice."""
     if size <= 1:
         return 0, 0
-    first = draw(dice, size)
-    second = draw(dice, size - 1)
+    first = draw(rng_state, size)
+    second = draw(rng_state, size - 1)
     return first, second + 1 if second >= first else second

@@ -18,7 +18,7 @@ from evenkeel_kernels.cockroach.constraints import (
 )
 from evenkeel_kernels.cockroach.decision_log import Left
 from evenkeel_kernels.cockroach.replicas.add import add_target, candidates_to_add
-from evenkeel_kernels.cockroach.replicas.queue import Desk, Step, decide
+from evenkeel_kernels.cockroach.replicas.queue import AllocatorContext, Step, decide
 from evenkeel_kernels.cockroach.replicas.rebalance import (
     Decision,
     better_of,
@@ -63,76 +63,99 @@ def check_all(
 
 @lean
 def best_to_add(
-    desk: Desk, q: int, members: Members, role: int, replaced: int, recovers: bool
+    context: AllocatorContext, q: int, members: Members, role: int, replaced: int, recovers: bool
 ) -> int:
-    """As `candidates_to_add`, into ``desk.adding``; returns how many. O(S (E + W))."""
+    """As `candidates_to_add`, into ``context.adding``; returns how many. O(S (E + W))."""
     size, _ = candidates_to_add(
-        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
-        replaced, desk.rooms.analysis, desk.adding, recovers,
+        context.localities, context.stores, context.configs, context.settings, context.scorer, q,
+        members, role,
+        replaced, context.rooms.analysis, context.adding, recovers,
     )  # fmt: skip
     return size
 
 
 @lean
 def add_alone(
-    desk: Desk, q: int, members: Members, role: int, replaced: int, dice: NDArray[np.uint64]
+    context: AllocatorContext,
+    q: int,
+    members: Members,
+    role: int,
+    replaced: int,
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """As `add_target`, with ``dice (1,)``. O(S (E + W))."""
+    """As `add_target`, with ``rng_state (1,)``. O(S (E + W))."""
     return add_target(
-        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
-        replaced, desk.rooms.analysis, desk.adding, dice,
+        context.localities, context.stores, context.configs, context.settings, context.scorer, q,
+        members, role,
+        replaced, context.rooms.analysis, context.adding, rng_state,
     )  # fmt: skip
 
 
 @lean
-def worst_to_remove(desk: Desk, q: int, members: Members, role: int, newest: int) -> int:
-    """As `candidates_to_remove`, into ``desk.rooms.remove``; returns how many. O(W (W + E))."""
+def worst_to_remove(
+    context: AllocatorContext, q: int, members: Members, role: int, newest: int
+) -> int:
+    """As `candidates_to_remove`, into ``context.rooms.remove``; returns how many. O(W (W + E))."""
     return candidates_to_remove(
-        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
-        newest, desk.rooms.analysis, desk.rooms.remove,
+        context.localities, context.stores, context.configs, context.settings, context.scorer, q,
+        members, role,
+        newest, context.rooms.analysis, context.rooms.remove,
     )  # fmt: skip
 
 
 @lean
 def remove_alone(
-    desk: Desk, q: int, members: Members, role: int, newest: int, dice: NDArray[np.uint64]
+    context: AllocatorContext,
+    q: int,
+    members: Members,
+    role: int,
+    newest: int,
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """As `remove_target`, with ``dice (1,)``. O(W (W + E))."""
+    """As `remove_target`, with ``rng_state (1,)``. O(W (W + E))."""
     return remove_target(
-        desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer, q, members, role,
-        newest, desk.rooms.analysis, desk.rooms.remove, dice,
+        context.localities, context.stores, context.configs, context.settings, context.scorer, q,
+        members, role,
+        newest, context.rooms.analysis, context.rooms.remove, rng_state,
     )  # fmt: skip
 
 
 @lean
-def should_rebalance_alone(desk: Desk, q: int, members: Members, role: int) -> bool:
-    """As `should_rebalance`; the classes it finds stay in ``desk.rooms``."""
+def should_rebalance_alone(context: AllocatorContext, q: int, members: Members, role: int) -> bool:
+    """As `should_rebalance`; the classes it finds stay in ``context.rooms``."""
     return should_rebalance(
-        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
-        members, role, desk.rooms,
+        context.localities, context.stores, context.tally, context.configs, context.settings,
+        context.scorer, q,
+        members, role, context.rooms,
     )  # fmt: skip
 
 
 @lean
-def better_alone(desk: Desk, i: int) -> int:
-    """As `better_of`, of the classes found last, into ``desk.rooms``."""
-    return better_of(desk.localities, desk.tally, desk.rooms, i)
+def better_alone(context: AllocatorContext, i: int) -> int:
+    """As `better_of`, of the classes found last, into ``context.rooms``."""
+    return better_of(context.localities, context.tally, context.rooms, i)
 
 
 @lean
 def rebalance_alone(
-    desk: Desk, q: int, members: Members, role: int, dice: NDArray[np.uint64]
+    context: AllocatorContext, q: int, members: Members, role: int, rng_state: NDArray[np.uint64]
 ) -> Decision:
-    """As `rebalance`, with ``dice (1,)``."""
+    """As `rebalance`, with ``rng_state (1,)``."""
     return rebalance(
-        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
-        members, role, desk.rooms, dice,
+        context.localities, context.stores, context.tally, context.configs, context.settings,
+        context.scorer, q,
+        members, role, context.rooms, rng_state,
     )  # fmt: skip
 
 
 @lean
 def decide_alone(
-    ranges: Ranges, desk: Desk, hosts: int, p: int, left: Left, dice: NDArray[np.uint64]
+    ranges: Ranges,
+    context: AllocatorContext,
+    hosts: int,
+    p: int,
+    left: Left,
+    rng_state: NDArray[np.uint64],
 ) -> Step:
-    """As `decide`, with ``dice (1,)``, whatever a move scores."""
-    return decide(ranges, desk, hosts, p, 0.0, left, dice)
+    """As `decide`, with ``rng_state (1,)``, whatever a move scores."""
+    return decide(ranges, context, hosts, p, 0.0, left, rng_state)

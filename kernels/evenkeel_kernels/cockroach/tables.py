@@ -259,10 +259,12 @@ def may_receive_load(status: int) -> bool:
 
 
 @lean
-def draw(dice: NDArray[np.uint64], below: int) -> int:
-    """Return a number from 0 up to ``below``; ``dice (1,)`` is the generator's state (xorshift)."""
-    dice[0] = advance(dice[0])
-    return index((dice[0] >> np.uint64(33)) % np.uint64(below))
+def draw(rng_state: NDArray[np.uint64], below: int) -> int:
+    """Return a number from 0 up to ``below``; ``rng_state (1,)`` is the generator's state
+    (xorshift).
+    """
+    rng_state[0] = advance(rng_state[0])
+    return index((rng_state[0] >> np.uint64(33)) % np.uint64(below))
 
 
 @piece

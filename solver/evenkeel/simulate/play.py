@@ -19,7 +19,7 @@ from evenkeel.simulate.events.binding import bound
 from evenkeel.simulate.events.event import Event, above_zero
 from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.strategies.options import Options, Waged
-from evenkeel.strategies.registry import METHODS, Elapsed, find
+from evenkeel.strategies.registry import METHODS, SimulatedState, find
 
 AFTERWARDS = 3600.0
 """Seconds that are played after the last event, where nothing else is said."""
@@ -160,21 +160,21 @@ def _check_payload(
     faults: FaultList, method: str, cluster: Cluster, whole: Cluster, events: Sequence[Event]
 ) -> None:
     """Note what a method cannot hear of, since it reads more of a cluster than the model says."""
-    follow = None if faults else find(method).refresher()
-    if follow is None:
+    refresh = None if faults else find(method).refresher()
+    if refresh is None:
         return
     why = f"{method} reads the cluster's payload, which knows no others than it was read with"
-    closed = find(method).closed
-    if closed and len(whole.nodes) > len(cluster.nodes):
+    fixed = find(method).fixed_membership
+    if fixed and len(whole.nodes) > len(cluster.nodes):
         added = [whole.nodes.names[n] for n in range(len(cluster.nodes), len(whole.nodes))]
         faults.add("events", added, f"{why}: have these nodes down from the start, and NodesBack")
     for i, event in enumerate(events):
-        if closed and event.grows:
+        if fixed and event.grows:
             faults.add(f"events[{i}]", type(event).__name__, f"{why}: it cannot add partitions")
     if not faults:
         try:  # over no time at all, so that what is missing is told at once
             nodes, partitions = len(whole.nodes), len(whole.partitions)
-            follow(Elapsed(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
+            refresh(SimulatedState(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
         except InvalidInput as unfit:
             faults.faults.extend(unfit.faults)
 
@@ -191,11 +191,11 @@ def _controller(
         if method == "helix_waged" and options is None:
             options = Waged(scope="emergency")
         try:
-            solve, follow = method_named(method, options), find(method).refresher()
+            solve, refresh = method_named(method, options), find(method).refresher()
         except InvalidInput as unfit:
             faults.faults.extend(unfit.faults)
             return None, method
-        return Balancing(solve, interval=pace, seed=seed, full=1.0, follow=follow), method
+        return Balancing(solve, interval=pace, seed=seed, full=1.0, refresh=refresh), method
     if options is not None:
         faults.add("options", options, "go with the name of a method")
     if isinstance(method, Pipeline):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Sight:
+class StoreView:
     """What somebody knows of all N nodes when a decision is made; it may be old.
 
     Parameters
@@ -57,7 +57,7 @@ class Decider(Protocol):
     ) -> None:
         """Hear where the replicas of a partition are now."""
 
-    def look(self, sight: Sight) -> None:
+    def look(self, seen: StoreView) -> None:
         """Take in what whoever decides next knows."""
 
     def action(self, partition: int) -> tuple[str, float]:

@@ -78,7 +78,7 @@ Strategy = Callable[[Request], Outcome]
 
 
 @dataclass(frozen=True)
-class Elapsed:
+class SimulatedState:
     """What has become of a cluster, for methods that read more of it than the model says.
 
     Parameters
@@ -103,7 +103,7 @@ class Elapsed:
     since: NDArray[np.float64]
 
 
-Follow = Callable[[Elapsed], Cluster]
+RefreshPayload = Callable[[SimulatedState], Cluster]
 """Brings what a method reads of a cluster up to what its nodes, loads and placement say."""
 
 
@@ -144,7 +144,7 @@ class Method:
         takes a cluster, what to level and a seed, and returns a ``Decider``.
     refresh : str
         What brings the cluster's payload up to date in a simulation, ``"module:name"``.
-    closed : bool
+    fixed_membership : bool
         Whether that payload knows no nodes and partitions but those that it was read with.
     warmup : str
         The function of ``install.warmup_cases`` whose solves compile its kernels.
@@ -163,7 +163,7 @@ class Method:
     engine: str = ""
     decider: str = ""
     refresh: str = ""
-    closed: bool = False
+    fixed_membership: bool = False
     warmup: str = "expanded"
 
     def load(self) -> Strategy:
@@ -175,7 +175,7 @@ class Method:
         """Import the class of its options, if it takes any."""
         return imported(self.options) if self.options else None
 
-    def refresher(self) -> Follow | None:
+    def refresher(self) -> RefreshPayload | None:
         """Import what brings the payload up to date."""
         return imported(self.refresh) if self.refresh else None
 
@@ -264,7 +264,7 @@ METHODS: dict[str, Method] = {
             "Apache Helix's WAGED in all its scopes, bit for bit",
             "evenkeel.strategies.options:Waged",
             engine="waged:WagedEngine",
-            refresh="evenkeel.strategies.helix.waged.refresh:follow",
+            refresh="evenkeel.strategies.helix.waged.refresh:refresh_payload",
             warmup="zones",
         ),
         Method(
@@ -274,8 +274,8 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.options:CephCrush",
             starts=False,
             keeps_time=False,
-            refresh="evenkeel.strategies.ceph.refresh:follow",
-            closed=True,
+            refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
+            fixed_membership=True,
             warmup="devices",
         ),
         Method(
@@ -285,8 +285,8 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.options:Upmap",
             starts=False,
             keeps_time=False,
-            refresh="evenkeel.strategies.ceph.refresh:follow",
-            closed=True,
+            refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
+            fixed_membership=True,
             warmup="devices",
         ),
         Method(
@@ -297,7 +297,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.cockroach.settings:Cockroach",
             never_worse=True,
             decider="evenkeel.strategies.cockroach.range_decider:RangeDecider",
-            refresh="evenkeel.strategies.cockroach.refresh:follow",
+            refresh="evenkeel.strategies.cockroach.refresh:refresh_payload",
             warmup="stores",
         ),
         Method(
@@ -308,8 +308,8 @@ METHODS: dict[str, Method] = {
             limits=BUDGETS,
             starts=False,
             never_worse=True,
-            refresh="evenkeel.strategies.longhorn.refresh:follow",
-            closed=True,
+            refresh="evenkeel.strategies.longhorn.refresh:refresh_payload",
+            fixed_membership=True,
             warmup="volumes",
         ),
     )

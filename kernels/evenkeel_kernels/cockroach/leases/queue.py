@@ -76,12 +76,12 @@ class LeaseDesk(NamedTuple):
 @lean
 def transfer_leases(
     ranges: Ranges,
-    desk: LeaseDesk,
+    context: LeaseDesk,
     cursor: Longs,
     budget: int,
     left: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> None:
     """Look at the lease of every range, again and again, until a whole round moves none.
 
@@ -89,10 +89,10 @@ def transfer_leases(
     transfers to ``cursor[2]`` and, each time a round begins, starts to count in ``cursor[3]`` those
     that memory forbade (``cursor (4,)``). It is done when ``cursor[1]`` is the number of ranges,
     and stops before that after ``budget`` ranges or when the log is full. ``left`` is the memory of
-    leases; ``dice (1,)`` draws. O(budget W (E + origins)).
+    leases; ``rng_state (1,)`` draws. O(budget W (E + origins)).
     """
-    count_leases(desk.localities, desk.stores, desk.book)
-    limit = overfull_load(desk.load, mean_load(desk.stores, desk.load.row))
+    count_leases(context.localities, context.stores, context.book)
+    limit = overfull_load(context.load, mean_load(context.stores, context.load.row))
     many = ranges.lease.size
     for _ in range(budget):
         if cursor[1] >= many or not has_room(log, 1):
@@ -102,7 +102,7 @@ def transfer_leases(
         if cursor[1] == 0:
             cursor[3] = 0
         cursor[1] += 1
-        came = transfer_one(ranges, desk, cursor[0], limit, left, log, dice)
+        came = transfer_one(ranges, context, cursor[0], limit, left, log, rng_state)
         if came > 0:
             cursor[1] = 0
             cursor[2] += 1
@@ -114,40 +114,41 @@ def transfer_leases(
 @shared
 def transfer_one(
     ranges: Ranges,
-    desk: LeaseDesk,
+    context: LeaseDesk,
     p: int,
     limit: float,
     left: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> int:
     """Move the lease of one range, if it should: 1 if it moved, -1 if memory forbade it.
 
-    ``dice (1,)`` draws.
+    ``rng_state (1,)`` draws.
     """
-    here = take_contenders(ranges, p, desk.contenders)
-    if not has_quorum(desk.stores, desk.contenders):
+    here = take_contenders(ranges, p, context.contenders)
+    if not has_quorum(context.stores, context.contenders):
         return 0
     raft = index(ranges.raft[p])
-    asked = here < 0 or must_go(desk.stores.status[here])
-    if asked and raft == LEADERLESS and (here < 0 or not is_live(desk.stores.status[here])):
+    asked = here < 0 or must_go(context.stores.status[here])
+    if asked and raft == LEADERLESS and (here < 0 or not is_live(context.stores.status[here])):
         raft = NOT_MODELLED  # those that are left elect a leader among themselves
     forbidden = 0
     sifted = NOWHERE
     while True:
         place, why = lease_target(
-            desk.localities, desk.stores, desk.configs, desk.workload, desk.settings, desk.book,
-            index(ranges.config[p]), p, raft, here, asked, desk.contenders, dice,
+            context.localities, context.stores, context.configs, context.workload,
+            context.settings, context.book,
+            index(ranges.config[p]), p, raft, here, asked, context.contenders, rng_state,
         )  # fmt: skip
         if place < 0:
             return forbidden
         if (why != BY_COUNT and why != BY_WORKLOAD) or why == sifted:
             break
         sifted = why
-        forbidden = min(forbidden, sift(ranges, desk, p, here, why, limit, left))
-    target = desk.contenders.store[place]
-    give_lease(ranges, desk.stores, p, target)
-    move_in_book(desk.localities, desk.stores, desk.book, here, target)
+        forbidden = min(forbidden, sift(ranges, context, p, here, why, limit, left))
+    target = context.contenders.store[place]
+    give_lease(ranges, context.stores, p, target)
+    move_in_book(context.localities, context.stores, context.book, here, target)
     if here >= 0:
         note_left(left, p, here)
     note(log, MOVED + why, p, here, target, 0.0)
@@ -172,18 +173,18 @@ def must_go(status: int) -> bool:
 
 @piece
 def sift(
-    ranges: Ranges, desk: LeaseDesk, p: int, here: int, why: int, limit: float, left: Left
+    ranges: Ranges, context: LeaseDesk, p: int, here: int, why: int, limit: float, left: Left
 ) -> int:
     """Take off the list whom the lease shall not go to by choice; -1 if memory forbade one. O(W).
 
     All at once, so that what is drawn among the rest decides nothing but where it goes.
     """
-    contenders = desk.contenders
+    contenders = context.contenders
     kept, forbidden = 0, 0
     for i in range(contenders.size[0]):
         s = contenders.store[i]
         if s != here:
-            if goes_in_circles(ranges, desk, p, here, s, why, limit):
+            if goes_in_circles(ranges, context, p, here, s, why, limit):
                 continue
             if has_left(left, p, s) or is_worn(left, p):
                 forbidden = -1
@@ -197,7 +198,7 @@ def sift(
 
 @piece
 def goes_in_circles(
-    ranges: Ranges, desk: LeaseDesk, p: int, here: int, target: int, why: int, limit: float
+    ranges: Ranges, context: LeaseDesk, p: int, here: int, target: int, why: int, limit: float
 ) -> bool:
     """Whether a transfer by choice would only be undone, or be made the other way round next.
 
@@ -206,11 +207,13 @@ def goes_in_circles(
     leaves the lease there.
     """
     if why == BY_COUNT:
-        if desk.stores.amount[LEASES, here] - desk.stores.amount[LEASES, target] < 2.0:
+        if context.stores.amount[LEASES, here] - context.stores.amount[LEASES, target] < 2.0:
             return True
-    row = desk.load.row
-    if desk.load.mode == OFF:
+    row = context.load.row
+    if context.load.mode == OFF:
         return False
-    if desk.stores.amount[row, target] + ranges.lease_load[row, p] <= limit:
+    if context.stores.amount[row, target] + ranges.lease_load[row, p] <= limit:
         return False
-    return why == BY_COUNT or not prefers_local(desk.localities, desk.workload, p, target, here)
+    return why == BY_COUNT or not prefers_local(
+        context.localities, context.workload, p, target, here
+    )

@@ -281,9 +281,9 @@ def by_count(
     here: int,
     forced: bool,
     contenders: Contenders,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """Return the place of one with few leases or -1; ``dice (1,)`` draws among them. O(W).
+    """Return the place of one with few leases or -1; ``rng_state (1,)`` draws among them. O(W).
 
     If none has fewer than the mean and the lease is ``forced`` away, one with the fewest gets it.
     """
@@ -302,7 +302,7 @@ def by_count(
         s = contenders.store[i]
         if contenders.eligible[i] and s != here and stores.amount[LEASES, s] < below:
             found += 1
-            if found == 1 or draw(dice, found) == 0:  # each of those found is as likely
+            if found == 1 or draw(rng_state, found) == 0:  # each of those found is as likely
                 chosen = i
     return chosen
 
@@ -321,13 +321,14 @@ def lease_target(
     here: int,
     asked: bool,
     contenders: Contenders,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Return the place among the contenders of who should get the lease, or -1, and why.
 
     Range ``p``, of configuration ``q``, is led from the store ``here``, which need not be one of
     the contenders; -1 if nobody holds the lease. ``asked`` drives it away: its store is being
-    drained, or loses the replica. ``dice (1,)`` draws among those that counts find equally good.
+    drained, or loses the replica. ``rng_state (1,)`` draws among those that counts find equally
+    good.
     O(W (E + origins)).
     """
     why = BY_REQUEST
@@ -350,7 +351,7 @@ def lease_target(
             return NOWHERE, TOO_EARLY
         if not too_many_leases(stores, settings, mean, here, contenders):
             return NOWHERE, BALANCED
-    place = by_count(stores, mean, here, forced, contenders, dice)
+    place = by_count(stores, mean, here, forced, contenders, rng_state)
     if place < 0:
         return NOWHERE, BALANCED
     return place, why if forced else BY_COUNT

@@ -88,12 +88,13 @@ def replicas_by_load(
     change: Change,
     contenders: Contenders,
     rooms: Rooms,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Return the store that should lead range ``p``, or -1, and CHANGES or why not.
 
     ``change.after`` then says where its replicas should be. ``tally`` is one of these stores for
-    the scorer of ``load``; ``dice (1,)`` draws among what ties. Every step moves one replica, and
+    the scorer of ``load``; ``rng_state (1,)`` draws among what ties. Every step moves one replica,
+    and
     the loads of stores stay as they are until all have been found. O(W) rebalances.
     """
     take_members(ranges, p, change.before)
@@ -112,7 +113,17 @@ def replicas_by_load(
     role, step = VOTER, 0
     while step < voters + others:
         found = rebalance(
-            localities, stores, tally, configs, settings, scorer, q, change.after, role, rooms, dice
+            localities,
+            stores,
+            tally,
+            configs,
+            settings,
+            scorer,
+            q,
+            change.after,
+            role,
+            rooms,
+            rng_state,
         )
         if found.target >= 0:
             swap(change.after, role, found.target, found.removed)

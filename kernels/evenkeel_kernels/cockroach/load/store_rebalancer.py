@@ -105,13 +105,13 @@ class LoadDesk(NamedTuple):
 @lean
 def rebalance_stores(
     ranges: Ranges,
-    desk: LoadDesk,
+    context: LoadDesk,
     cursor: Longs,
     budget: int,
     left: Left,
     left_leases: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> None:
     """Let every store give away load, again and again, until a whole round decides nothing.
 
@@ -119,25 +119,26 @@ def rebalance_stores(
     nothing away; adds decisions to ``cursor[2]`` and counts in ``cursor[3]`` those of this round
     that memory forbade (``cursor (4,)``). It is done when ``cursor[1]`` is the number of stores,
     and stops before that after ``budget`` stores or when the log is full. Replicas are listed as a
-    round begins, and others may have changed them only where ``cursor`` is all 0. ``dice (1,)``
+    round begins,
+    and others may have changed them only where ``cursor`` is all 0. ``rng_state (1,)``
     draws.
     """
-    many = desk.leases.stores.io.size
-    if desk.leases.load.mode == OFF:
+    many = context.leases.stores.io.size
+    if context.leases.load.mode == OFF:
         cursor[1] = many
-    count_leases(desk.leases.localities, desk.leases.stores, desk.leases.book)
-    room = desk.hot.load.size * (2 * desk.change.before.voter.size + 1)
+    count_leases(context.leases.localities, context.leases.stores, context.leases.book)
+    room = context.hot.load.size * (2 * context.change.before.voter.size + 1)
     for _ in range(budget):
         if cursor[1] >= many or not has_room(log, room):
             return
         if cursor[0] == 0 or cursor[0] >= many:
-            list_replicas(ranges, desk.first, desk.owner, desk.slot)
+            list_replicas(ranges, context.first, context.owner, context.slot)
             cursor[0] = 0
             cursor[1] = 0
             cursor[3] = 0
         cursor[1] += 1
         before = cursor[2]
-        relieve(ranges, desk, cursor[0], cursor, left, left_leases, log, dice)
+        relieve(ranges, context, cursor[0], cursor, left, left_leases, log, rng_state)
         if cursor[2] > before:
             cursor[1] = 0
         cursor[0] += 1
@@ -146,33 +147,35 @@ def rebalance_stores(
 @shared
 def relieve(
     ranges: Ranges,
-    desk: LoadDesk,
+    context: LoadDesk,
     s: int,
     cursor: Longs,
     left: Left,
     left_leases: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> None:
-    """Give away leases of store ``s``, and then replicas; ``cursor (4,)``, ``dice (1,)``."""
-    stores, load = desk.leases.stores, desk.leases.load
+    """Give away leases of store ``s``, and then replicas; ``cursor (4,)``, ``rng_state (1,)``."""
+    stores, load = context.leases.stores, context.leases.load
     if not may_receive_load(stores.status[s]):
         return
     mean = mean_load(stores, load.row)
     if stores.amount[load.row, s] <= overfull_load(load, mean):
         return
-    hottest(ranges, load.row, s, desk.first, desk.owner, desk.slot, desk.hot)
-    give_leases(ranges, desk, s, mean, cursor, left_leases, log)
+    hottest(ranges, load.row, s, context.first, context.owner, context.slot, context.hot)
+    give_leases(ranges, context, s, mean, cursor, left_leases, log)
     if load.mode < REPLICAS or stores.amount[load.row, s] <= overfull_load(load, mean):
         return
-    tally_all(desk.leases.localities, stores, desk.settings, scorer_of(load, 0.0), desk.tally)
-    give_replicas(ranges, desk, s, mean, cursor, left, left_leases, log, dice)
+    tally_all(
+        context.leases.localities, stores, context.settings, scorer_of(load, 0.0), context.tally
+    )
+    give_replicas(ranges, context, s, mean, cursor, left, left_leases, log, rng_state)
 
 
 @piece
 def give_leases(
     ranges: Ranges,
-    desk: LoadDesk,
+    context: LoadDesk,
     s: int,
     mean: float,
     cursor: Longs,
@@ -180,19 +183,19 @@ def give_leases(
     log: DecisionLog,
 ) -> None:
     """Phase 1: leases of hot ranges; what is settled is taken off the list. ``cursor (4,)``."""
-    hot, stores = desk.hot, desk.leases.stores
-    row = desk.leases.load.row
+    hot, stores = context.hot, context.leases.stores
+    row = context.leases.load.row
     for i in range(hot.size[0]):
-        if stores.amount[row, s] <= overfull_load(desk.leases.load, mean):
+        if stores.amount[row, s] <= overfull_load(context.leases.load, mean):
             return
         p = hot.range[i]
         if leaseholder(ranges, p) != s:
             hot.range[i] = -1
             continue
         target, why = lease_by_load(
-            desk.leases.localities, stores, desk.leases.configs, desk.leases.settings,
-            desk.leases.book, desk.leases.workload, desk.leases.load, ranges, mean, p,
-            desk.leases.contenders,
+            context.leases.localities, stores, context.leases.configs, context.leases.settings,
+            context.leases.book, context.leases.workload, context.leases.load, ranges, mean, p,
+            context.leases.contenders,
         )  # fmt: skip
         if why != NO_BETTER:
             hot.range[i] = -1
@@ -211,18 +214,18 @@ def give_leases(
 @piece
 def give_replicas(
     ranges: Ranges,
-    desk: LoadDesk,
+    context: LoadDesk,
     s: int,
     mean: float,
     cursor: Longs,
     left: Left,
     left_leases: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> None:
-    """Phase 2: hot ranges as a whole; ``cursor (4,)``, and ``dice (1,)`` draws."""
-    hot, stores = desk.hot, desk.leases.stores
-    load = desk.leases.load
+    """Phase 2: hot ranges as a whole; ``cursor (4,)``, and ``rng_state (1,)`` draws."""
+    hot, stores = context.hot, context.leases.stores
+    load = context.leases.load
     for i in range(hot.size[0]):
         if stores.amount[load.row, s] <= overfull_load(load, mean):
             return
@@ -230,13 +233,14 @@ def give_replicas(
         if p < 0:
             continue
         holder, why = replicas_by_load(
-            desk.leases.localities, stores, desk.tally, desk.leases.configs, desk.settings,
-            desk.leases.settings, desk.leases.book, load, ranges, p, desk.change,
-            desk.leases.contenders, desk.rooms, dice,
+            context.leases.localities, stores, context.tally, context.leases.configs,
+            context.settings,
+            context.leases.settings, context.leases.book, load, ranges, p, context.change,
+            context.leases.contenders, context.rooms, rng_state,
         )  # fmt: skip
-        if why != CHANGES or not pays(ranges, stores, load, mean, p, desk.change, holder):
+        if why != CHANGES or not pays(ranges, stores, load, mean, p, context.change, holder):
             continue
-        if returns(desk.change, p, left) or is_worn(left, p):
+        if returns(context.change, p, left) or is_worn(left, p):
             cursor[3] += 1
             continue
         if holder != s and (has_left(left_leases, p, holder) or is_worn(left_leases, p)):
@@ -244,9 +248,11 @@ def give_replicas(
             continue
         if holder != s:
             note_left(left_leases, p, s)
-        relocate(ranges, stores, p, desk.change, holder, left, log)
+        relocate(ranges, stores, p, context.change, holder, left, log)
         cursor[2] += 1
-        tally_all(desk.leases.localities, stores, desk.settings, scorer_of(load, 0.0), desk.tally)
+        tally_all(
+            context.leases.localities, stores, context.settings, scorer_of(load, 0.0), context.tally
+        )
 
 
 @shared

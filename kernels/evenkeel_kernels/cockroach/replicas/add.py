@@ -228,9 +228,9 @@ def add_target(
     replaced: int,
     analysis: Analysis,
     room: AddRoom,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """Return the store for one more replica, or -1; ``dice (1,)`` draws two of those that tie.
+    """Return the store for one more replica, or -1; ``rng_state (1,)`` draws two of those that tie.
 
     As `candidates_to_add`; what stands in for another one recovers it. O(S (E + W)).
     """
@@ -251,7 +251,7 @@ def add_target(
     )
     if size == 0:
         return NOWHERE
-    first, second = two_of(size, dice)
+    first, second = two_of(size, rng_state)
     c = as_candidate(stores, scorer, members, role, mean, room.chosen[first])
     o = as_candidate(stores, scorer, members, role, mean, room.chosen[second])
     return o.store if compare(o, c) > 0.0 else c.store

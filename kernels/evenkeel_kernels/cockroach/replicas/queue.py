@@ -85,7 +85,7 @@ DONE, STUCK, ACTED, WITHHELD = 0, 1, 2, 3
 or a move that is not made since it would lead back."""
 
 
-class Desk(NamedTuple):
+class AllocatorContext(NamedTuple):
     """All that decisions about ranges read, and the scratch that they write to.
 
     ``stores`` are what is decided on; changes are booked there, and ``tally`` is kept up to date.
@@ -121,7 +121,7 @@ class Step(NamedTuple):
 @lean
 def work_off(
     ranges: Ranges,
-    desk: Desk,
+    context: AllocatorContext,
     hosts: int,
     order: Ints,
     cursor: Longs,
@@ -131,23 +131,24 @@ def work_off(
     state: NDArray[np.int8],
     left: Left,
     log: DecisionLog,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> None:
     """Look at the ranges of ``order (M,)`` in turn, and do with each all that it needs.
 
     Goes on at place ``cursor[0]``, adds decisions to ``cursor[1]`` and ranges looked at to
     ``cursor[2]``, moves withheld to ``cursor[3]`` (``cursor (4,)``), and stops after ``budget``
-    ranges or when the log is full. ``state (P,)`` says what came of each range. ``dice (1,)`` makes
+    ranges or when the log is full. ``state (P,)`` says what came of each range. ``rng_state (1,)``
+    makes
     the draws.
     """
     looked = 0
     while cursor[0] < order.size and looked < budget and has_room(log, steps):
         p = index(order[cursor[0]])
         for _ in range(steps):
-            step = decide(ranges, desk, hosts, p, least, left, dice)
+            step = decide(ranges, context, hosts, p, least, left, rng_state)
             came = step.came
             if came == ACTED:
-                came = carry_out(ranges, desk, p, step, left, log)
+                came = carry_out(ranges, context, p, step, left, log)
             state[p] = came
             cursor[3] += came == WITHHELD
             if came != ACTED:
@@ -161,20 +162,20 @@ def work_off(
 @shared
 def decide(
     ranges: Ranges,
-    desk: Desk,
+    context: AllocatorContext,
     hosts: int,
     p: int,
     least: float,
     left: Left,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> Step:
-    """Find the one thing that a range needs most, and do nothing; ``dice (1,)`` draws.
+    """Find the one thing that a range needs most, and do nothing; ``rng_state (1,)`` draws.
 
     A replica is moved only if that scores ``least`` or more.
     """
     action, _ = action_of(
-        ranges.first, ranges.store, ranges.role, ranges.joint, ranges.config, desk.stores.status,
-        desk.configs, hosts, p,
+        ranges.first, ranges.store, ranges.role, ranges.joint, ranges.config, context.stores.status,
+        context.configs, hosts, p,
     )  # fmt: skip
     if action == UNAVAILABLE:
         return stepped(STUCK, action, VOTER, NOWHERE, NOWHERE, 0.0)
@@ -182,20 +183,21 @@ def decide(
         return stepped(ACTED, action, VOTER, NOWHERE, NOWHERE, 0.0)
     if action == REMOVE_LEARNER:
         return stepped(ACTED, action, LEARNER, NOWHERE, learner_of(ranges, p), 0.0)
-    take_members(ranges, p, desk.members)
+    take_members(ranges, p, context.members)
     if action != CONSIDER_REBALANCE:
-        return mend(ranges, desk, p, action, dice)
+        return mend(ranges, context, p, action, rng_state)
     q = index(ranges.config[p])
     role, came, tries = index(VOTER), index(DONE), 0
     while True:
         found = nothing()
-        if least < NEEDED or must_move(desk, q, role):
+        if least < NEEDED or must_move(context, q, role):
             found = rebalance(
-                desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer,
-                q, desk.members, role, desk.rooms, dice,
+                context.localities, context.stores, context.tally, context.configs,
+                context.settings, context.scorer,
+                q, context.members, role, context.rooms, rng_state,
             )  # fmt: skip
         wanted = found.target >= 0 and found.score >= least
-        if wanted and lasts(ranges, desk, p, role, found):
+        if wanted and lasts(ranges, context, p, role, found):
             back = has_left(left, p, found.target) and found.score < BY_VOTERS
             if not back and (found.score >= NEEDED or not is_worn(left, p)):
                 return stepped(ACTED, action, role, found.target, found.removed, found.score)
@@ -203,22 +205,23 @@ def decide(
         tries += 1
         if wanted and tries < TRIES:
             continue
-        if role == NON_VOTER or desk.members.size[1] == 0:
+        if role == NON_VOTER or context.members.size[1] == 0:
             return stepped(came, action, VOTER, NOWHERE, NOWHERE, 0.0)
         role, tries = index(NON_VOTER), 0
 
 
 @piece
-def must_move(desk: Desk, q: int, role: int) -> bool:
+def must_move(context: AllocatorContext, q: int, role: int) -> bool:
     """Whether a replica must move, for constraints, its disk or diversity; as `find_classes`."""
     return find_classes(
-        desk.localities, desk.stores, desk.tally, desk.configs, desk.settings, desk.scorer, q,
-        desk.members, role, desk.rooms.analysis, desk.rooms.classes,
+        context.localities, context.stores, context.tally, context.configs, context.settings,
+        context.scorer, q,
+        context.members, role, context.rooms.analysis, context.rooms.classes,
     )  # fmt: skip
 
 
 @piece
-def lasts(ranges: Ranges, desk: Desk, p: int, role: int, found: Decision) -> bool:
+def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: Decision) -> bool:
     """Whether a move would not be undone at once, once it is booked.
 
     It must not fill the disk it comes to so far that it would have to go again. Who goes may be
@@ -226,20 +229,22 @@ def lasts(ranges: Ranges, desk: Desk, p: int, role: int, found: Decision) -> boo
     for the sake of counts no store may end with more than the other had: two ranges see different
     means where they may live on different stores, and would change places for ever.
     """
-    stores, s = desk.stores, found.target
+    stores, s = context.stores, found.target
     if found.score < BY_VALIDITY and stores.capacity[s] > 0.0:
         more = ranges.replica_load[BYTES, p]
         used = stores.amount[BYTES, s]
-        if (used + more) / (used + stores.available[s]) >= desk.settings.disk_full:
+        if (used + more) / (used + stores.available[s]) >= context.settings.disk_full:
             return False
     if found.score >= BY_VOTERS:
         return True
-    gain = gained(desk.localities, desk.members, role, found.removed, s)
+    gain = gained(context.localities, context.members, role, found.removed, s)
     if found.score >= NEEDED:
         return gain > CLOSE
     # a voter's move, too, must not bring a non-voter to move back
-    gain = min(gain, gained(desk.localities, desk.members, index(NON_VOTER), found.removed, s))
-    row = desk.scorer.row
+    gain = min(
+        gain, gained(context.localities, context.members, index(NON_VOTER), found.removed, s)
+    )
+    row = context.scorer.row
     return gain >= -CLOSE and stores.amount[row, found.removed] >= stores.amount[row, s] + 2.0
 
 
@@ -271,47 +276,52 @@ def learner_of(ranges: Ranges, p: int) -> int:
 
 
 @shared
-def mend(ranges: Ranges, desk: Desk, p: int, action: int, dice: NDArray[np.uint64]) -> Step:
-    """Find whom to add, replace or remove, as ``action`` says; ``dice (1,)`` makes the draws."""
+def mend(
+    ranges: Ranges, context: AllocatorContext, p: int, action: int, rng_state: NDArray[np.uint64]
+) -> Step:
+    """Find whom to add, replace or remove, as ``action`` says; ``rng_state (1,)`` draws."""
     role = role_of(action)
-    going = first_in_state(ranges, desk.stores, p, role, state_for(action))
+    going = first_in_state(ranges, context.stores, p, role, state_for(action))
     if adds(action):
         # the last voter is not replaced: one is added, and it goes later
-        if role == VOTER and desk.members.size[0] == 1:
+        if role == VOTER and context.members.size[0] == 1:
             going = index(NOWHERE)
         target = add_target(
-            desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer,
-            index(ranges.config[p]), desk.members, role, going, desk.rooms.analysis, desk.adding,
-            dice,
+            context.localities, context.stores, context.configs, context.settings, context.scorer,
+            index(ranges.config[p]), context.members, role, going, context.rooms.analysis,
+            context.adding,
+            rng_state,
         )  # fmt: skip
         came = STUCK if target < 0 else ACTED
         return stepped(came, action, role, target, going, 0.0)
     if going < 0:
         going = remove_target(
-            desk.localities, desk.stores, desk.configs, desk.settings, desk.scorer,
-            index(ranges.config[p]), desk.members, role, index(NOWHERE), desk.rooms.analysis,
-            desk.rooms.remove, dice,
+            context.localities, context.stores, context.configs, context.settings, context.scorer,
+            index(ranges.config[p]), context.members, role, index(NOWHERE), context.rooms.analysis,
+            context.rooms.remove, rng_state,
         )  # fmt: skip
     came = STUCK if going < 0 else ACTED
     return stepped(came, action, role, NOWHERE, going, 0.0)
 
 
 @shared
-def carry_out(ranges: Ranges, desk: Desk, p: int, step: Step, left: Left, log: DecisionLog) -> int:
+def carry_out(
+    ranges: Ranges, context: AllocatorContext, p: int, step: Step, left: Left, log: DecisionLog
+) -> int:
     """Do what was decided, book it and note it; ACTED, or STUCK if the row has no room. O(W)."""
     if step.action == FINALIZE:
         ranges.joint[p] = False
     elif step.removed < 0:
-        if not join(ranges, desk.stores, p, step.target, step.role):
+        if not join(ranges, context.stores, p, step.target, step.role):
             return STUCK
     elif step.target < 0:
-        retire(ranges, desk, p, step.removed)
+        retire(ranges, context, p, step.removed)
     else:
-        replace(ranges, desk, p, step.removed, step.target)
+        replace(ranges, context, p, step.removed, step.target)
     if step.target >= 0:
-        tally_store(desk, step.target)
+        tally_store(context, step.target)
     if step.removed >= 0:
-        tally_store(desk, step.removed)
+        tally_store(context, step.removed)
         note_left(left, p, step.removed)
     note(log, step.action, p, step.removed, step.target, step.score)
     return ACTED
@@ -375,47 +385,47 @@ def first_in_state(ranges: Ranges, stores: Stores, p: int, role: int, state: int
 
 
 @piece
-def replace(ranges: Ranges, desk: Desk, p: int, removed: int, target: int) -> None:
+def replace(ranges: Ranges, context: AllocatorContext, p: int, removed: int, target: int) -> None:
     """Move a replica; a lease that would come to a bad place moves on. O(W)."""
     held = leaseholder(ranges, p) == removed
-    swap(ranges, desk.stores, p, target, removed)
+    swap(ranges, context.stores, p, target, removed)
     if held and ranges.role[slot_of(ranges, p, target)] != VOTER:
-        hand_on(ranges, desk, p, index(NOWHERE))
+        hand_on(ranges, context, p, index(NOWHERE))
 
 
 @piece
-def retire(ranges: Ranges, desk: Desk, p: int, going: int) -> None:
+def retire(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
     """Take a replica off its store, its lease first. O(W)."""
     if leaseholder(ranges, p) == going:
-        hand_on(ranges, desk, p, going)
-    withdraw(ranges, desk.stores, p, going)
+        hand_on(ranges, context, p, going)
+    withdraw(ranges, context.stores, p, going)
 
 
 @shared
-def hand_on(ranges: Ranges, desk: Desk, p: int, going: int) -> None:
+def hand_on(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
     """Give the lease to the voter that serves on the store with the fewest leases. O(W)."""
     heir = index(NOWHERE)
     for k in range(ranges.first[p], ranges.first[p + 1]):
         s = index(ranges.store[k])
         if s < 0 or s == going or ranges.role[k] != VOTER or ranges.behind[k]:
             continue
-        status = desk.stores.status[s]
+        status = context.stores.status[s]
         if status != AVAILABLE and status != THROTTLED:
             continue
-        fewer = heir >= 0 and desk.stores.amount[LEASES, s] < desk.stores.amount[LEASES, heir]
+        fewer = heir >= 0 and context.stores.amount[LEASES, s] < context.stores.amount[LEASES, heir]
         if heir < 0 or fewer:
             heir = s
-    give_lease(ranges, desk.stores, p, heir)
+    give_lease(ranges, context.stores, p, heir)
 
 
 @piece
-def tally_store(desk: Desk, s: int) -> None:
+def tally_store(context: AllocatorContext, s: int) -> None:
     """Tally the class of a store again."""
     tally_class(
-        desk.localities,
-        desk.stores,
-        desk.settings,
-        desk.scorer,
-        desk.localities.alike[s],
-        desk.tally,
+        context.localities,
+        context.stores,
+        context.settings,
+        context.scorer,
+        context.localities.alike[s],
+        context.tally,
     )

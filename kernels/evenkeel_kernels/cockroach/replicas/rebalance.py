@@ -117,9 +117,9 @@ def rebalance(
     members: Members,
     role: int,
     rooms: Rooms,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> Decision:
-    """Decide which VOTER, or NON_VOTER, of a range goes where; ``dice (1,)`` makes the draws.
+    """Decide which VOTER, or NON_VOTER, of a range goes where; ``rng_state (1,)`` makes the draws.
 
     ``tally`` is one of these stores for this scorer. A move is made only if removing one replica
     afterwards would not take back the one that came. O(R (C (E + 1) + X (W + E))), and O(S) more
@@ -142,14 +142,24 @@ def rebalance(
         if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
             keep_better(localities, stores, tally, settings, scorer, members, role, rooms, i)
     while True:
-        found, target, score = best_pair(stores, settings, scorer, rooms, dice)
+        found, target, score = best_pair(stores, settings, scorer, rooms, rng_state)
         if found < 0:
             return nothing()
         replaced = rooms.classes.replica[found]
         if rooms.classes.voter_necessary[found]:
             return decided(target, replaced, replaced, score)
         removed = simulate(
-            localities, stores, configs, settings, scorer, q, members, role, target, rooms, dice
+            localities,
+            stores,
+            configs,
+            settings,
+            scorer,
+            q,
+            members,
+            role,
+            target,
+            rooms,
+            rng_state,
         )
         if removed < 0:
             return nothing()
@@ -403,9 +413,9 @@ def best_pair(
     settings: Settings,
     scorer: Scorer,
     rooms: Rooms,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> tuple[int, int, float]:
-    """Draw a target for each replica, by ``dice (1,)``, and return the pair that gains most.
+    """Draw a target for each replica, by ``rng_state (1,)``, and return the pair that gains most.
 
     Returns which replica, -1 for none, its target, and how much better that is. O(R S).
     """
@@ -416,7 +426,7 @@ def best_pair(
         size = best_of(stores, settings, scorer, rooms, i)
         if size == 0:
             continue
-        first, second = two_of(size, dice)
+        first, second = two_of(size, rng_state)
         a, b = rooms.rebalance.best[first], rooms.rebalance.best[second]
         drawn = b if ranges_of(scorer, stores, b) < ranges_of(scorer, stores, a) else a
         one = candidate(stores, settings, scorer, rooms, i, drawn)
@@ -443,9 +453,9 @@ def simulate(
     role: int,
     target: int,
     rooms: Rooms,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """Return who would be removed once ``target`` has joined, or -1; ``dice (1,)`` draws.
+    """Return who would be removed once ``target`` has joined, or -1; ``rng_state (1,)`` draws.
 
     ``members`` is left as it was. O(W (W + E)).
     """
@@ -458,7 +468,7 @@ def simulate(
         members.size[1] += 1
     removed = remove_target(
         localities, stores, configs, settings, scorer, q, members, role, target, rooms.analysis,
-        rooms.remove, dice,
+        rooms.remove, rng_state,
     )  # fmt: skip
     if role == VOTER:
         leave_voters(members, target)

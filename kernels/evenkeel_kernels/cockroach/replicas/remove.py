@@ -258,9 +258,9 @@ def remove_target(
     newest: int,
     analysis: Analysis,
     room: RemoveRoom,
-    dice: NDArray[np.uint64],
+    rng_state: NDArray[np.uint64],
 ) -> int:
-    """Return the store that loses its replica, or -1; ``dice (1,)`` draws two of the worst.
+    """Return the store that loses its replica, or -1; ``rng_state (1,)`` draws two of the worst.
 
     As `candidates_to_remove`; ``newest`` is a store here, or -1. O(W (W + E)).
     """
@@ -270,7 +270,7 @@ def remove_target(
     )
     if size == 0:
         return NOWHERE
-    first, second = two_of(size, dice)
+    first, second = two_of(size, rng_state)
     row = members.voter if role == VOTER else members.non_voter
     a, b = row[room.worst[first]], row[room.worst[second]]
     return b if ranges_of(scorer, stores, b) > ranges_of(scorer, stores, a) else a

@@ -15,7 +15,7 @@ from evenkeel.simulate.engine.role_exchange import with_roles_exchanged
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import Elapsed, Follow, find
+from evenkeel.strategies.registry import RefreshPayload, SimulatedState, find
 from evenkeel.strategies.run import run_method
 
 Solve = Callable[[Cluster, Goals, int], Placement]
@@ -58,10 +58,10 @@ class Balancing(Controller):
         seed: int = 0,
         *,
         full: float = FULL,
-        follow: Follow | None = None,
+        refresh: RefreshPayload | None = None,
     ) -> None:
         self._solve = solve
-        self._follow = follow
+        self._refresh = refresh
         self._full = full
         self._interval = interval
         self._seed = seed
@@ -106,9 +106,11 @@ class Balancing(Controller):
         forbidden = np.array(stage.recorder.all_left(), np.int32).reshape(-1, 2)
         cluster = with_room(world.snapshot(under_way, forbidden), self._full)
         exchanged = cluster.with_placement(with_roles_exchanged(cluster))
-        if self._follow is not None:
-            exchanged = self._follow(
-                Elapsed(world.cluster, exchanged, world.origin, world.seconds, world.health_since)
+        if self._refresh is not None:
+            exchanged = self._refresh(
+                SimulatedState(
+                    world.cluster, exchanged, world.origin, world.seconds, world.health_since
+                )
             )
         after = self._solve(exchanged, stage.scenario.goals, self._seed)
         planned = steps(world, cluster.placement, after)

@@ -18,7 +18,7 @@ from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.registry import METHODS, Elapsed
+from evenkeel.strategies.registry import METHODS, SimulatedState
 
 MOST_STEPS = 8
 """Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""
@@ -114,7 +114,9 @@ class Publishing(Controller):
         cluster = as_told(world.snapshot())
         if self._follow is not None:
             cluster = self._follow(
-                Elapsed(world.cluster, cluster, world.origin, world.seconds, world.health_since)
+                SimulatedState(
+                    world.cluster, cluster, world.origin, world.seconds, world.health_since
+                )
             )
         busy = True
         for _ in range(MOST_STEPS):

@@ -16,14 +16,14 @@ from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.queues import RETRY, WorkQueue, inverted, never_done, pace
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.deciders import Decider, Decision, Sight
+from evenkeel.strategies.deciders import Decider, Decision, StoreView
 from evenkeel.strategies.registry import find, imported
 
 MINUTE = 60.0
 """Seconds between two passes of the rebalancer of load, a quarter more or less."""
 
 _STATUS = np.array([0, 2, 3, 5, 4, 6, 6], np.int8)
-"""A node's state as a ``Sight`` has it, by ``Health``."""
+"""A node's state as a ``StoreView`` has it, by ``Health``."""
 
 _HOPELESS = ("nothing", "unavailable")
 
@@ -155,7 +155,7 @@ class RangeByRange(Controller):
         world = stage.world
         load, replicas, leaders = stage.gossip.view(node.number)
         self._decider.look(
-            Sight(
+            StoreView(
                 status=_STATUS[world.health],
                 present=world.health != Health.ABSENT,
                 load=load,

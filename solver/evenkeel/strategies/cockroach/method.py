@@ -15,7 +15,7 @@ from evenkeel.strategies.cockroach.compile import Fleet, fleet_of, known_workloa
 from evenkeel.strategies.cockroach.decision_log import RangeLog, Writer
 from evenkeel.strategies.cockroach.one_range import leases
 from evenkeel.strategies.cockroach.one_range.load import CPU, QPS
-from evenkeel.strategies.cockroach.one_range.replicas import BY_COUNT, dice_of
+from evenkeel.strategies.cockroach.one_range.replicas import BY_COUNT, rng_state_of
 from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
 from evenkeel.strategies.cockroach.store_rebalancer import HOT, LoadRun
@@ -103,9 +103,9 @@ class _Run:
         width = fleet.width
         log = room_to_log(max(ROOM, 2 * HOT * (width + 1) + 2))
         left = nothing_left(len(fleet.ranges.config))
-        dice = dice_of(seed)
+        rng_state = rng_state_of(seed)
         self._scorer = BY_COUNT._replace(threshold=options.range_threshold)
-        self.queue = ReplicateRun(fleet, log, left, scorer=self._scorer, dice=dice)
+        self.queue = ReplicateRun(fleet, log, left, scorer=self._scorer, rng_state=rng_state)
         self._load = LoadRun(
             fleet.localities,
             fleet.configs,
@@ -116,7 +116,7 @@ class _Run:
             left,
             lease_settings=leases.SETTINGS._replace(share=options.lease_threshold),
             workload=workload,
-            dice=dice,
+            rng_state=rng_state,
         )
         self._log = log
         self._watch = watch

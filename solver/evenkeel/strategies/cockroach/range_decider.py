@@ -15,8 +15,8 @@ from evenkeel.strategies.cockroach.compile import ROW_OF, UNIT, fleet_of, known_
 from evenkeel.strategies.cockroach.one_range import load as store_rebalancer
 from evenkeel.strategies.cockroach.one_range.leases import Lease, LeaseAllocator
 from evenkeel.strategies.cockroach.one_range.load import HotRange, Relocation, StoreRebalancer
-from evenkeel.strategies.cockroach.one_range.replicas import Allocator, dice_of
-from evenkeel.strategies.deciders import Decider, Decision, Sight
+from evenkeel.strategies.cockroach.one_range.replicas import Allocator, rng_state_of
+from evenkeel.strategies.deciders import Decider, Decision, StoreView
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import REMEMBERED, nothing_left
 from evenkeel_kernels.cockroach.leases.target import BY_PREFERENCE
@@ -49,14 +49,16 @@ class RangeDecider(Decider):
         fleet.ranges.behind[:] = False
         self._localities, self._configs = fleet.localities, fleet.configs
         self._hosts = fleet.hosts
-        self._desk = Allocator(fleet.localities, fleet.configs).desk(fleet.stores, fleet.width)
+        self._context = Allocator(fleet.localities, fleet.configs).context(
+            fleet.stores, fleet.width
+        )
         self._left = nothing_left(len(cluster.partitions))
         self._leases = LeaseAllocator(fleet.localities, fleet.configs, workload=workload)
         self._load = store_rebalancer.CPU if objective == "cpu" else store_rebalancer.QPS
         self._rebalancer = StoreRebalancer(
             fleet.localities, fleet.configs, load=self._load, workload=workload
         )
-        self._dice = dice_of(seed)
+        self._rng_state = rng_state_of(seed)
         self._seed = seed
         self._draws = 0
         self._rows = [
@@ -79,21 +81,21 @@ class RangeDecider(Decider):
         ranges.role[row][: len(held)] = role[held]
         ranges.lease[partition] = int((held < leader).sum()) if leader in held else -1
 
-    def look(self, sight: Sight) -> None:
+    def look(self, seen: StoreView) -> None:
         """Take in what the store that decides next knows."""
         stores = self._stores
-        stores.status[:] = sight.status
-        stores.ready[:] = (sight.status == kernel.AVAILABLE) & sight.present
-        stores.amount[kernel.RANGES] = sight.replicas
-        stores.amount[kernel.LEASES] = sight.leaders
+        stores.status[:] = seen.status
+        stores.ready[:] = (seen.status == kernel.AVAILABLE) & seen.present
+        stores.amount[kernel.RANGES] = seen.replicas
+        stores.amount[kernel.LEASES] = seen.leaders
         for row, dimension, unit in self._rows:
-            stores.amount[row] = sight.load[:, dimension] * unit
+            stores.amount[row] = seen.load[:, dimension] * unit
         stores.available[:] = np.maximum(stores.capacity - stores.amount[kernel.BYTES], 0.0)
-        stores.io[:] = sight.io
-        counts = sight.present & (sight.status != kernel.DECOMMISSIONING)
+        stores.io[:] = seen.io
+        counts = seen.present & (seen.status != kernel.DECOMMISSIONING)
         self._hosts = len(np.unique(self._localities.host[counts]))
-        desk = self._desk
-        tally_all(desk.localities, stores, desk.settings, desk.scorer, desk.tally)
+        context = self._context
+        tally_all(context.localities, stores, context.settings, context.scorer, context.tally)
 
     def action(self, partition: int) -> tuple[str, float]:
         """Return what a range needs first, and how urgently."""
@@ -115,7 +117,7 @@ class RangeDecider(Decider):
     def replicas(self, partition: int) -> Decision | None:
         """Decide the next change of a range's replicas."""
         step = decide_alone(
-            self._ranges, self._desk, self._hosts, partition, self._left, self._dice
+            self._ranges, self._context, self._hosts, partition, self._left, self._rng_state
         )
         return self._decision(partition, step) if step.came == ACTED else None
 

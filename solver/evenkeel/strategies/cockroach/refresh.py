@@ -7,12 +7,12 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.cockroach.compile import CockroachMap, status_of
-from evenkeel.strategies.registry import Elapsed
+from evenkeel.strategies.registry import SimulatedState
 
 
-def follow(elapsed: Elapsed) -> Cluster:
+def refresh_payload(simulated: SimulatedState) -> Cluster:
     """Return a cluster whose `CockroachMap` is up to date."""
-    native, began, now = elapsed.now.native, elapsed.began, elapsed.now
+    native, began, now = simulated.now.native, simulated.began, simulated.now
     if not isinstance(native, CockroachMap):
         return now
     count, known = len(now.nodes), len(native.status)
@@ -26,12 +26,12 @@ def follow(elapsed: Elapsed) -> Cluster:
     status = status_of(now)
     same = status[:known] == status_of(began)[:known]
     status[:known] = np.where(same, native.status, status[:known])
-    requests = [native.requests[p] for p in elapsed.origin.tolist()] if native.requests else ()
+    requests = [native.requests[p] for p in simulated.origin.tolist()] if native.requests else ()
     return replace(
         now,
         native=replace(
             native,
-            config=native.config[elapsed.origin],
+            config=native.config[simulated.origin],
             status=status,
             io=np.concatenate([native.io, np.zeros(count - known)]),
             requests=requests,

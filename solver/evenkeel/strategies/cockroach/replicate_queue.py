@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 
 from evenkeel.strategies.cockroach.actions import actions
 from evenkeel.strategies.cockroach.compile import Fleet
-from evenkeel.strategies.cockroach.one_range.replicas import BY_COUNT, SETTINGS, Allocator, dice_of
+from evenkeel.strategies.cockroach.one_range.replicas import (
+    BY_COUNT,
+    SETTINGS,
+    Allocator,
+    rng_state_of,
+)
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left
 from evenkeel_kernels.cockroach.replicas.queue import NEEDED, STEPS, STUCK, work_off
@@ -33,7 +38,7 @@ class ReplicateRun:
         Thresholds; CockroachDB's by default.
     scorer : Scorer, optional
         What is levelled; the number of ranges by default.
-    dice : ndarray of uint64, shape (1,), optional
+    rng_state : ndarray of uint64, shape (1,), optional
         State of the generator that draws among what ties.
 
     Examples
@@ -56,12 +61,12 @@ class ReplicateRun:
     left: Left
     settings: kernel.Settings = field(default=SETTINGS)
     scorer: kernel.Scorer = field(default=BY_COUNT)
-    dice: NDArray[np.uint64] = field(default_factory=lambda: dice_of(0))
+    rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
 
     def __post_init__(self) -> None:
         fleet = self.fleet
         allocator = Allocator(fleet.localities, fleet.configs, self.settings, self.scorer)
-        self._desk = allocator.desk(fleet.stores, fleet.width)
+        self._context = allocator.context(fleet.stores, fleet.width)
         self._state = np.zeros(len(fleet.ranges.config), np.int8)
         self._least = NEEDED
         self.passes = 0
@@ -72,7 +77,7 @@ class ReplicateRun:
     def begin(self) -> None:
         """Look at everything again, as when others have changed it."""
         fleet = self.fleet
-        tally_all(fleet.localities, fleet.stores, self.settings, self.scorer, self._desk.tally)
+        tally_all(fleet.localities, fleet.stores, self.settings, self.scorer, self._context.tally)
         found = actions(
             first=fleet.ranges.first,
             store=fleet.ranges.store,
@@ -91,8 +96,9 @@ class ReplicateRun:
         """Go on with the pass."""
         made, looked = int(self._cursor[1]), int(self._cursor[2])
         work_off(
-            self.fleet.ranges, self._desk, self.fleet.hosts, self._order, self._cursor, budget,
-            self._least, STEPS if self._least else 1, self._state, self.left, self.log, self.dice,
+            self.fleet.ranges, self._context, self.fleet.hosts, self._order, self._cursor, budget,
+            self._least, STEPS if self._least else 1, self._state, self.left, self.log,
+            self.rng_state,
         )  # fmt: skip
         self.decisions += int(self._cursor[1]) - made
         self.looked_at += int(self._cursor[2]) - looked

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.strategies.cockroach.one_range import leases
 from evenkeel.strategies.cockroach.one_range.follow_workload import no_workload
-from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, dice_of
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import room_to_analyse
 from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left, nothing_left
@@ -69,7 +69,7 @@ class LoadRun:
         Thresholds for leases; CockroachDB's by default.
     workload : Workload, optional
         Where requests come from.
-    dice : ndarray of uint64, shape (1,), optional
+    rng_state : ndarray of uint64, shape (1,), optional
         State of the generator that draws among what ties.
 
     Raises
@@ -77,22 +77,6 @@ class LoadRun:
     ValueError
         If the log could not hold what one store may decide: `HOT` times five more than twice a
         range's slots.
-
-    Examples
-    --------
-    One store of three carries too much, and half of that is one range's.
-
-    >>> from evenkeel.strategies.cockroach.one_range.replicas import stores_like >>> from
-    evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of, localities_of >>>
-    from evenkeel.strategies.cockroach.one_range.load import QPS, HotRange >>> from
-    evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig >>> from
-    evenkeel_kernels.cockroach.decision_log import room_to_log >>> configs, conjunctions =
-    configs_of([ZoneConfig()]) >>> one = HotRange([0, 1, 2], 0, 500.0).as_ranges(kernel.QPS) >>> run
-    = LoadRun(localities_of([Site(i) for i in range(3)], conjunctions), configs, ...
-    stores_like(3, ranges=1, leases=[1, 0, 0], qps=[1000, 0, 50]), one, QPS, ...
-    room_to_log(2000), nothing_left(1)) >>> run.relieve(100), run.decisions, KINDS[run.log.kind[0]],
-    run.log.target[:1].tolist() (True, 1, 'the store carries too much load; the lease alone takes
-    some away', [1])
     """
 
     localities: kernel.Localities
@@ -105,7 +89,7 @@ class LoadRun:
     settings: kernel.Settings = field(default=SETTINGS)
     lease_settings: LeaseSettings = field(default=leases.SETTINGS)
     workload: Workload | None = None
-    dice: NDArray[np.uint64] = field(default_factory=lambda: dice_of(0))
+    rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
 
     def __post_init__(self) -> None:
         many = len(self.stores.io)
@@ -120,7 +104,7 @@ class LoadRun:
             self.lease_settings, self.load, open_book(self.localities, self.configs),
             room_for_contenders(width),
         )  # fmt: skip
-        self._desk = LoadDesk(
+        self._context = LoadDesk(
             self._asked, self.settings, room_to_tally(many, len(self.localities.pair)),
             make_rooms(self.localities, room_to_analyse(self.configs), width),
             room_for_change(width), room_for_hottest(HOT), np.zeros(many + 1, np.int64),
@@ -138,15 +122,21 @@ class LoadRun:
     def transfer(self, budget: int) -> bool:
         """Let leases move for the sake of counts, preferences, requests and overload."""
         transfer_leases(
-            self.ranges, self._asked, self._leases, budget, self._left_leases, self.log, self.dice
+            self.ranges,
+            self._asked,
+            self._leases,
+            budget,
+            self._left_leases,
+            self.log,
+            self.rng_state,
         )
         return bool(self._leases[1] >= len(self.ranges.lease))
 
     def relieve(self, budget: int) -> bool:
         """Let stores that carry too much give away leases and replicas."""
         rebalance_stores(
-            self.ranges, self._desk, self._loads, budget, self.left, self._left_leases, self.log,
-            self.dice,
+            self.ranges, self._context, self._loads, budget, self.left, self._left_leases, self.log,
+            self.rng_state,
         )  # fmt: skip
         return bool(self._loads[1] >= len(self.stores.io))
 

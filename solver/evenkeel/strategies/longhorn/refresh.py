@@ -19,44 +19,44 @@ from evenkeel.strategies.longhorn.system import (
     System,
     Volumes,
 )
-from evenkeel.strategies.registry import Elapsed
+from evenkeel.strategies.registry import SimulatedState
 
 
-def follow(elapsed: Elapsed) -> Cluster:
+def refresh_payload(simulated: SimulatedState) -> Cluster:
     """Return a cluster whose Longhorn system is up to date."""
-    system = system_of(elapsed.now)
-    now = elapsed.now
-    replicas = _replicas(elapsed, system)
+    system = system_of(simulated.now)
+    now = simulated.now
+    replicas = _replicas(simulated, system)
     volumes = _volumes(now, system, replicas)
     after = replace(
         system,
-        hosts=_hosts(elapsed, system),
-        disks=_disks(elapsed, system, volumes),
+        hosts=_hosts(simulated, system),
+        disks=_disks(simulated, system, volumes),
         volumes=volumes,
         replicas=replicas,
-        now=system.now + elapsed.seconds,
+        now=system.now + simulated.seconds,
     )
     return replace(now, native=after)
 
 
-def _changed(elapsed: Elapsed) -> NDArray[np.bool_]:
+def _changed(simulated: SimulatedState) -> NDArray[np.bool_]:
     """Disks whose flags are not what they were; (N,)."""
-    was, now = elapsed.began.nodes, elapsed.now.nodes
+    was, now = simulated.began.nodes, simulated.now.nodes
     flags = ("alive", "accepts", "keeps", "gone")
     changed: NDArray[np.bool_] = np.any([getattr(was, f) != getattr(now, f) for f in flags], axis=0)
     return changed
 
 
-def _hosts(elapsed: Elapsed, system: System) -> Hosts:
+def _hosts(simulated: SimulatedState, system: System) -> Hosts:
     hosts, on = system.hosts, system.disks.host
-    nodes, changed = elapsed.now.nodes, _changed(elapsed)
+    nodes, changed = simulated.now.nodes, _changed(simulated)
     serves, opens = nodes.alive & ~nodes.gone, nodes.accepts & ~nodes.gone
     touched, up, opened = (np.zeros(len(hosts), np.bool_) for _ in range(3))
     touched[on[changed]] = True
     up[on[serves]] = True
     opened[on[changed & opens]] = True
     since = np.full(len(hosts), -np.inf)
-    np.maximum.at(since, on, np.where(serves, elapsed.since, -np.inf))
+    np.maximum.at(since, on, np.where(serves, simulated.since, -np.inf))
     ready = np.where(touched, up, hosts.ready)
     came = ready & ~hosts.ready
     return replace(
@@ -71,13 +71,13 @@ def _hosts(elapsed: Elapsed, system: System) -> Hosts:
     )
 
 
-def _disks(elapsed: Elapsed, system: System, volumes: Volumes) -> Disks:
-    disks, nodes, changed = system.disks, elapsed.now.nodes, _changed(elapsed)
+def _disks(simulated: SimulatedState, system: System, volumes: Volumes) -> Disks:
+    disks, nodes, changed = system.disks, simulated.now.nodes, _changed(simulated)
     serves = nodes.alive & ~nodes.gone
     # what a host's eviction asks of all its disks is said disk by disk once one of them has changed
     touched = np.isin(disks.host, disks.host[changed])
     evicted = disks.evicting | (touched & system.hosts.evicting[disks.host])
-    grown = _held(elapsed.now, volumes) - _held(elapsed.began, system.volumes)
+    grown = _held(simulated.now, volumes) - _held(simulated.began, system.volumes)
     return replace(
         disks,
         ready=frozen(np.where(changed, serves, disks.ready)),
@@ -122,10 +122,10 @@ def _bytes(load: NDArray[np.float64]) -> NDArray[np.int64]:
     return frozen(np.rint(load).astype(np.int64))
 
 
-def _replicas(elapsed: Elapsed, system: System) -> Replicas:
+def _replicas(simulated: SimulatedState, system: System) -> Replicas:
     """Find what is known of every replica that was there; the others are new."""
-    was, now, before = elapsed.began.placement, elapsed.now.placement, system.replicas
-    count = len(elapsed.now.nodes)
+    was, now, before = simulated.began.placement, simulated.now.placement, system.replicas
+    count = len(simulated.now.nodes)
     held = np.flatnonzero(was.node >= 0)
     known = {
         int(volume) * count + int(node): int(slot)
@@ -138,11 +138,11 @@ def _replicas(elapsed: Elapsed, system: System) -> Replicas:
         np.int64,
     )
     fresh = there & (origin < 0)
-    serves = elapsed.now.nodes.alive & ~elapsed.now.nodes.gone
+    serves = simulated.now.nodes.alive & ~simulated.now.nodes.gone
     lost = there & ~serves[now.node]
-    leaves = there & serves[now.node] & ~elapsed.now.nodes.keeps[now.node]
+    leaves = there & serves[now.node] & ~simulated.now.nodes.keeps[now.node]
     # one that failed with its disk serves again when the disk does
-    returned = there & serves[now.node] & ~elapsed.began.nodes.alive[now.node]
+    returned = there & serves[now.node] & ~simulated.began.nodes.alive[now.node]
 
     def flags(old: NDArray[np.bool_], of_new: bool) -> NDArray[np.bool_]:
         return np.where(origin >= 0, np.append(old, False)[origin], fresh & of_new)
@@ -155,8 +155,8 @@ def _replicas(elapsed: Elapsed, system: System) -> Replicas:
     failed = flags(before.failed, False) & ~returned
     fell = lost & ~failed
     # Longhorn waits for a replica that may serve again: for as long as its node is not given up
-    waits = fell & elapsed.now.nodes.keeps[now.node]
-    fell_at = system.now + np.where(waits, elapsed.seconds, elapsed.since[now.node])
+    waits = fell & simulated.now.nodes.keeps[now.node]
+    fell_at = system.now + np.where(waits, simulated.seconds, simulated.since[now.node])
     names = np.append(np.array(before.names, object), "")[origin].tolist()
     for slot in np.flatnonzero(fresh).tolist():
         volume = system.volumes.names[int(now.owner[slot])]

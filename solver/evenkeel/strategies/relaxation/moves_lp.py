@@ -110,6 +110,29 @@ class _Program:
                     self.known[role, at[row], cheapest[row, column]] = True
         return int(self.known.sum()) > before
 
+    def _weight(self, role: NDArray[np.int64], p: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the least that a replica in each column may weigh, by dimension."""
+        parts = self.cluster.partitions
+        weight = np.where(role[:, None] == 1, parts.load.leader[p], parts.load.voter[p])
+        mixed = (role == 0) & (parts.voters < parts.replicas)[p]
+        weight[mixed] = np.minimum(weight, parts.load.non_voter[p])[mixed]
+        return weight
+
+    def _crowds(
+        self, p: NDArray[np.int64], n: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return each column's crowd, a partition's places in a domain that has too many, and caps.
+
+        Columns in no crowd have -1.
+        """
+        domains = int(self.domain.max()) + 2
+        key = p * np.int64(domains) + self.domain[n] + 1
+        crowded, where, size = np.unique(key, return_inverse=True, return_counts=True)
+        owner = (crowded // domains).astype(np.intp)
+        tight = (size > self.cap[owner]) & (crowded % domains > 0)
+        number = np.where(tight, np.cumsum(tight) - 1, -1)
+        return number[where.reshape(-1)], self.cap[owner[tight]].astype(np.float64)
+
     def solve(
         self, seconds: float
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]] | None:
@@ -126,9 +149,7 @@ class _Program:
             (np.ones(columns), (role * partitions + p, each)), shape=(2 * partitions, columns)
         )
         wanted = np.concatenate([parts.replicas - leaders, leaders]).astype(np.float64)
-        weight = np.where(role[:, None] == 1, parts.load.leader[p], parts.load.voter[p])
-        mixed = (role == 0) & (parts.voters < parts.replicas)[p]
-        weight[mixed] = np.minimum(weight, parts.load.non_voter[p])[mixed]
+        weight = self._weight(role, p)
         rows, limits, scales = [], [], []
         bound = np.isfinite(self.target) & (self.target > 0.0)
         for d in range(weight.shape[1]):
@@ -145,16 +166,13 @@ class _Program:
         ).tocsr()
         rows.append(lost[losing])
         limits.append((self.seats - self.count)[losing])
-        domains = int(self.domain.max()) + 2
-        key = p * np.int64(domains) + self.domain[n] + 1
-        crowded, where, size = np.unique(key, return_inverse=True, return_counts=True)
-        owner = (crowded // domains).astype(np.intp)
-        tight = (size > self.cap[owner]) & (crowded % domains > 0)
+        crowd, cap = self._crowds(p, n)
         shared = coo_array(
-            (np.ones(columns), (where.reshape(-1), each)), shape=(len(crowded), columns)
+            (np.ones(int((crowd >= 0).sum())), (crowd[crowd >= 0], each[crowd >= 0])),
+            shape=(len(cap), columns),
         )
-        rows.append(shared.tocsr()[tight])
-        limits.append(self.cap[owner[tight]].astype(np.float64))
+        rows.append(shared.tocsr())
+        limits.append(cap)
         upper = vstack(rows).tocsr()
         # load that finds no room, and replicas that find no place, are dear but never impossible
         short = coo_array(

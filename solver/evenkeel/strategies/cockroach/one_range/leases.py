@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenkeel.strategies.cockroach.one_range.follow_workload import no_workload
-from evenkeel.strategies.cockroach.one_range.replicas import dice_of
+from evenkeel.strategies.cockroach.one_range.replicas import rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.leases import target as choice
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
@@ -82,16 +82,7 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class LeaseAllocator:
-    """Decides where leases should be, for one range at a time.
-
-    Examples -------- >>> from evenkeel.strategies.cockroach.one_range.replicas import stores_like
-    >>> from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of,
-    localities_of >>> from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
-    >>> configs, conjunctions = configs_of([ZoneConfig()]) >>> places = localities_of([Site(i) for i
-    in range(3)], conjunctions) >>> allocator = LeaseAllocator(places, configs) >>> found =
-    allocator.target(stores_like(3, leases=[10, 20, 30]), Lease([0, 1, 2], holder=1)) >>>
-    found.target, found.text (-1, 'no other replica is a better place')
-    """
+    """Decides where leases should be, for one range at a time."""
 
     localities: kernel.Localities
     configs: kernel.Configs
@@ -106,7 +97,7 @@ class LeaseAllocator:
         place, reason = choice.lease_target(
             self.localities, stores, self.configs, self._workload(), self.settings,
             self.book(stores), lease.config, lease.number, self._raft(lease), lease.holder, asked,
-            contenders, dice_of(seed),
+            contenders, rng_state_of(seed),
         )  # fmt: skip
         return Transfer(int(contenders.store[place]) if place >= 0 else -1, int(reason))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from evenkeel.strategies.cockroach.one_range import leases
 from evenkeel.strategies.cockroach.one_range.follow_workload import no_workload
-from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, dice_of
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import room_to_analyse
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
@@ -99,17 +99,7 @@ class Relocation:
 
 @dataclass(frozen=True, eq=False)
 class StoreRebalancer:
-    """Decides for one hot range at a time.
-
-    Examples -------- >>> from evenkeel.strategies.cockroach.one_range.replicas import stores_like
-    >>> from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of,
-    localities_of >>> from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
-    >>> configs, conjunctions = configs_of([ZoneConfig()]) >>> places = localities_of([Site(i) for i
-    in range(5)], conjunctions) >>> stores = stores_like(5, qps=[12000, 10000, 8000, 200, 100]) >>>
-    hot = HotRange([0, 1, 2], holder=0, load=1000.0) >>> rebalancer = StoreRebalancer(places,
-    configs) >>> rebalancer.lease_target(stores, hot) 2 >>> rebalancer.relocation(stores, hot)
-    Relocation(voters=(2, 3, 4), non_voters=(), holder=4)
-    """
+    """Decides for one hot range at a time."""
 
     localities: kernel.Localities
     configs: kernel.Configs
@@ -141,7 +131,7 @@ class StoreRebalancer:
             self.localities, stores, tally, self.configs, self.settings, self.lease_settings,
             self._book(stores), self.load, hot.as_ranges(self.load.row), hot.number, change,
             room_for_contenders(width), make_rooms(self.localities, analysis, width),
-            dice_of(seed),
+            rng_state_of(seed),
         )  # fmt: skip
         if holder < 0:
             return None

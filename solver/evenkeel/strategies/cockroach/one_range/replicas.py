@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import NECESSARY, VALID, room_to_analyse
 from evenkeel_kernels.cockroach.replicas.add import room_to_add
-from evenkeel_kernels.cockroach.replicas.queue import Desk
+from evenkeel_kernels.cockroach.replicas.queue import AllocatorContext
 from evenkeel_kernels.cockroach.replicas.rebalance import Decision, make_members, make_rooms
 from evenkeel_kernels.cockroach.single_decision import (
     add_alone,
@@ -45,12 +46,12 @@ BY_CPU = kernel.Scorer(kernel.LOAD, kernel.CPU, 0.10, 50e6, 100e6, 0.0)
 SCATTERED = np.uint64(0x9E3779B97F4A7C15)
 
 
-def dice_of(seed: int) -> NDArray[np.uint64]:
+def rng_state_of(seed: int) -> NDArray[np.uint64]:
     """Return a generator's state.
 
     Examples
     --------
-    >>> bool(dice_of(0)[0] != dice_of(1)[0])
+    >>> bool(rng_state_of(0)[0] != rng_state_of(1)[0])
     True
     """
     mixed = (seed * int(SCATTERED) + 0x632BE59BD9B4E019) & 0xFFFFFFFFFFFFFFFF
@@ -58,31 +59,40 @@ def dice_of(seed: int) -> NDArray[np.uint64]:
     return np.array([mixed or 1], np.uint64)
 
 
+class Amounts(TypedDict, total=False):
+    """What may be known of stores, of each or of all alike."""
+
+    ranges: ArrayLike
+    leases: ArrayLike
+    qps: ArrayLike
+    cpu: ArrayLike
+    writes: ArrayLike
+    used: ArrayLike
+    capacity: ArrayLike
+    available: ArrayLike
+    io: ArrayLike
+
+
+AMOUNTS = tuple(Amounts.__annotations__)
+
+
 def stores_like(
     count: int,
     *,
     status: ArrayLike | None = None,
     ready: ArrayLike | None = None,
-    ranges: ArrayLike = 0.0,
-    leases: ArrayLike = 0.0,
-    qps: ArrayLike = 0.0,
-    cpu: ArrayLike = 0.0,
-    writes: ArrayLike = 0.0,
-    used: ArrayLike = 0.0,
-    capacity: ArrayLike = 0.0,
-    available: ArrayLike = 0.0,
-    io: ArrayLike = 0.0,
+    **known: Unpack[Amounts],
 ) -> kernel.Stores:
     """Describe stores as they are known; what is not given is 0."""
     state = np.zeros(count, np.int8)
     if status is not None:
         state[:] = status
     amount = np.zeros((kernel.AMOUNTS, count))
-    for row, given in enumerate((ranges, leases, qps, cpu, writes, used)):
-        amount[row] = given
     rest = np.zeros((3, count))
-    for row, given in enumerate((capacity, available, io)):
-        rest[row] = given
+    given: ArrayLike
+    for name, given in known.items():  # type: ignore[assignment]
+        row = AMOUNTS.index(name)
+        (amount if row < len(amount) else rest)[row % len(amount)] = given
     fit = np.array(state == kernel.AVAILABLE if ready is None else ready, np.bool_)
     return kernel.Stores(state, fit, amount, *(np.ascontiguousarray(one) for one in rest))
 
@@ -117,19 +127,7 @@ class Replicas:
 
 @dataclass(frozen=True, eq=False)
 class Allocator:
-    """Decides for one range at a time, of one configuration.
-
-    Examples
-    --------
-    Four stores, one of them with few ranges; of the stores that are no worse, it is chosen.
-
-    >>> from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of,
-    localities_of >>> from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
-    >>> configs, conjunctions = configs_of([ZoneConfig(num_replicas=1)]) >>> allocator =
-    Allocator(localities_of([Site(i) for i in range(4)], conjunctions), configs) >>> stores =
-    stores_like(4, ranges=[10, 10, 10, 2]) >>> allocator.rebalance(stores, Replicas([0]),
-    seed=1).target 3
-    """
+    """Decides for one range at a time, of one configuration."""
 
     localities: kernel.Localities
     configs: kernel.Configs
@@ -152,50 +150,54 @@ class Allocator:
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
     ) -> list[int]:
         """Return the stores that tie as the best for one more replica."""
-        desk = self.desk(stores, held.width)
-        size = best_to_add(desk, held.config, held.members(), role, held.replaced, False)
-        found: list[int] = desk.adding.chosen[:size].tolist()
+        context = self.context(stores, held.width)
+        size = best_to_add(context, held.config, held.members(), role, held.replaced, False)
+        found: list[int] = context.adding.chosen[:size].tolist()
         return found
 
     def add(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
     ) -> int:
         """Return the store for one more replica."""
-        desk = self.desk(stores, held.width)
-        return int(add_alone(desk, held.config, held.members(), role, held.replaced, dice_of(seed)))
+        context = self.context(stores, held.width)
+        return int(
+            add_alone(context, held.config, held.members(), role, held.replaced, rng_state_of(seed))
+        )
 
     def worst_to_remove(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
     ) -> list[int]:
         """Return the stores of the replicas of which one would be removed."""
-        desk, members = self.desk(stores, held.width), held.members()
-        size = worst_to_remove(desk, held.config, members, role, kernel.NOWHERE)
+        context, members = self.context(stores, held.width), held.members()
+        size = worst_to_remove(context, held.config, members, role, kernel.NOWHERE)
         row = members.voter if role == kernel.VOTER else members.non_voter
-        found: list[int] = np.sort(row[desk.rooms.remove.worst[:size]]).tolist()
+        found: list[int] = np.sort(row[context.rooms.remove.worst[:size]]).tolist()
         return found
 
     def remove(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
     ) -> int:
         """Return the store whose replica is removed."""
-        desk = self.desk(stores, held.width)
+        context = self.context(stores, held.width)
         return int(
-            remove_alone(desk, held.config, held.members(), role, kernel.NOWHERE, dice_of(seed))
+            remove_alone(
+                context, held.config, held.members(), role, kernel.NOWHERE, rng_state_of(seed)
+            )
         )
 
     def should_rebalance(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
     ) -> bool:
         """Whether a replica must move, or is on a store that is too full."""
-        desk = self.desk(stores, held.width)
-        return bool(should_rebalance_alone(desk, held.config, held.members(), role))
+        context = self.context(stores, held.width)
+        return bool(should_rebalance_alone(context, held.config, held.members(), role))
 
     def rebalance(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
     ) -> Decision:
         """Decide which replica goes where."""
-        desk = self.desk(stores, held.width)
-        return rebalance_alone(desk, held.config, held.members(), role, dice_of(seed))
+        context = self.context(stores, held.width)
+        return rebalance_alone(context, held.config, held.members(), role, rng_state_of(seed))
 
     def replacements(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
@@ -204,22 +206,22 @@ class Allocator:
 
         Constraints, disks and diversity decide, neither counts nor loads.
         """
-        desk = self.desk(stores, held.width)
-        should_rebalance_alone(desk, held.config, held.members(), role)
+        context = self.context(stores, held.width)
+        should_rebalance_alone(context, held.config, held.members(), role)
         found = {}
-        for i in range(desk.rooms.classes.size[0]):
-            size = better_alone(desk, i)
+        for i in range(context.rooms.classes.size[0]):
+            size = better_alone(context, i)
             if size:
-                one = int(desk.rooms.classes.replica[i])
-                found[one] = sorted(desk.rooms.rebalance.best[:size].tolist())
+                one = int(context.rooms.classes.replica[i])
+                found[one] = sorted(context.rooms.rebalance.best[:size].tolist())
         return found
 
-    def desk(self, stores: kernel.Stores, width: int) -> Desk:
+    def context(self, stores: kernel.Stores, width: int) -> AllocatorContext:
         """Lay out all that kernels read, and room for what they write."""
         count = len(stores.io)
         tally = room_to_tally(count, len(self.localities.pair))
         tally_all(self.localities, stores, self.settings, self.scorer, tally)
-        return Desk(
+        return AllocatorContext(
             localities=self.localities,
             stores=stores,
             tally=tally,

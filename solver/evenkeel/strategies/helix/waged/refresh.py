@@ -9,10 +9,10 @@ from evenkeel.model.arrays import frozen, list_entries
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
-from evenkeel.strategies.registry import Elapsed
+from evenkeel.strategies.registry import SimulatedState
 
 
-def follow(elapsed: Elapsed) -> Cluster:
+def refresh_payload(simulated: SimulatedState) -> Cluster:
     """Return a cluster whose loads are whole numbers.
 
     Examples
@@ -22,17 +22,18 @@ def follow(elapsed: Elapsed) -> Cluster:
     >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[3.0]])
     >>> drifted = replace(c.partitions, load=Loads(*[np.array([[3.4]])] * 3))
     >>> now = replace(c, partitions=drifted)
-    >>> follow(Elapsed(c, now, np.zeros(1, int), 60.0, np.zeros(1))).partitions.load.voter.tolist()
+    >>> state = SimulatedState(c, now, np.zeros(1, int), 60.0, np.zeros(1))
+    >>> refresh_payload(state).partitions.load.voter.tolist()
     [[3.0]]
     """
-    given = elapsed.began.partitions.load.voter
+    given = simulated.began.partitions.load.voter
     faults = FaultList()
     wrong = "must be a whole number for helix_waged, which counts in nothing else: scale the unit"
     list_entries(faults, "load", given, given != np.floor(given), wrong)
     faults.raise_if_any()
-    load = elapsed.now.partitions.load
+    load = simulated.now.partitions.load
     whole = Loads(_rounded(load.leader), _rounded(load.voter), _rounded(load.non_voter))
-    return replace(elapsed.now, partitions=replace(elapsed.now.partitions, load=whole))
+    return replace(simulated.now, partitions=replace(simulated.now.partitions, load=whole))
 
 
 def _rounded(load: NDArray[np.float64]) -> NDArray[np.float64]:
