@@ -82,6 +82,8 @@ def damage_archive(draw: random.Random, data: bytes) -> bytes:
             members = [(one.filename, archive.read(one)) for one in archive.infolist()]
     except Exception:
         return damage_bytes(draw, data)
+    if not members:
+        return damage_bytes(draw, data)
     i, choice = draw.randrange(len(members)), draw.randrange(9)
     if choice > 6:
         i = max(range(len(members)), key=lambda j: members[j][0] == "meta.npy")
