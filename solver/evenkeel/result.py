@@ -224,8 +224,12 @@ class Result:
         alive = np.append(self.cluster.nodes.alive, False)
         nowhere = ~alive[self.placement.node]
         live = np.bincount(self.placement.owner[~nowhere], minlength=len(self.cluster.partitions))
-        short = live < self.cluster.partitions.replicas
-        return np.flatnonzero(nowhere & short[self.placement.owner])
+        lacking = np.maximum(self.cluster.partitions.replicas - live, 0)
+        waiting = np.flatnonzero(nowhere)
+        owner = self.placement.owner[waiting]
+        # a row may have more empty slots than replicas are wanted: the first ones are meant
+        earlier = np.arange(len(waiting)) - np.searchsorted(owner, owner)
+        return waiting[earlier < lacking[owner]]
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:

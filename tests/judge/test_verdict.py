@@ -206,7 +206,7 @@ LIES = {
     "tolerance without reaching the goals": (
         {"placement": [[0, 1], [0, 1]]}, {"stop_reason": "tolerance"},
     ),
-    "message says goals missed": ({}, {"message": "the goals were not reached"}),
+    "message says goals missed": ({}, {"message": "The goals are missed: d0 of n0."}),
 }  # fmt: skip
 
 

@@ -297,8 +297,10 @@ def _false_status(
     said = f"{result.status}, {result.stop_reason}, {result.message!r}"
     if result.success and hard:
         yield Finding("success with rules broken", f"{hard}; {said}")
-    if not result.success and not hard:
+    if result.status == "partial" and not hard:
         yield Finding("partial with nothing broken", said)
+    if result.success == (result.status in ("missed", "partial", "infeasible")):
+        yield Finding("success and status disagree", said)
     if result.status == "infeasible" and not hard:
         yield Finding("infeasible with nothing broken", said)
     if result.stop_reason == "limits" and not limited:
@@ -314,7 +316,7 @@ def _false_status(
             yield Finding("optimal without reaching the goals", said)
         if "goals are met" in result.message:
             yield Finding("message says goals met", said)
-    elif "goals were not reached" in result.message:
+    elif result.status == "missed" or "goals are missed" in result.message:
         yield Finding("message says goals missed", said)
 
 
