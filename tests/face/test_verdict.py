@@ -72,3 +72,14 @@ def test_tolerances_say_what_they_are_counted_from():
     told = ek.Goals(level=0.1)
     (said,) = solved([0, 1], cluster=lumps, goals=told).targets
     assert said == "disk at most 66.00% of capacity: the proven floor of 60.00% plus 10.00%"
+
+
+def test_as_many_are_unplaced_as_are_missing():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, -1, -1, -1], [0, 1, 2, -1]],
+        replicas=[2, 3],
+    )  # fmt: skip
+    with answering([[0, -1, -1, -1], [0, 1, 2, -1]]) as name:
+        result = ek.solve(cluster, name)
+    assert [(one.partition, one.slot) for one in result.unplaced] == [("p0", 1)]
+    assert result.metrics["unplaced"] == 1

@@ -327,6 +327,8 @@ def _false_status(
         yield Finding("partial with nothing broken", said)
     if result.status == "missed" and hard:
         yield Finding("only goals missed with rules broken", f"{hard}; {said}")
+    if result.success == (result.status in ("missed", "partial", "infeasible")):
+        yield Finding("success and status disagree", said)
     if result.status == "infeasible" and not hard:
         yield Finding("infeasible with nothing broken", said)
     if result.stop_reason == "limits" and not limited:
