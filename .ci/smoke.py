@@ -1,7 +1,4 @@
-"""Import, solve once and compare the answer, with whatever numba, numpy and Python this is.
-
-With the argument ``unknown`` numba claims to be a version that nobody has seen.
-"""
+"""Import, solve once and compare the answer, with whatever numba, numpy and Python this is."""
 
 import hashlib
 import platform
@@ -10,9 +7,6 @@ import warnings
 
 import numba
 import numpy as np
-
-if sys.argv[1:] == ["unknown"]:
-    numba.__version__ = "99.0.0"
 
 import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
