@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.breakout import (
     gave_up,
     new_breakout,
 )
-from evenkeel_kernels.levelling.descent import redistribute
+from evenkeel_kernels.levelling.descent import place_anew
 from evenkeel_kernels.levelling.penalty import Gauge, highest, new_gauge
 from evenkeel_kernels.levelling.repair import homeless
 from evenkeel_kernels.levelling.threshold_walk import moved_replicas
@@ -29,10 +29,10 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def redistributed(small: Small) -> tuple[Problem, State, Gauge]:
-    """Place what must move, so that something has moved."""
+    """Place what must move, so that something has moved; leaders are not levelled yet."""
     problem, state = small.arrays()
     forced = homeless(problem, state, np.array(small.accepts))
-    redistribute(problem, state, forced, no_leader_limit(small), NO_LIMIT)
+    place_anew(problem, state, forced, no_leader_limit(small), NO_LIMIT)
     return problem, state, new_gauge(problem, no_leader_limit(small), 0.95)
 
 

@@ -32,6 +32,7 @@ from evenkeel_kernels.levelling.leader_moves import (
     stand_down,
     stand_up,
 )
+from evenkeel_kernels.levelling.leader_transport import transport_leaders
 from evenkeel_kernels.levelling.offload import shed
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
@@ -117,6 +118,22 @@ def redistribute(
     most_moves: int,
     parameters: Parameters = DEFAULT,
 ) -> int:
+    """Do what `place_anew` does, and level leaders on top of it."""
+    was = state.leader.copy()
+    moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
+    for _ in level_leaders(problem, state, most_leaders, was, parameters):
+        pass
+    return moved
+
+
+def place_anew(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters = DEFAULT,
+) -> int:
     """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
 
     At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
@@ -146,13 +163,49 @@ def redistribute(
         problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
     )
     stand_up(problem, state, scan, was)
-    if highest(state, gauge) > 1.0:
-        gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
-        partitions = problem.partitions
-        large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
-        spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, parameters.sweeps, large)
-        relay_leaders(problem, state, gauge)
     return moved
+
+
+def level_leaders(
+    problem: Problem,
+    state: State,
+    most_leaders: NDArray[np.float64],
+    was: NDArray[np.int16],
+    parameters: Parameters,
+) -> Iterator[int]:
+    """Choose leaders so that hot nodes cool, few of the slots ``was (P,)`` losing the lead.
+
+    Yields the partitions looked at, slice by slice. No node ends further above its capacity, also
+    where the caller stops halfway.
+    """
+    gauge = new_gauge(problem, most_leaders, 1.0)
+    if highest(state, gauge) <= 1.0:
+        return
+    before, over = state.leader.copy(), _over_capacity(problem, state)
+    try:
+        yield from transport_leaders(problem, state, gauge, was)
+        _hand_over_rest(problem, state, gauge, parameters.sweeps)
+    finally:
+        if (_over_capacity(problem, state) > over).any():
+            hand_back(problem, state, before)
+            gauge = gauge._replace(knee=knee(problem, state, parameters.sweep_knee))
+            _hand_over_rest(problem, state, gauge, parameters.sweeps)
+
+
+def _hand_over_rest(problem: Problem, state: State, gauge: Gauge, sweeps: int) -> None:
+    """Hand leaders on, one by one and in chains, while nodes are hot."""
+    if highest(state, gauge) <= 1.0:
+        return
+    partitions = problem.partitions
+    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, sweeps, large)
+    relay_leaders(problem, state, gauge)
+
+
+def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
+    """How far each node is above its capacity, (D, N), rounding apart."""
+    capacity = problem.nodes.capacity * (1.0 + 1e-9)
+    return np.maximum(state.load + state.held - capacity, 0.0)
 
 
 def descend(
@@ -178,11 +231,12 @@ def descend(
         these means.
     """
     was = state.leader.copy()
-    redistribute(problem, state, forced, most_leaders, most_moves, parameters)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    place_anew(problem, state, forced, most_leaders, most_moves, parameters)
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.walk_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, gauge), 0)
-    gauge = gauge._replace(knee=knee(problem, state, parameters.walk_knee))
+    for _ in level_leaders(problem, state, most_leaders, was, parameters):
+        yield Progress("leaders", highest(state, gauge), 0)
     steps = 0
     patience = Patience(problem, state, gauge, parameters)
     for progress in walked(problem, state, gauge, scan, forced, most_moves, seed, parameters):
@@ -193,7 +247,8 @@ def descend(
     if highest(state, gauge) <= 1.0:
         send_home(problem, state, gauge, forced)
         reinstate(problem, state, gauge, was)
-        recall(problem, state, gauge, was, parameters.sweeps)
+        if steps > 0:
+            recall(problem, state, gauge, was, parameters.sweeps)
         yield Progress("level", highest(state, gauge), steps)
 
 
@@ -312,20 +367,16 @@ def walk_length(problem: Problem, parameters: Parameters) -> int:
 def recall(
     problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
 ) -> bool:
-    """Let the slots ``was (P,)`` lead again, and hand on no more than then must be.
+    """Choose leaders anew after a walk, so that fewer of the slots ``was (P,)`` lose the lead.
 
     ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
     Whether it changed. O(K D) for each sweep.
     """
-    partitions = problem.partitions
     before = state.leader.copy()
-    bare = np.zeros_like(gauge.scale), np.zeros_like(gauge.leader_scale)
-    reinstate(problem, state, Gauge(*bare, gauge.knee), was)
     tight = gauge._replace(knee=1.0)
-    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
-    relay_leaders(problem, state, tight)
-    spread_leaders(problem, state, tight, 1.0, sweeps, large)
-    relay_leaders(problem, state, tight)
+    for _ in transport_leaders(problem, state, tight, was, keep=True):
+        pass
+    _hand_over_rest(problem, state, tight, sweeps)
     reinstate(problem, state, tight, was)
     fewer = int((state.leader != was).sum()) < int((before != was).sum())
     if fewer and highest(state, gauge) <= 1.0:

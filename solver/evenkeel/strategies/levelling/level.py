@@ -34,6 +34,7 @@ def place_and_level(run: Run) -> None:
             best = (level, run.state.node.copy(), run.state.leader.copy())
         if not run.tell(piece.stage, before + piece.steps, level):
             break
+    pieces.close()  # what was halfway takes effect
     if best is not None and best[0] < level and level > 1.0:
         run.restart_from(best[1], best[2])
 

@@ -1,0 +1,410 @@
+"""Leaders chosen anew, where replicas stand: every node within its target, the fewest changed.
+
+As an integer program: minimise the number of partitions that another node leads than before, so
+that what leading adds fits under the targets of all nodes in every dimension, and under the most
+that each should lead. Where all leads weigh alike in one dimension that is a transport problem.
+
+It is solved by the method of multipliers: what a node has above its target is charged at a price,
+which rises with it, and by its square. Partition after partition goes to its cheapest choice, the
+heaviest first, so that each sweep leaves whole leaders and no fraction of one; after each, prices
+become what the last leader paid, and the squares weigh more.
+
+References
+----------
+Hestenes, "Multiplier and gradient methods", 1969; Powell, "A method for nonlinear constraints in
+minimization problems", 1969.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.state import hand_on
+from evenkeel_kernels.levelling.leader_moves import may_lead
+from evenkeel_kernels.levelling.penalty import Gauge
+
+STIFFNESS = 2.0
+"""What a mean lead's pressure on the fullest node costs at first, in leader changes."""
+SOFT, STIFFER = 9, 1.4
+"""Sweeps that find the prices, and by how much stiffness grows with each."""
+HARD, HARDER = 5, 3.0
+"""Sweeps after these, which end what is nearly within targets, and the same for them."""
+ROUNDS, SOFT_AGAIN = 3, 3
+"""How often both are done, where the prices found lead nearly there; and soft sweeps from then on."""
+TRADES, FEW_HOT, STIFFEST = 4, 16, 1e3
+"""Trades of one node at the end of a round, if no more than one node in so many is hot; and how much
+stiffer it is then."""
+MARGIN, OF_SLACK = 0.25, 0.25
+"""How far below targets is aimed: parts of a mean lead's pressure and of the slack, the lesser."""
+SLICE = 200_000
+"""Partitions between two looks at the clock."""
+LEAST_GAIN = 1e-9
+BEYOND = 1e29
+"""1 / the target of a node that may carry nothing."""
+
+
+class Choices(NamedTuple):
+    """Who could lead. M partitions that have a choice, A choices, E resources.
+
+    A resource is a dimension in which leading weighs something else than following, or the number
+    of leaders.
+    """
+
+    partition: NDArray[np.int64]  # (M,)
+    first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
+    slot: NDArray[np.int64]  # (A,)
+    node: NDArray[np.int64]  # (A,)
+    taken: NDArray[np.int64]  # (M,) the choice that leads now
+    kept: NDArray[np.int64]  # (M,) the one that changes no leader, -1 for none
+    extra: NDArray[np.float64]  # (M, E) what leading adds
+
+
+class Charges(NamedTuple):
+    """What nodes are charged for."""
+
+    scale: NDArray[np.float64]  # (N, E) 1 / target, 0 where there is none
+    pressure: NDArray[np.float64]  # (N, E) load in units of the target
+    above: NDArray[np.float64]  # (N, E) pressure above what is aimed at, plus price / stiffness
+    price: NDArray[np.float64]  # (N, E) leader changes for one more unit of load
+    stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of pressure
+
+
+@piece
+def may_choose(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether replica ``k`` of ``p`` may lead, from no worse a choice of its rule than now."""
+    if not may_lead(problem, state, p, k):
+        return False
+    now = index(problem.partitions.first[p] + state.leader[p])
+    rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+    return k == now or rank[state.node[k]] <= rank[state.node[now]]
+
+
+@lean
+def count_choices(problem: Problem, state: State, count: NDArray[np.int64]) -> None:
+    """Fill ``count (P,)`` with how many choices each partition has; 0 where nobody leads. O(K)."""
+    first = problem.partitions.first
+    for p in range(count.shape[0]):
+        count[p] = 0
+        if state.leader[p] < 0 or not may_lead(problem, state, p, first[p] + state.leader[p]):
+            continue
+        for k in range(first[p], first[p + 1]):
+            count[p] += int(may_choose(problem, state, p, k))
+
+
+@piece
+def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> float:
+    """Change of what node ``n`` is charged if it led ``m`` (``sign`` 1.0), or no longer did."""
+    change = 0.0
+    for e in range(charges.stiffness.shape[0]):
+        before = charges.above[n, e]
+        after = before + sign * choices.extra[m, e] * charges.scale[n, e]
+        square = max(after, 0.0) * max(after, 0.0) - max(before, 0.0) * max(before, 0.0)
+        change += charges.stiffness[e] * square
+    return change
+
+
+@piece
+def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> None:
+    """Book that node ``n`` leads ``m`` (``sign`` 1.0), or that it no longer does (-1.0)."""
+    for e in range(charges.stiffness.shape[0]):
+        more = sign * choices.extra[m, e] * charges.scale[n, e]
+        charges.pressure[n, e] += more
+        charges.above[n, e] += more
+        over = max(charges.above[n, e], 0.0)
+        charges.price[n, e] = 2.0 * charges.stiffness[e] * over * charges.scale[n, e]
+
+
+@piece
+def as_changed(choices: Choices, m: int, choice: int) -> float:
+    """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
+    kept = choices.kept[m]
+    return 0.0 if kept < 0 else float(int(choice != kept) - int(choices.taken[m] != kept))
+
+
+@piece
+def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
+    """Let ``m`` be led from ``choice``."""
+    shift(choices, charges, m, choices.node[choices.taken[m]], -1.0)
+    choices.taken[m] = choice
+    shift(choices, charges, m, choices.node[choice], 1.0)
+
+
+@lean
+def list_choices(
+    problem: Problem,
+    state: State,
+    was: NDArray[np.int16],
+    keep: bool,
+    choices: Choices,
+    charges: Charges,
+) -> None:
+    """Fill in the choices of each partition, whose slot ``was (P,)`` led. O(A).
+
+    With ``keep`` that slot is taken wherever it may be, else who leads now.
+    """
+    partitions = problem.partitions
+    for m in range(choices.partition.shape[0]):
+        p = choices.partition[m]
+        at = choices.first[m]
+        choices.kept[m] = -1
+        for slot in range(partitions.first[p + 1] - partitions.first[p]):
+            k = index(partitions.first[p] + slot)
+            if not may_choose(problem, state, p, k):
+                continue
+            choices.slot[at] = slot
+            choices.node[at] = state.node[k]
+            if slot == state.leader[p]:
+                choices.taken[m] = at
+            if slot == was[p] and state.node[k] == partitions.home[k]:
+                choices.kept[m] = at
+            at += 1
+        if keep and choices.kept[m] >= 0:
+            take_choice(choices, charges, m, choices.kept[m])
+
+
+@lean
+def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> int:
+    """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
+
+    Since what a node is charged is convex, leaving it saves at most its price, and joining another
+    costs at least that one's: most choices need no closer look. Returns how many changed. O(E) for
+    each, and O(choices E) where leaving its node may pay.
+    """
+    resources = charges.stiffness.shape[0]
+    made = 0
+    for m in range(begin, end):
+        now, kept = choices.taken[m], choices.kept[m]
+        here = choices.node[now]
+        saves = 0.0
+        relieves = False
+        for e in range(resources):
+            extra = choices.extra[m, e]
+            saves += extra * charges.price[here, e]
+            relieves = relieves or extra < 0.0
+        if not relieves and saves <= 1.0 and (now == kept or (kept < 0 and saves <= 0.0)):
+            continue
+        best, least = now, -LEAST_GAIN
+        leaving = np.nan
+        for choice in range(choices.first[m], choices.first[m + 1]):
+            there = choices.node[choice]
+            change = as_changed(choices, m, choice)
+            costs = change - saves
+            for e in range(resources):
+                costs += choices.extra[m, e] * charges.price[there, e]
+            if choice == now or costs >= least:
+                continue
+            if np.isnan(leaving):
+                leaving = charge(choices, charges, m, here, -1.0)
+            change += leaving + charge(choices, charges, m, there, 1.0)
+            if change < least:
+                best, least = choice, change
+        if best != now:
+            take_choice(choices, charges, m, best)
+            made += 1
+    return made
+
+
+@lean
+def trade_choices(
+    choices: Choices,
+    charges: Charges,
+    led_first: NDArray[np.int64],
+    led: NDArray[np.int64],
+    here: int,
+) -> bool:
+    """Let ``here`` hand on one partition, and who takes it another one, so that most is saved.
+
+    ``led`` lists the partitions by the node that led them; those who went elsewhere since are left
+    out. Whether any was. O(E) for each pair that the two nodes lead.
+    """
+    best, best_to, least = index(-1), index(-1), -LEAST_GAIN
+    other, other_to = index(-1), index(-1)
+    for i in range(led_first[here], led_first[here + 1]):
+        m = led[i]
+        now = choices.taken[m]
+        if choices.node[now] != here:
+            continue
+        for choice in range(choices.first[m], choices.first[m + 1]):
+            there = choices.node[choice]
+            if there == here:
+                continue
+            change = as_changed(choices, m, choice)
+            change += charge(choices, charges, m, here, -1.0)
+            change += charge(choices, charges, m, there, 1.0)
+            shift(choices, charges, m, here, -1.0)
+            shift(choices, charges, m, there, 1.0)
+            if change < least:
+                best, best_to, least, other = m, choice, change, index(-1)
+            for j in range(led_first[there], led_first[there + 1]):
+                q = led[j]
+                if choices.node[choices.taken[q]] != there or q == m:
+                    continue
+                leaving = change + charge(choices, charges, q, there, -1.0)
+                if leaving - 1.0 >= least:
+                    continue
+                for to in range(choices.first[q], choices.first[q + 1]):
+                    if choices.node[to] == there:
+                        continue
+                    both = leaving + as_changed(choices, q, to)
+                    both += charge(choices, charges, q, choices.node[to], 1.0)
+                    if both < least:
+                        best, best_to, other, other_to, least = m, choice, q, to, both
+            shift(choices, charges, m, there, -1.0)
+            shift(choices, charges, m, here, 1.0)
+    if best < 0:
+        return False
+    take_choice(choices, charges, best, best_to)
+    if other >= 0:
+        take_choice(choices, charges, other, other_to)
+    return True
+
+
+@lean
+def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
+    """Hand leadership on to what was chosen; returns how many changed hands."""
+    changed = 0
+    for m in range(choices.partition.shape[0]):
+        p, slot = choices.partition[m], choices.slot[choices.taken[m]]
+        if state.leader[p] != slot:
+            hand_on(problem, state, p, index(slot))
+            changed += 1
+    return changed
+
+
+def transport_leaders(
+    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool = False
+) -> Iterator[int]:
+    """Choose leaders anew, slice by slice, so that few change and nodes are within their targets.
+
+    ``was (P,)`` are the slots that led where replicas came from. It starts from who leads now, or,
+    with ``keep``, from these. What was chosen takes effect at the end, or when the caller stops:
+    nodes may be a little above their targets then, and above what they should lead. Yields the
+    partitions looked at in each slice.
+
+    Complexity: O(K) to begin with, and O(P E) for each of some 20 sweeps.
+    """
+    choices, charges, aim = _drawn_up(problem, state, gauge, was, keep)
+    count = len(choices.partition)
+    if count == 0:
+        return
+    try:
+        for turn in range(ROUNDS):
+            soft = SOFT if turn == 0 else SOFT_AGAIN
+            for sweep in range(soft + HARD):
+                if sweep == soft:
+                    found, stiffness = np.maximum(charges.above, 0.0), charges.stiffness.copy()
+                    if not _is_near(choices, charges):
+                        return
+                for begin in range(0, count, SLICE):
+                    end = min(begin + SLICE, count)
+                    sweep_choices(choices, charges, begin, end)
+                    yield end - begin
+                if (charges.pressure <= 1.0).all():
+                    return
+                growth = HARDER if sweep >= soft else STIFFER if turn == 0 else 1.0
+                paid = np.maximum(charges.above, 0.0) / growth
+                _set_charges(charges, charges.pressure - aim + paid, charges.stiffness * growth)
+            yield _trade(choices, charges)
+            if (charges.pressure <= 1.0).all():
+                return
+            _set_charges(charges, charges.pressure - aim + found, stiffness)
+    finally:
+        lead_as_chosen(problem, state, choices)
+
+
+def _trade(choices: Choices, charges: Charges) -> int:
+    """End what is above targets by trades, node by node; returns the partitions looked at."""
+    hot = (charges.pressure > 1.0).any(axis=1)
+    if hot.sum() > len(hot) // FEW_HOT:
+        return 0
+    _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
+    nodes = choices.node[choices.taken].astype(np.int32)
+    led_first, led = by_node(nodes, len(charges.scale))
+    looked = len(led)
+    for here in np.flatnonzero(hot).tolist():
+        for _ in range(TRADES):
+            if (charges.above[here] <= 0.0).all():
+                break
+            looked += int(led_first[here + 1] - led_first[here])
+            if not trade_choices(choices, charges, led_first, led, here):
+                break
+    return looked
+
+
+def _is_near(choices: Choices, charges: Charges) -> bool:
+    """Whether nodes are above their targets by less than a mean lead each, on average."""
+    used = np.maximum((charges.scale > 0.0).sum(axis=0), 1)
+    share = np.abs(choices.extra) * (charges.scale.sum(axis=0) / used)
+    mean = float(np.sqrt((share**2).mean(axis=0)).max())
+    return bool(np.maximum(charges.pressure - 1.0, 0.0).sum() < mean * len(charges.scale))
+
+
+def _drawn_up(
+    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool
+) -> tuple[Choices, Charges, NDArray[np.float64]]:
+    """List the choices, the heaviest leads first, and what nodes carry; and the pressure to aim at."""
+    partitions = problem.partitions
+    number = np.empty(len(state.leader), np.int64)
+    count_choices(problem, state, number)
+    extra, scale, pressure, counts = _resources(problem, state, gauge)
+    used = np.maximum((scale > 0.0).sum(axis=0), 1)
+    share = np.abs(extra) * (scale.sum(axis=0) / used)
+    chosen = np.flatnonzero((number > 1) & (share > 0.0).any(axis=1))
+    size = np.frexp(share[chosen].max(axis=1, initial=0.0) ** 2)[1].astype(np.int16)
+    chosen = chosen[np.argsort(-size, kind="stable")]
+    first = np.concatenate([[0], np.cumsum(number[chosen])])
+    choices = Choices(
+        partition=chosen,
+        first=first,
+        slot=np.empty(first[-1], np.int64),
+        node=np.empty(first[-1], np.int64),
+        taken=np.empty(len(chosen), np.int64),
+        kept=np.empty(len(chosen), np.int64),
+        extra=np.ascontiguousarray(extra[chosen]),
+    )
+    nothing = np.zeros_like(pressure)
+    charges = Charges(scale, pressure, nothing, nothing.copy(), np.zeros(len(counts)))
+    list_choices(problem, state, was, keep, choices, charges)
+    mean = np.sqrt((share[chosen] ** 2).mean(axis=0)) if len(chosen) else np.ones(len(counts))
+    room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
+    load = np.divide(pressure, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
+    slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
+    aim = np.where(counts, 1.0, 1.0 - np.minimum(MARGIN * mean, OF_SLACK * slack))
+    above, mean = pressure - aim, np.maximum(mean, 1e-300)
+    _set_charges(charges, above, STIFFNESS / (mean * np.maximum(above.max(axis=0), mean)))
+    return choices, charges, aim
+
+
+def _set_charges(
+    charges: Charges, above: NDArray[np.float64], stiffness: NDArray[np.float64]
+) -> None:
+    """Charge for what is above what is aimed at, by its square."""
+    charges.above[:], charges.stiffness[:] = above, stiffness
+    charges.price[:] = 2.0 * stiffness * np.maximum(above, 0.0) * charges.scale
+
+
+def _resources(
+    problem: Problem, state: State, gauge: Gauge
+) -> tuple[
+    NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]
+]:
+    """Return what leading adds (P, E), 1 / target and pressure (N, E), and which count leaders."""
+    partitions = problem.partitions
+    extra = partitions.leader_load - partitions.voter_load
+    scale = gauge.scale.T
+    load = state.load.T
+    counts = np.zeros(extra.shape[1], bool)
+    if gauge.leader_scale.any():
+        extra = np.column_stack([extra, np.ones(len(extra))])
+        scale = np.column_stack([scale, gauge.leader_scale])
+        load = np.column_stack([load, state.leaders.astype(np.float64)])
+        counts = np.append(counts, True)
+    scale = np.where(scale < BEYOND, scale, 0.0)
+    weighs = (extra != 0.0).any(axis=0) & (scale > 0.0).any(axis=0)
+    scale = np.ascontiguousarray(scale[:, weighs])
+    return extra[:, weighs], scale, np.ascontiguousarray(load[:, weighs]) * scale, counts[weighs]
