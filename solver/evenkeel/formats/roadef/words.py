@@ -38,14 +38,18 @@ class Words:
         there = len(self.words) - self.at
         if count > there:
             self.faults.add(f"{self.name}: {what}", there, f"the file ends; needs {count} integers")
-            raise Truncated
+        if not 0 <= count <= there:
+            raise Truncated  # that a number is negative is noted already
         taken = self.words[self.at : self.at + count]
         self.at += count
         return taken
 
     def count(self, what: str) -> int:
         """Take one integer that says how many records follow."""
-        return int(self.take(1, what)[0])
+        count = int(self.take(1, what)[0])
+        if count < 0:
+            raise Truncated  # that it is negative is noted already
+        return count
 
     def records(self, what: str, width: int) -> int:
         """Take the number of records that follow; each takes at least ``width`` integers."""
