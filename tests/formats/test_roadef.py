@@ -137,7 +137,7 @@ def test_words_that_are_no_unsigned_integers(tmp_path, word):
     assert any("unsigned 32-bit" in fault for fault in faults)
 
 
-@pytest.mark.parametrize("at", range(0, 60))
+@pytest.mark.parametrize("at", range(60))
 def test_no_number_may_be_negative_wherever_it_stands(tmp_path, at):
     model = words(DATA / "worked" / "model_worked.txt")
     model[at % len(model)] = "-7"
