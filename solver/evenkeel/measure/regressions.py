@@ -82,10 +82,9 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
         return found
     baselines = _baselines(cluster, before)
     changed = _changed(before, after)
-    scale = np.abs(PlacementCounts.of(cluster, after).loads).max(axis=0, initial=0.0) * TOLERANCE
     for rule in dict.fromkeys(map(_rule, hard)):
         worse_rows = _Rows.of(rule, hard).worse_than(
-            [_Rows.of(rule, each.found) for each in baselines], scale
+            [_Rows.of(rule, each.found) for each in baselines], cluster
         )
         if len(worse_rows):
             kind = rule[0]
@@ -115,22 +114,20 @@ class _Rows(NamedTuple):
             amounts.append(one.amount)
         return cls(np.concatenate(tables), np.concatenate(amounts))
 
-    def worse_than(
-        self, baselines: "list[_Rows]", tolerance: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def worse_than(self, baselines: "list[_Rows]", cluster: Cluster) -> NDArray[np.int64]:
         """Return the places where more is broken than in any of the baselines."""
         every = [self, *baselines]
         places, index = np.unique(
             np.concatenate([each.where for each in every]), axis=0, return_inverse=True
         )
         ends = np.cumsum([len(each.where) for each in every])[:-1]
-        sums = [
+        now, *then = [
             np.bincount(at, each.amount, len(places))
             for at, each in zip(np.split(index.ravel(), ends), every, strict=True)
         ]
-        dimension = places[:, PLACES.index("dimension")]
-        slack = np.where(dimension >= 0, np.append(tolerance, 0.0)[dimension], 0.0)
-        worse: NDArray[np.int64] = places[sums[0] > np.maximum.reduce(sums[1:]) + slack]
+        was = np.maximum.reduce(then)
+        drift = TOLERANCE * (now + _capacity(cluster, places))
+        worse: NDArray[np.int64] = places[(now > 0.0) & ((was == 0.0) | (now > was + drift))]
         return worse
 
 
@@ -141,6 +138,19 @@ PLACES = ("partition", "group", "node", "level", "domain", "dimension")
 def _rule(found: Violations) -> tuple[str, str]:
     """Return the kind of a rule and its expression, by which two rules of a kind are told apart."""
     return ONE_KIND.get(found.kind, found.kind), found.expression
+
+
+def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the capacity at some places, of which sums of loads may drift; 0 of what has none."""
+    found = np.zeros(len(places))
+    for i, (_, _, node, tier, domain, dimension) in enumerate(places.tolist()):
+        if dimension >= 0 and node >= 0:
+            found[i] = cluster.nodes.capacity[node, dimension]
+        elif dimension >= 0:
+            found[i] = cluster.topology.level_capacity[cluster.topology.levels[tier]][
+                domain, dimension
+            ]
+    return found
 
 
 def _baselines(cluster: Cluster, before: Placement) -> list[Audit]:
