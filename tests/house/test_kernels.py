@@ -63,11 +63,9 @@ HELD_BY = {
     "core/test_jenkins_hash.py::test_java_hashes_equal_the_naive_ones": [
         "core.jenkins_hash.java_hashes",
     ],
-    "cost/test_local_search.py::test_two_nodes_are_divided_as_well_as_can_be": [
-        "cost.two_node_exact.repartition_each",
-    ],
-    "cost/test_local_search.py::test_what_is_displaced_finds_the_same_homes": [
+    "cost/test_local_search.py::test_polishing_lowers_the_cost_and_keeps_the_rules": [
         "cost.forced_insertion.displace_each",
+        "cost.two_node_exact.repartition_each",
     ],
     "helix/test_crush.py::test_crush_equals_the_naive_one": [
         "helix.crush.place_in_zones",
