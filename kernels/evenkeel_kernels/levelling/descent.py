@@ -9,7 +9,7 @@ the moves and the changes of leaders that turned out superfluous. `descend` does
 pieces.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,16 +23,9 @@ from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load
 from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
-from evenkeel_kernels.levelling.leader_chains import relay_leaders
 from evenkeel_kernels.levelling.leader_headroom import draw_off
-from evenkeel_kernels.levelling.leader_moves import (
-    hand_back,
-    reinstate,
-    spread_leaders,
-    stand_down,
-    stand_up,
-)
-from evenkeel_kernels.levelling.leader_transport import transport_leaders
+from evenkeel_kernels.levelling.leader_levelling import level_leaders, recall
+from evenkeel_kernels.levelling.leader_moves import reinstate, stand_down, stand_up
 from evenkeel_kernels.levelling.offload import shed
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
@@ -121,7 +114,8 @@ def redistribute(
     """Do what `place_anew` does, and level leaders on top of it."""
     was = state.leader.copy()
     moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    for _ in level_leaders(problem, state, most_leaders, was, parameters):
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    for _ in level_leaders(problem, state, gauge, was, parameters.sweeps):
         pass
     return moved
 
@@ -166,48 +160,6 @@ def place_anew(
     return moved
 
 
-def level_leaders(
-    problem: Problem,
-    state: State,
-    most_leaders: NDArray[np.float64],
-    was: NDArray[np.int16],
-    parameters: Parameters,
-) -> Iterator[int]:
-    """Choose leaders so that hot nodes cool, few of the slots ``was (P,)`` losing the lead.
-
-    Yields the partitions looked at, slice by slice. No node ends further above its capacity, also
-    where the caller stops halfway.
-    """
-    gauge = new_gauge(problem, most_leaders, 1.0)
-    if highest(state, gauge) <= 1.0:
-        return
-    before, over = state.leader.copy(), _over_capacity(problem, state)
-    try:
-        yield from transport_leaders(problem, state, gauge, was)
-        _hand_over_rest(problem, state, gauge, parameters.sweeps)
-    finally:
-        if (_over_capacity(problem, state) > over).any():
-            hand_back(problem, state, before)
-            gauge = gauge._replace(knee=knee(problem, state, parameters.sweep_knee))
-            _hand_over_rest(problem, state, gauge, parameters.sweeps)
-
-
-def _hand_over_rest(problem: Problem, state: State, gauge: Gauge, sweeps: int) -> None:
-    """Hand leaders on, one by one and in chains, while nodes are hot."""
-    if highest(state, gauge) <= 1.0:
-        return
-    partitions = problem.partitions
-    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
-    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, sweeps, large)
-    relay_leaders(problem, state, gauge)
-
-
-def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
-    """How far each node is above its capacity, (D, N), rounding apart."""
-    capacity = problem.nodes.capacity * (1.0 + 1e-9)
-    return np.maximum(state.load + state.held - capacity, 0.0)
-
-
 def descend(
     problem: Problem,
     state: State,
@@ -216,7 +168,7 @@ def descend(
     most_moves: int,
     seed: int,
     parameters: Parameters = DEFAULT,
-) -> Iterator[Progress]:
+) -> Generator[Progress]:
     """Repair and level the cluster, piece by piece; the caller may stop after any of them.
 
     ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `redistribute`, the first
@@ -232,11 +184,12 @@ def descend(
     """
     was = state.leader.copy()
     place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.walk_knee))
+    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, gauge), 0)
-    for _ in level_leaders(problem, state, most_leaders, was, parameters):
+    for _ in level_leaders(problem, state, gauge, was, parameters.sweeps):
         yield Progress("leaders", highest(state, gauge), 0)
+    gauge = gauge._replace(knee=knee(problem, state, parameters.walk_knee))
     steps = 0
     patience = Patience(problem, state, gauge, parameters)
     for progress in walked(problem, state, gauge, scan, forced, most_moves, seed, parameters):
@@ -248,7 +201,8 @@ def descend(
         send_home(problem, state, gauge, forced)
         reinstate(problem, state, gauge, was)
         if steps > 0:
-            recall(problem, state, gauge, was, parameters.sweeps)
+            for _ in recall(problem, state, gauge, was, parameters.sweeps):
+                yield Progress("leaders", highest(state, gauge), steps)
         yield Progress("level", highest(state, gauge), steps)
 
 
@@ -362,27 +316,6 @@ def walk_length(problem: Problem, parameters: Parameters) -> int:
     partitions = problem.partitions
     most = min(parameters.walk_steps, parameters.walk_per_replica * partitions.home.shape[0])
     return max(most, parameters.walk_per_partition * (partitions.first.shape[0] - 1))
-
-
-def recall(
-    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
-) -> bool:
-    """Choose leaders anew after a walk, so that fewer of the slots ``was (P,)`` lose the lead.
-
-    ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
-    Whether it changed. O(K D) for each sweep.
-    """
-    before = state.leader.copy()
-    tight = gauge._replace(knee=1.0)
-    for _ in transport_leaders(problem, state, tight, was, keep=True):
-        pass
-    _hand_over_rest(problem, state, tight, sweeps)
-    reinstate(problem, state, tight, was)
-    fewer = int((state.leader != was).sum()) < int((before != was).sum())
-    if fewer and highest(state, gauge) <= 1.0:
-        return True
-    hand_back(problem, state, before)
-    return False
 
 
 def broken_out(

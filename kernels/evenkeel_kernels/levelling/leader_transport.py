@@ -15,7 +15,7 @@ Hestenes, "Multiplier and gradient methods", 1969; Powell, "A method for nonline
 minimization problems", 1969.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +35,10 @@ SOFT, STIFFER = 9, 1.4
 HARD, HARDER = 5, 3.0
 """Sweeps after these, which end what is nearly within targets, and the same for them."""
 ROUNDS, SOFT_AGAIN = 3, 3
-"""How often both are done, where the prices found lead nearly there; and soft sweeps from then on."""
+"""How often both are done, where prices lead nearly there; and soft sweeps from then on."""
 TRADES, FEW_HOT, STIFFEST = 4, 16, 1e3
-"""Trades of one node at the end of a round, if no more than one node in so many is hot; and how much
-stiffer it is then."""
+"""Trades of one node at the end of a round, if no more than one node in so many is hot; and how
+much stiffer charges are then."""
 MARGIN, OF_SLACK = 0.25, 0.25
 """How far below targets is aimed: parts of a mean lead's pressure and of the slack, the lesser."""
 SLICE = 200_000
@@ -278,7 +278,7 @@ def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
 
 def transport_leaders(
     problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool = False
-) -> Iterator[int]:
+) -> Generator[int]:
     """Choose leaders anew, slice by slice, so that few change and nodes are within their targets.
 
     ``was (P,)`` are the slots that led where replicas came from. It starts from who leads now, or,
@@ -319,14 +319,14 @@ def transport_leaders(
 
 def _trade(choices: Choices, charges: Charges) -> int:
     """End what is above targets by trades, node by node; returns the partitions looked at."""
-    hot = (charges.pressure > 1.0).any(axis=1)
-    if hot.sum() > len(hot) // FEW_HOT:
+    hot = np.flatnonzero((charges.pressure > 1.0).any(axis=1))
+    if len(hot) > len(charges.scale) // FEW_HOT:
         return 0
     _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
     nodes = choices.node[choices.taken].astype(np.int32)
     led_first, led = by_node(nodes, len(charges.scale))
     looked = len(led)
-    for here in np.flatnonzero(hot).tolist():
+    for here in hot.tolist():
         for _ in range(TRADES):
             if (charges.above[here] <= 0.0).all():
                 break
@@ -347,8 +347,7 @@ def _is_near(choices: Choices, charges: Charges) -> bool:
 def _drawn_up(
     problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool
 ) -> tuple[Choices, Charges, NDArray[np.float64]]:
-    """List the choices, the heaviest leads first, and what nodes carry; and the pressure to aim at."""
-    partitions = problem.partitions
+    """List choices, the heaviest leads first; and what nodes carry, and the pressure to aim at."""
     number = np.empty(len(state.leader), np.int64)
     count_choices(problem, state, number)
     extra, scale, pressure, counts = _resources(problem, state, gauge)
@@ -390,9 +389,7 @@ def _set_charges(
 
 def _resources(
     problem: Problem, state: State, gauge: Gauge
-) -> tuple[
-    NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]
-]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Return what leading adds (P, E), 1 / target and pressure (N, E), and which count leaders."""
     partitions = problem.partitions
     extra = partitions.leader_load - partitions.voter_load

@@ -1,0 +1,70 @@
+"""Levelling leaders where replicas stand: chosen anew, and what is left handed on one by one."""
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.leader_chains import relay_leaders
+from evenkeel_kernels.levelling.leader_moves import hand_back, reinstate, spread_leaders
+from evenkeel_kernels.levelling.leader_transport import transport_leaders
+from evenkeel_kernels.levelling.penalty import Gauge, highest
+from evenkeel_kernels.levelling.threshold_walk import mean_square
+
+
+def level_leaders(
+    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
+) -> Generator[int]:
+    """Choose leaders so that hot nodes cool, few of the slots ``was (P,)`` losing the lead.
+
+    ``gauge`` has the knee of the penalty for what is handed on one by one. Yields the
+    partitions looked at, slice by slice. No node ends further above its capacity, also where the
+    caller stops halfway.
+    """
+    if highest(state, gauge) <= 1.0:
+        return
+    before, over = state.leader.copy(), _over_capacity(problem, state)
+    try:
+        yield from transport_leaders(problem, state, gauge, was)
+        _hand_over_rest(problem, state, gauge._replace(knee=1.0), sweeps)
+    finally:
+        if (_over_capacity(problem, state) > over).any():
+            hand_back(problem, state, before)
+            _hand_over_rest(problem, state, gauge, sweeps)
+
+
+def _hand_over_rest(problem: Problem, state: State, gauge: Gauge, sweeps: int) -> None:
+    """Hand leaders on, one by one and in chains, while nodes are hot."""
+    if highest(state, gauge) <= 1.0:
+        return
+    partitions = problem.partitions
+    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
+    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, sweeps, large)
+    relay_leaders(problem, state, gauge)
+
+
+def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
+    """How far each node is above its capacity, (D, N), rounding apart."""
+    capacity = problem.nodes.capacity * (1.0 + 1e-9)
+    return np.maximum(state.load + state.held - capacity, 0.0)
+
+
+def recall(
+    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
+) -> Generator[int]:
+    """Choose leaders anew after a walk, so that fewer of the slots ``was (P,)`` lose the lead.
+
+    ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
+    Yields the partitions looked at, slice by slice.
+    """
+    before = state.leader.copy()
+    tight = gauge._replace(knee=1.0)
+    try:
+        yield from transport_leaders(problem, state, tight, was, keep=True)
+        _hand_over_rest(problem, state, tight, sweeps)
+        reinstate(problem, state, tight, was)
+    finally:
+        fewer = int((state.leader != was).sum()) < int((before != was).sum())
+        if not fewer or highest(state, gauge) > 1.0:
+            hand_back(problem, state, before)

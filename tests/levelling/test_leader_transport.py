@@ -1,0 +1,159 @@
+"""Leaders chosen anew: each sweep and trade as in plain Python, and few changes for the level."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.levelling.descent import descend, place_anew
+from evenkeel_kernels.levelling.leader_levelling import level_leaders
+from evenkeel_kernels.levelling.leader_transport import (
+    Charges,
+    Choices,
+    sweep_choices,
+    trade_choices,
+    transport_leaders,
+)
+from evenkeel_kernels.levelling.penalty import highest, new_gauge
+from evenkeel_kernels.levelling.repair import homeless
+from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
+from tests.naive.levelling.leader_transport import Plain, fewest_changes
+from tests.support.small_problems import level_case, random_small
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
+    """Draw a few partitions with choices, half of the time so that many weigh alike."""
+    random = np.random.default_rng(seed)
+    nodes, resources = int(random.integers(2, 6)), int(random.integers(1, 4))
+    alike = random.random() < 0.5
+    rows = [
+        random.choice(nodes, int(random.integers(2, min(nodes, 4) + 1)), replace=False).tolist()
+        for _ in range(int(random.integers(1, 13)))
+    ]
+    extra = random.integers(0, 3, (len(rows), resources)) * 0.25
+    if not alike:
+        extra = random.normal(0.3, 0.4, (len(rows), resources))
+    scale = random.choice([0.0, 1.0, 0.5], (nodes, resources))
+    above = random.normal(0.0, 0.5, (nodes, resources))
+    stiffness = random.uniform(0.5, 20.0, resources)
+    taken = [int(random.integers(0, len(row))) for row in rows]
+    kept = [int(random.integers(-1, len(row))) for row in rows]
+    plain = Plain(rows, list(taken), kept, extra.tolist(), scale.tolist(), above.tolist(),
+                  stiffness.tolist())  # fmt: skip
+    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    choices = Choices(
+        partition=np.arange(len(rows)),
+        first=first,
+        slot=np.concatenate([np.arange(len(row)) for row in rows]),
+        node=np.array([n for row in rows for n in row], np.int64),
+        taken=first[:-1] + np.array(taken),
+        kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)),
+        extra=extra,
+    )
+    price = 2.0 * stiffness * np.maximum(above, 0.0) * scale
+    return plain, choices, Charges(scale, above + 1.0, above.copy(), price, stiffness)
+
+
+@pytest.mark.small
+@given(seeds)
+def test_a_sweep_takes_each_partition_to_its_cheapest_choice(seed: int) -> None:
+    plain, choices, charges = drawn(seed)
+    for _ in range(3):
+        made = sweep_choices(choices, charges, 0, len(plain.nodes))
+        assert made == plain.sweep()
+        assert (choices.taken - choices.first[:-1]).tolist() == plain.taken
+        assert charges.above.tolist() == plain.above
+
+
+@pytest.mark.small
+@given(seeds)
+def test_a_sweep_can_be_cut_in_two(seed: int) -> None:
+    _, choices, charges = drawn(seed)
+    _, others, same = drawn(seed)
+    count = len(choices.partition)
+    sweep_choices(choices, charges, 0, count)
+    for begin, end in ((0, count // 2), (count // 2, count)):
+        sweep_choices(others, same, begin, end)
+    assert choices.taken.tolist() == others.taken.tolist()
+
+
+@pytest.mark.small
+@given(seeds)
+def test_a_trade_is_the_best_of_all_and_never_makes_it_worse(seed: int) -> None:
+    plain, choices, charges = drawn(seed)
+    led_first, led = by_node(choices.node[choices.taken].astype(np.int32), len(plain.scale))
+    expected, before = plain.best_trade(0), plain.cost()
+    traded = trade_choices(choices, charges, led_first, led, 0)
+    plain.taken = (choices.taken - choices.first[:-1]).tolist()
+    plain.above = charges.above.tolist()
+    assert plain.cost() == pytest.approx(expected, abs=1e-6)
+    assert traded or plain.cost() == pytest.approx(before)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tolerance", [0.04, 0.01])
+def test_few_more_leaders_change_than_the_linear_program_says_must(
+    seed: int, tolerance: float
+) -> None:
+    small = level_case(seed, partitions=2400, nodes=36, tolerance=tolerance)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    most = no_leader_limit(small)
+    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
+    assert stages[-1].stage == "level"
+    came = np.array([row[s] for row, s in zip(small.placement, small.leader, strict=True)])
+    now = state.node[problem.partitions.first[:-1] + state.leader]
+    changes = int((came != now).sum())
+    assert changes <= 1.15 * fewest_changes(small, state.node, most) + 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_of_leaders_are_levelled_with_few_changes(seed: int) -> None:
+    small = level_case(seed, partitions=2400, nodes=36, tolerance=0.04)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    most = np.where(small.leads, np.ceil(1.1 * 2400 / np.sum(small.leads)), np.inf)
+    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
+    assert stages[-1].stage == "level"
+    assert (state.leaders <= most).all()
+    came = np.array([row[s] for row, s in zip(small.placement, small.leader, strict=True)])
+    now = state.node[problem.partitions.first[:-1] + state.leader]
+    assert int((came != now).sum()) <= 1.15 * fewest_changes(small, state.node, most) + 2
+
+
+@pytest.mark.small
+@given(seeds, st.integers(0, 12))
+def test_it_can_be_stopped_at_any_slice_and_breaks_nothing(seed: int, slices: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    forced = homeless(problem, state, np.array(small.accepts))
+    was, most = state.leader.copy(), no_leader_limit(small)
+    place_anew(problem, state, forced, most, NO_LIMIT)
+    node, led = state.node.copy(), state.leader >= 0
+    over = np.maximum(state.load - problem.nodes.capacity, 0.0)
+    gauge = new_gauge(problem, most, 0.95)
+    pieces = level_leaders(problem, state, gauge, was, 12)
+    for _, _ in zip(range(slices), pieces, strict=False):
+        pass
+    pieces.close()
+    assert (state.node == node).all()
+    assert ((state.leader >= 0) == led).all()
+    after = np.maximum(state.load - problem.nodes.capacity, 0.0)
+    assert (after <= over + 1e-6 * problem.nodes.capacity).all()
+    check_books(problem, state)
+    check_rules(small, state)
+
+
+@pytest.mark.small
+def test_where_leading_weighs_nothing_and_any_number_will_do_no_leader_changes() -> None:
+    small = random_small(3)
+    small.extra[:] = 0.0
+    problem, state = small.arrays()
+    gauge = new_gauge(problem, no_leader_limit(small), 1.0)
+    before = state.leader.copy()
+    assert list(transport_leaders(problem, state, gauge, before)) == []
+    assert (state.leader == before).all()
+    assert highest(state, gauge) >= 0.0

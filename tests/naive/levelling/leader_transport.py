@@ -1,0 +1,126 @@
+"""Choosing leaders anew in plain Python: one sweep, one trade, and the linear program's least."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from tests.support.small_problems import Small
+
+LEAST_GAIN = 1e-9
+
+
+@dataclass
+class Plain:
+    """Who could lead, what that adds, and what nodes are charged for."""
+
+    nodes: list[list[int]]  # of each partition's choices
+    taken: list[int]
+    kept: list[int]  # -1 for none
+    extra: list[list[float]]
+    scale: list[list[float]]
+    above: list[list[float]]
+    stiffness: list[float]
+
+    def charge(self, m: int, n: int, sign: float) -> float:
+        """Change of what node ``n`` is charged if it led ``m``, or no longer did."""
+        change = 0.0
+        for e, stiffness in enumerate(self.stiffness):
+            before = self.above[n][e]
+            after = before + sign * self.extra[m][e] * self.scale[n][e]
+            change += stiffness * (max(after, 0.0) ** 2 - max(before, 0.0) ** 2)
+        return change
+
+    def changed(self, m: int, choice: int) -> int:
+        """How many more leaders have changed if ``m`` took ``choice``."""
+        kept = self.kept[m]
+        return 0 if kept < 0 else int(choice != kept) - int(self.taken[m] != kept)
+
+    def take(self, m: int, choice: int) -> None:
+        """Let ``m`` be led from ``choice``."""
+        for n, sign in ((self.nodes[m][self.taken[m]], -1.0), (self.nodes[m][choice], 1.0)):
+            for e in range(len(self.stiffness)):
+                self.above[n][e] += sign * self.extra[m][e] * self.scale[n][e]
+        self.taken[m] = choice
+
+    def cost(self) -> float:
+        """What all nodes are charged, and the leaders changed."""
+        changes = sum(k >= 0 and t != k for t, k in zip(self.taken, self.kept, strict=True))
+        squares = (max(a, 0.0) ** 2 * s for row in self.above for a, s in
+                   zip(row, self.stiffness, strict=True))  # fmt: skip
+        return changes + sum(squares)
+
+    def sweep(self) -> int:
+        """Let each partition in turn be led from where it costs least."""
+        made = 0
+        for m, nodes in enumerate(self.nodes):
+            best, least = self.taken[m], -LEAST_GAIN
+            for choice, there in enumerate(nodes):
+                if choice == self.taken[m]:
+                    continue
+                change = self.changed(m, choice) + (
+                    self.charge(m, nodes[self.taken[m]], -1.0) + self.charge(m, there, 1.0)
+                )
+                if change < least:
+                    best, least = choice, change
+            if best != self.taken[m]:
+                self.take(m, best)
+                made += 1
+        return made
+
+    def best_trade(self, here: int) -> float:
+        """Cost after the best that ``here`` can do: hand one on, and who takes it another one."""
+        least = self.cost()
+        for m, nodes in enumerate(self.nodes):
+            was = self.taken[m]
+            if nodes[was] != here:
+                continue
+            for choice, there in enumerate(nodes):
+                if there == here:
+                    continue
+                self.take(m, choice)
+                least = min(least, self.cost())
+                for q, others in enumerate(self.nodes):
+                    before = self.taken[q]
+                    if q == m or others[before] != there:
+                        continue
+                    for to in range(len(others)):
+                        self.take(q, to)
+                        least = min(least, self.cost())
+                        self.take(q, before)
+                self.take(m, was)
+        return least
+
+
+def fewest_changes(small: Small, node: np.ndarray, most: np.ndarray) -> float:
+    """Leaders that must change with replicas on ``node``, by the linear program; inf if none do."""
+    rows = node.reshape(len(small.placement), -1)
+    p, slot = np.nonzero(rows >= 0)
+    at = rows[p, slot]
+    fits = np.array(small.leads)[at]
+    p, slot, at = p[fits], slot[fits], at[fits]
+    came = np.array([row[s] if s >= 0 else -1 for row, s in
+                     zip(small.placement, small.leader, strict=True)])  # fmt: skip
+    changes = (at != came[p]).astype(float)
+    nodes, count = len(small.zone), len(p)
+    above, room = [], []
+    for d in range(small.load.shape[1]):
+        base = np.zeros(nodes)
+        np.add.at(base, rows[rows >= 0], np.repeat(small.load[:, d], (rows >= 0).sum(axis=1)))
+        counted = np.isfinite(small.watermark[:, d])
+        table = sparse.csr_matrix((small.extra[p, d], (at, np.arange(count))), (nodes, count))
+        above.append(table[counted])
+        room.append((small.watermark[:, d] - base)[counted] + 1e-9)
+    counted = np.isfinite(most)
+    above.append(
+        sparse.csr_matrix((np.ones(count), (at, np.arange(count))), (nodes, count))[counted]
+    )
+    room.append(most[counted])
+    led, index = np.unique(p, return_inverse=True)
+    once = sparse.csr_matrix((np.ones(count), (index, np.arange(count))), (len(led), count))
+    solved = linprog(
+        changes, A_ub=sparse.vstack(above), b_ub=np.concatenate(room), A_eq=once,
+        b_eq=np.ones(len(led)), bounds=(0, 1), method="highs",
+    )  # fmt: skip
+    return float(solved.fun) if solved.x is not None else float("inf")
