@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from evenkeel.strategies.helix import domains
 from evenkeel.strategies.helix.crush import crush
 from evenkeel.strategies.helix.delayed import with_places_kept
 from evenkeel.strategies.helix.errors import BadTopology, NoNodes, NotEnoughZones, NoZones
@@ -178,6 +179,51 @@ def test_two_nodes_of_one_name_in_one_zone_are_refused():
         Tree.of(["n", "n"], ["a", "a"])
     with pytest.raises(BadTopology, match="have the name 'n'"):
         Tree.of(["n", "n"])
+
+
+def test_only_the_fault_zone_and_the_node_level_of_a_path_count():
+    places = domains.by_path(
+        ["i1", "i2"],
+        ["zone=a,rack=r,host=h1,instance=i1", "zone=b,rack=r,host=h2,instance=i2"],
+        [True, True],
+        "/zone/rack/host/instance",
+        "rack",
+    )
+    assert places.zones == ("r", "r")
+    assert places.names == ("i1", "i2")
+
+
+def test_a_fault_zone_that_is_the_node_level_leaves_one_level():
+    assert domains.by_path(["i"], ["zone=z,host=h"], [True], "/zone/host").zones is None
+
+
+@pytest.mark.parametrize(
+    ("domain", "fault_zone", "message"),
+    [
+        ("zone=z,host=h", "rack", "fault zone 'rack' is none of zone, host"),
+        ("zone:z", "zone", "domain 'zone:z' of 'i' is no list"),
+        ("", "zone", "enabled instances without a domain: 'i'"),
+        (None, "zone", "enabled instances without a domain: 'i'"),
+    ],
+)
+def test_bad_domains_are_refused_by_name(domain, fault_zone, message):
+    with pytest.raises(BadTopology, match=message):
+        domains.by_path(["i"], [domain], [True], "/zone/host", fault_zone)
+
+
+def test_a_topology_must_name_a_level():
+    with pytest.raises(BadTopology, match="names no level"):
+        domains.by_path(["i"], ["zone=z"], [True], "/", None)
+
+
+def test_a_disabled_instance_without_a_place_is_left_out():
+    by_path = domains.by_path(
+        ["i", "j"], ["", "zone=z,host=h"], [False, True], "/zone/host", "zone"
+    )
+    by_id = domains.by_zone_id(["i", "j"], [None, "z"], [False, True])
+    assert by_path.kept.tolist() == by_id.kept.tolist() == [1]
+    with pytest.raises(BadTopology, match="without a zone id: 'i'"):
+        domains.by_zone_id(["i", "j"], [None, "z"], [True, True])
 
 
 @pytest.mark.parametrize(
