@@ -15,6 +15,7 @@ Hestenes, "Multiplier and gradient methods", 1969; Powell, "A method for nonline
 minimization problems", 1969.
 """
 
+import math
 from collections.abc import Generator
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from evenkeel_kernels.levelling.penalty import Gauge
 
 STIFFNESS = 2.0
 """What a mean lead's pressure on the fullest node costs at first, in leader changes."""
-SOFT, STIFFER = 9, 1.4
+SOFT, STIFFER = 7, 1.5
 """Sweeps that find the prices, and by how much stiffness grows with each."""
 HARD, HARDER = 5, 3.0
 """Sweeps after these, which end what is nearly within targets, and the same for them."""
@@ -84,16 +85,43 @@ def may_choose(problem: Problem, state: State, p: int, k: int) -> bool:
     return k == now or rank[state.node[k]] <= rank[state.node[now]]
 
 
+@piece
+def extra_of(problem: Problem, p: int, resource: int) -> float:
+    """What leading ``p`` adds to a resource: a dimension, or, -1, the number of leaders."""
+    if resource < 0:
+        return 1.0
+    return problem.partitions.leader_load[p, resource] - problem.partitions.voter_load[p, resource]
+
+
 @lean
-def count_choices(problem: Problem, state: State, count: NDArray[np.int64]) -> None:
-    """Fill ``count (P,)`` with how many choices each partition has; 0 where nobody leads. O(K)."""
+def count_choices(
+    problem: Problem,
+    state: State,
+    resource: NDArray[np.int64],
+    mean_scale: NDArray[np.float64],
+    count: NDArray[np.int64],
+    size: NDArray[np.int16],
+) -> None:
+    """Fill ``count (P,)`` with the choices that each partition has, and ``size (P,)``. O(K + P E).
+
+    0 where nobody leads, where leading weighs nothing, and where there is one choice only. The size
+    of a lead on a node of ``mean_scale (E,)`` is in half octaves.
+    """
     first = problem.partitions.first
     for p in range(count.shape[0]):
         count[p] = 0
         if state.leader[p] < 0 or not may_lead(problem, state, p, first[p] + state.leader[p]):
             continue
+        share = 0.0
+        for e in range(resource.shape[0]):
+            share = max(share, abs(extra_of(problem, p, resource[e])) * mean_scale[e])
+        if share == 0.0:
+            continue
         for k in range(first[p], first[p + 1]):
             count[p] += int(may_choose(problem, state, p, k))
+        if count[p] == 1:
+            count[p] = 0
+        size[p] = math.frexp(share * share)[1]
 
 
 @piece
@@ -140,6 +168,7 @@ def list_choices(
     state: State,
     was: NDArray[np.int16],
     keep: bool,
+    resource: NDArray[np.int64],
     choices: Choices,
     charges: Charges,
 ) -> None:
@@ -152,6 +181,8 @@ def list_choices(
         p = choices.partition[m]
         at = choices.first[m]
         choices.kept[m] = -1
+        for e in range(resource.shape[0]):
+            choices.extra[m, e] = extra_of(problem, p, resource[e])
         for slot in range(partitions.first[p + 1] - partitions.first[p]):
             k = index(partitions.first[p] + slot)
             if not may_choose(problem, state, p, k):
@@ -288,17 +319,18 @@ def transport_leaders(
 
     Complexity: O(K) to begin with, and O(P E) for each of some 20 sweeps.
     """
-    choices, charges, aim = _drawn_up(problem, state, gauge, was, keep)
+    choices, charges, aim, mean = _drawn_up(problem, state, gauge, was, keep)
     count = len(choices.partition)
     if count == 0:
         return
+    near = mean.max() * len(charges.scale)  # a mean lead's pressure on every node
     try:
         for turn in range(ROUNDS):
             soft = SOFT if turn == 0 else SOFT_AGAIN
             for sweep in range(soft + HARD):
                 if sweep == soft:
                     found, stiffness = np.maximum(charges.above, 0.0), charges.stiffness.copy()
-                    if not _is_near(choices, charges):
+                    if np.maximum(charges.pressure - 1.0, 0.0).sum() > near:
                         return
                 for begin in range(0, count, SLICE):
                     end = min(begin + SLICE, count)
@@ -336,6 +368,25 @@ def _trade(choices: Choices, charges: Charges) -> int:
     return looked
 
 
+def _trade(choices: Choices, charges: Charges) -> int:
+    """End what is above targets by trades, node by node; returns the partitions looked at."""
+    hot = np.flatnonzero((charges.pressure > 1.0).any(axis=1))
+    if len(hot) > len(charges.scale) // FEW_HOT:
+        return 0
+    _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
+    nodes = choices.node[choices.taken].astype(np.int32)
+    led_first, led = by_node(nodes, len(charges.scale))
+    looked = len(led)
+    for here in hot.tolist():
+        for _ in range(TRADES):
+            if (charges.above[here] <= 0.0).all():
+                break
+            looked += int(led_first[here + 1] - led_first[here])
+            if not trade_choices(choices, charges, led_first, led, here):
+                break
+    return looked
+
+
 def _is_near(choices: Choices, charges: Charges) -> bool:
     """Whether nodes are above their targets by less than a mean lead each, on average."""
     used = np.maximum((charges.scale > 0.0).sum(axis=0), 1)
@@ -346,17 +397,18 @@ def _is_near(choices: Choices, charges: Charges) -> bool:
 
 def _drawn_up(
     problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool
-) -> tuple[Choices, Charges, NDArray[np.float64]]:
-    """List choices, the heaviest leads first; and what nodes carry, and the pressure to aim at."""
+) -> tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]:
+    """List choices, the heaviest leads first; what nodes carry, the aim, and a mean lead (E,)."""
+    resource, charges = _resources(problem, state, gauge)
+    scale, pressure = charges.scale, charges.pressure
+    mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
     number = np.empty(len(state.leader), np.int64)
-    count_choices(problem, state, number)
-    extra, scale, pressure, counts = _resources(problem, state, gauge)
-    used = np.maximum((scale > 0.0).sum(axis=0), 1)
-    share = np.abs(extra) * (scale.sum(axis=0) / used)
-    chosen = np.flatnonzero((number > 1) & (share > 0.0).any(axis=1))
-    size = np.frexp(share[chosen].max(axis=1, initial=0.0) ** 2)[1].astype(np.int16)
-    chosen = chosen[np.argsort(-size, kind="stable")]
-    first = np.concatenate([[0], np.cumsum(number[chosen])])
+    size = np.zeros(len(state.leader), np.int16)
+    count_choices(problem, state, resource, mean_scale, number, size)
+    chosen = np.flatnonzero(number)
+    chosen = chosen[np.argsort(-size[chosen], kind="stable")]
+    first = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(number[chosen], out=first[1:])
     choices = Choices(
         partition=chosen,
         first=first,
@@ -364,19 +416,37 @@ def _drawn_up(
         node=np.empty(first[-1], np.int64),
         taken=np.empty(len(chosen), np.int64),
         kept=np.empty(len(chosen), np.int64),
-        extra=np.ascontiguousarray(extra[chosen]),
+        extra=np.empty((len(chosen), len(resource))),
     )
-    nothing = np.zeros_like(pressure)
-    charges = Charges(scale, pressure, nothing, nothing.copy(), np.zeros(len(counts)))
-    list_choices(problem, state, was, keep, choices, charges)
-    mean = np.sqrt((share[chosen] ** 2).mean(axis=0)) if len(chosen) else np.ones(len(counts))
+    list_choices(problem, state, was, keep, resource, choices, charges)
+    mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(len(chosen), 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     load = np.divide(pressure, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
-    aim = np.where(counts, 1.0, 1.0 - np.minimum(MARGIN * mean, OF_SLACK * slack))
-    above, mean = pressure - aim, np.maximum(mean, 1e-300)
-    _set_charges(charges, above, STIFFNESS / (mean * np.maximum(above.max(axis=0), mean)))
-    return choices, charges, aim
+    margin = np.minimum(MARGIN * mean, OF_SLACK * slack)
+    aim = 1.0 - np.where(resource >= 0, margin, 0.0)
+    above, at_least = pressure - aim, np.maximum(mean, 1e-300)
+    worst = np.maximum(above.max(axis=0, initial=0.0), at_least)
+    _set_charges(charges, above, STIFFNESS / (at_least * worst))
+    return choices, charges, aim, mean
+
+
+def _resources(problem: Problem, state: State, gauge: Gauge) -> tuple[NDArray[np.int64], Charges]:
+    """Find what leading adds to, -1 for the number of leaders, and what nodes carry of it."""
+    partitions = problem.partitions
+    weighs = (partitions.leader_load != partitions.voter_load).any(axis=0)
+    scale = np.where(gauge.scale < BEYOND, gauge.scale, 0.0)
+    resource = np.flatnonzero(weighs & (scale > 0.0).any(axis=1))
+    scale, load = scale[resource].T, state.load[resource].T
+    leader_scale = np.where(gauge.leader_scale < BEYOND, gauge.leader_scale, 0.0)
+    if leader_scale.any():
+        resource = np.append(resource, -1)
+        scale = np.column_stack([scale, leader_scale])
+        load = np.column_stack([load, state.leaders])
+    scale = np.ascontiguousarray(scale)
+    pressure = np.ascontiguousarray(load * scale)
+    nothing = np.zeros_like(pressure)
+    return resource, Charges(scale, pressure, nothing, nothing.copy(), np.zeros(len(resource)))
 
 
 def _set_charges(
@@ -385,23 +455,3 @@ def _set_charges(
     """Charge for what is above what is aimed at, by its square."""
     charges.above[:], charges.stiffness[:] = above, stiffness
     charges.price[:] = 2.0 * stiffness * np.maximum(above, 0.0) * charges.scale
-
-
-def _resources(
-    problem: Problem, state: State, gauge: Gauge
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return what leading adds (P, E), 1 / target and pressure (N, E), and which count leaders."""
-    partitions = problem.partitions
-    extra = partitions.leader_load - partitions.voter_load
-    scale = gauge.scale.T
-    load = state.load.T
-    counts = np.zeros(extra.shape[1], bool)
-    if gauge.leader_scale.any():
-        extra = np.column_stack([extra, np.ones(len(extra))])
-        scale = np.column_stack([scale, gauge.leader_scale])
-        load = np.column_stack([load, state.leaders.astype(np.float64)])
-        counts = np.append(counts, True)
-    scale = np.where(scale < BEYOND, scale, 0.0)
-    weighs = (extra != 0.0).any(axis=0) & (scale > 0.0).any(axis=0)
-    scale = np.ascontiguousarray(scale[:, weighs])
-    return extra[:, weighs], scale, np.ascontiguousarray(load[:, weighs]) * scale, counts[weighs]
