@@ -10,7 +10,7 @@ from evenkeel_kernels.core import state as kernel
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from tests.naive.core import state as naive
-from tests.support.random_problems import random_problem
+from tests.support.random_problems import random_budgeted, random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
 GENEROUS = settings(deadline=None, max_examples=60)
@@ -79,3 +79,16 @@ def test_what_is_admitted_breaks_nothing(seed):
             k, n = int(rng.integers(len(state.node))), int(rng.integers(len(state.replicas)))
             assert admits(problem, state, k, n) == naive.admits(problem, state, k, n), (k, n)
         wander(problem, state, rng, 2)
+
+
+@given(SEEDS)
+@GENEROUS
+def test_budgets_are_booked_and_bind(seed):
+    _, problem, state = random_budgeted(seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        for _ in range(6):
+            k, n = int(rng.integers(len(state.node))), int(rng.integers(len(state.replicas)))
+            assert admits(problem, state, k, n) == naive.admits(problem, state, k, n), (k, n)
+        wander(problem, state, rng, 2)
+        assert_books_are_right(problem, state)

@@ -101,8 +101,6 @@ STILL_OPEN = {
     "levelling.leader_moves.hand_back",
     "levelling.leader_moves.prefer",
     "levelling.make_room.node_to_clear",
-    "levelling.move_budget.price_returns",
-    "levelling.move_budget.take_back",
 }
 """Kernels that only tests of whole methods run; nothing is added here."""
 

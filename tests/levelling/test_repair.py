@@ -51,6 +51,7 @@ def with_group_rules(
         group_base=zones * np.arange(len(limits), dtype=np.int64),
         group_term_first=np.array([0, len(terms)], np.int64),
         group_term=np.array(terms, np.int32).reshape(-1, 3),
+        group_open=np.ones(zones * len(limits), bool),
         term_mask=np.array(masks, bool).reshape(-1, len(small.zone)),
     )
     problem = problem._replace(rules=rules)
@@ -117,7 +118,7 @@ def test_leaders_that_may_not_lead_are_replaced_where_another_can(seed: int) -> 
     small = random_small(seed)
     problem, state = small.arrays()
     depose(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
-    check_leaders(small, state.leader)
+    check_leaders(small, state)
     check_books(small, problem, state)
 
 
@@ -130,7 +131,7 @@ def test_leaders_that_stood_down_come_back(seed: int) -> None:
     stand_down(problem, state, was, extra)
     assert was.tolist() == small.leader
     stand_up(problem, state, new_scan(problem, np.zeros(state.load.shape[0])), was)
-    check_leaders(small, state.leader)
+    check_leaders(small, state)
     check_books(small, problem, state)
     for p, row in enumerate(small.placement):
         unlimited = np.isinf(small.capacity).all()
@@ -139,10 +140,17 @@ def test_leaders_that_stood_down_come_back(seed: int) -> None:
             assert state.leader[p] == small.leader[p]
 
 
-def check_leaders(small: Small, leader: np.ndarray) -> None:
+def check_leaders(small: Small, state: State) -> None:
+    """Whoever could be led by a node with room for it is led by a node that may lead."""
     for p, row in enumerate(small.placement):
-        if any(n >= 0 and small.leads[n] for n in row):
-            assert leader[p] >= 0 and small.leads[row[leader[p]]] and row[leader[p]] >= 0
+        slot = int(state.leader[p])
+        extra = small.extra[p]
+        roomy = [
+            n for n in row if n >= 0 and small.leads[n]
+            and (state.load[:, n] + extra <= small.capacity[n]).all()
+        ]  # fmt: skip
+        if roomy:
+            assert slot >= 0 and row[slot] >= 0 and small.leads[row[slot]]
 
 
 def check_books(small: Small, problem, state) -> None:

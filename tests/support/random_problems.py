@@ -5,6 +5,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost, Proportion
+from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
@@ -147,4 +148,26 @@ def random_problem(seed: int) -> tuple[Cluster, Problem, State]:
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
     watermark = np.array(cluster.nodes.watermark.T, order="C")
     problem = compile_problem(cluster, watermark, weight, cost=cost)
+    return cluster, problem, compile_state(cluster, problem)
+
+
+def random_budgeted(seed: int) -> tuple[Cluster, Problem, State]:
+    """The same with budgets of every kind, some of them exhausted from the start."""
+    cluster = random_cluster(seed)
+    rng = np.random.default_rng(seed)
+
+    def some(most: int) -> int | None:
+        return int(rng.integers(0, most)) if rng.random() < 0.5 else None
+
+    tiers = {tier: int(rng.integers(0, 4)) for tier in ("zone", "rack") if rng.random() < 0.5}
+    limits = Limits(
+        moves=some(8), node_in=some(4), node_out=some(4), partition_moves=some(3),
+        leader_changes=some(4), domain_in=tiers, domain_out=tiers if rng.random() < 0.5 else None,
+    )  # fmt: skip
+    watermark = np.array(cluster.nodes.watermark.T, order="C")
+    weight = np.ones(len(cluster.dimensions))
+    problem = compile_problem(cluster, watermark, weight, limits=limits)
+    if rng.random() < 0.5:
+        budgets = problem.budgets._replace(data=float(rng.integers(0, 40)), data_dimension=0)
+        problem = problem._replace(budgets=budgets)
     return cluster, problem, compile_state(cluster, problem)

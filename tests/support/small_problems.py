@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import (
+    UNLIMITED,
+    BudgetArrays,
     DomainArrays,
     MoveArrays,
     NodeArrays,
@@ -75,6 +77,7 @@ class Small:
                 owner=np.repeat(np.arange(n_partitions, dtype=np.int32), sizes),
                 movable=np.ones(replicas, bool),
                 home=home,
+                led_from=np.full(n_partitions, -1, np.int32),
                 leader_load=self.load + self.extra,
                 voter_load=self.load.copy(),
                 non_voter_load=self.load.copy(),
@@ -114,8 +117,21 @@ class Small:
                 needed_first=np.zeros(2, np.int64),
                 needed=pairs.copy(),
                 near_base=np.full((1, 2), -1, np.int64),
+                group_open=np.zeros(0, bool),
             ),
             moves=MoveArrays(np.ones(n_partitions), 0.0, 0.0, np.zeros(2), np.zeros((0, 0))),
+            budgets=BudgetArrays(
+                False,
+                UNLIMITED,
+                np.inf,
+                -1,
+                UNLIMITED,
+                UNLIMITED,
+                none32.copy(),
+                none64.copy(),
+                none64.copy(),
+                np.ones(n_nodes, bool),
+            ),
         )
         state = State(
             node=home.copy(),
@@ -135,6 +151,10 @@ class Small:
             moved=np.zeros(1, np.int32),
             moved_histogram=np.zeros(replicas + 2, np.int32),
             moved_most=np.zeros(1, np.int32),
+            spent=np.zeros(3),
+            moved_of=none64.copy(),
+            came=none64.copy(),
+            went=none64.copy(),
         )
         settle(problem, state)
         return problem, state

@@ -229,6 +229,26 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
 
 
 @piece
+def group_skew(problem: Problem, state: State, i: int, come_from: int, to: int) -> int:
+    """Most minus fewest replicas per domain of group limit ``i`` if one changed domains.
+
+    The fewest are sought in domains that the rule leaves open; -1 for no domain.
+    """
+    rules, offset = problem.rules, problem.domains.domain_offset
+    level = index(rules.group_limit[i, 0])
+    base = rules.group_base[i]
+    least = index(1 << 30)
+    most = index(0)
+    for where in range(offset[level], offset[level + 1]):
+        at = base + where - offset[level]
+        count = index(state.group_count[at]) + int(where == to) - int(where == come_from)
+        most = max(most, count)
+        if rules.group_open[at]:
+            least = min(least, count)
+    return max(index(0), most - least)
+
+
+@piece
 def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
     rules, domains = problem.rules, problem.domains
@@ -251,6 +271,12 @@ def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
         if gained and not lost and 0 <= rules.group_limit[i, 3] < after:
             return False
+        if rules.group_limit[i, 4] >= 0:
+            skew = group_skew(problem, state, i, come_from, to)
+            if skew > rules.group_limit[i, 4] and skew > group_skew(
+                problem, state, i, index(-1), index(-1)
+            ):
+                return False
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         mask = rules.term_mask[rules.group_term[i, 2]]
         if mask[n] or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
@@ -314,8 +340,91 @@ def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
 
 
 @piece
+def leader_away(problem: Problem, p: int, n: int) -> bool:
+    """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
+    was = problem.partitions.led_from[p]
+    return was >= 0 and n >= 0 and n != was
+
+
+@piece
+def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
+    """Whether the budget of leader changes lets node ``n`` lead ``p``."""
+    if not problem.budgets.binds or not leader_away(problem, p, n):
+        return True
+    now = index(-1)
+    if state.leader[p] >= 0:
+        now = index(state.node[problem.partitions.first[p] + state.leader[p]])
+    if leader_away(problem, p, now):
+        return True
+    return state.spent[2] + 1.0 <= problem.budgets.leader_changes
+
+
+@piece
+def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether the budgets let replica ``k`` of ``p`` lead where it stands.
+
+    What has moved weighs more once it leads.
+    """
+    budgets = problem.budgets
+    if not budgets.binds:
+        return True
+    n = index(state.node[k])
+    d = budgets.data_dimension
+    if d >= 0 and n != problem.partitions.home[k]:
+        more = problem.partitions.leader_load[p, d] - problem.partitions.voter_load[p, d]
+        if more > 0.0 and state.spent[1] + more > budgets.data:
+            return False
+    return affords_leader(problem, state, p, n)
+
+
+@piece
+def affords_move(problem: Problem, state: State, k: int) -> bool:
+    """Whether the budgets, those of nodes and domains apart, let ``k`` be away from its home."""
+    budgets = problem.budgets
+    if not budgets.binds:
+        return True
+    here, home = state.node[k], problem.partitions.home[k]
+    if here >= 0 and here != home:
+        return True
+    if state.spent[0] + 1.0 > budgets.moves:
+        return False
+    if state.moved_of[problem.partitions.owner[k]] >= budgets.of_partition:
+        return False
+    if budgets.data_dimension >= 0:
+        load = load_of(problem.partitions, state, k, budgets.data_dimension)
+        return state.spent[1] + load <= budgets.data
+    return True
+
+
+@piece
+def affords(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether the budgets let ``k`` move to ``n``; going home is free. O(tiers)."""
+    budgets, domain = problem.budgets, problem.domains.domain
+    home = index(problem.partitions.home[k])
+    if not budgets.binds or n == home:
+        return True
+    if not affords_move(problem, state, k):
+        return False
+    here = index(state.node[k])
+    away = here >= 0 and here != home
+    for i in range(budgets.tiers.shape[0]):
+        tier = index(budgets.tiers[i])
+        to = index(domain[tier, n])
+        origin = index(domain[tier, home]) if home >= 0 else index(-1)
+        if to == origin:
+            continue
+        now = index(domain[tier, here]) if away else origin
+        if to >= 0 and to != now and state.came[to] >= budgets.into[to]:
+            return False
+        leaves = origin >= 0 and now == origin and budgets.source[home]
+        if leaves and state.went[origin] >= budgets.out_of[origin]:
+            return False
+    return True
+
+
+@piece
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether replica ``k`` may move to node ``n``: every hard rule, and room.
+    """Whether replica ``k`` may move to node ``n``: every hard rule, every budget, and room.
 
     Complexity: O(R * levels + D), R the replicas of its partition, whatever its group needs.
     """
@@ -327,10 +436,13 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         rank = problem.rules.lead_rank[problem.partitions.rule[p]]
         if not problem.nodes.leads[n] or rank[n] == 255:
             return False
-        if here >= 0 and rank[n] > rank[here]:
+        if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
+            return False
+        if not affords_leader(problem, state, p, n):
             return False
     return (
         may_stand(problem, p, n)
+        and affords(problem, state, k, n)
         and fits(problem, state, k, n)
         and keeps_limits(problem, state, k, n)
         and keeps_terms(problem, state, k, n)
@@ -354,10 +466,16 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
         now = state.node[partitions.first[p] + state.leader[p]]
         if now >= 0 and problem.nodes.leads[now] and rank[n] > rank[now]:
             return False
+    if not affords_lead(problem, state, p, k):
+        return False
+    now = index(-1)
+    if state.leader[p] >= 0:
+        now = index(state.node[partitions.first[p] + state.leader[p]])
     for d in range(problem.nodes.capacity.shape[0]):
         more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-        if more > 0.0:
-            there = state.load[d, n] + state.held[d, n] + more
-            if there > problem.nodes.capacity[d, n]:
+        gains = n if more > 0.0 else now  # who leads no more may weigh more than before
+        if more != 0.0 and gains >= 0:
+            there = state.load[d, gains] + state.held[d, gains] + abs(more)
+            if there > problem.nodes.capacity[d, gains]:
                 return False
     return True

@@ -22,6 +22,7 @@ from evenkeel_kernels.build.jit import piece
 
 VOTER = 0
 NON_VOTER = 1
+UNLIMITED = 2**62
 
 
 class NodeArrays(NamedTuple):
@@ -49,6 +50,7 @@ class PartitionArrays(NamedTuple):
     owner: NDArray[np.int32]  # (K,) partition of each replica
     movable: NDArray[np.bool_]  # (K,) not pinned
     home: NDArray[np.int32]  # (K,) the node it came from, -1 none
+    led_from: NDArray[np.int32]  # (P,) the living node that led it at the start, -1 none
     leader_load: NDArray[np.float64]  # (P, D)
     voter_load: NDArray[np.float64]  # (P, D)
     non_voter_load: NDArray[np.float64]  # (P, D)
@@ -94,6 +96,22 @@ class RuleArrays(NamedTuple):
     needed_first: NDArray[np.int64]  # (G + 1,) groups that need this group near them
     needed: NDArray[np.int32]  # (., 2) group, level
     near_base: NDArray[np.int64]  # (G, L + 1) where a group's counts per domain start, -1 none
+    group_open: NDArray[np.bool_]  # as the counts of group limits: domains that a skew looks at
+
+
+class BudgetArrays(NamedTuple):
+    """What a search may spend; `UNLIMITED`, or inf, for no limit. Booked only if it binds."""
+
+    binds: bool
+    moves: int
+    data: float  # load moved in dimension ``data_dimension``
+    data_dimension: int  # -1 none
+    of_partition: int  # moves of one partition
+    leader_changes: int
+    tiers: NDArray[np.int32]  # (B,) levels whose domains have budgets; the node is level L
+    into: NDArray[np.int64]  # (domains,) replicas that may enter each
+    out_of: NDArray[np.int64]  # (domains,) replicas that may leave each
+    source: NDArray[np.bool_]  # (N,) nodes that are alive: what leaves them counts
 
 
 class MoveArrays(NamedTuple):
@@ -116,6 +134,7 @@ class Problem(NamedTuple):
     domains: DomainArrays
     rules: RuleArrays
     moves: MoveArrays
+    budgets: BudgetArrays
 
 
 class State(NamedTuple):
@@ -138,6 +157,10 @@ class State(NamedTuple):
     moved: NDArray[np.int32]  # (G,) moved replicas of each group
     moved_histogram: NDArray[np.int32]  # groups by number of moved replicas
     moved_most: NDArray[np.int32]  # (1,) largest entry of ``moved``
+    spent: NDArray[np.float64]  # (3,) moves, data moved, leader changes; budgets bind
+    moved_of: NDArray[np.int64]  # (P,) moves of each partition; budgets bind
+    came: NDArray[np.int64]  # (domains,) replicas that entered each; budgets bind
+    went: NDArray[np.int64]  # (domains,) replicas that left each; budgets bind
 
 
 @piece

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import lean, piece, shared
-from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.feasibility import admits, leader_away
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now, load_of
 
 
@@ -268,11 +268,44 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 count_near(problem, state, g, level, index(domains.domain[level, n]), sign)
 
 
+@shared
+def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
+    """Book what replica ``k`` on ``n`` takes of the budgets (``sign`` 1), or give it back (-1).
+
+    A replica that is nowhere, or at home, takes nothing. O(tiers).
+    """
+    budgets, domain = problem.budgets, problem.domains.domain
+    home = index(problem.partitions.home[k])
+    p = index(problem.partitions.owner[k])
+    if n < 0:
+        return
+    if leads_now(problem.partitions.first, state.leader, p, k) and leader_away(problem, p, n):
+        state.spent[2] += sign
+    if n == home:
+        return
+    state.spent[0] += sign
+    state.moved_of[p] += sign
+    if budgets.data_dimension >= 0:
+        state.spent[1] += sign * load_of(problem.partitions, state, k, budgets.data_dimension)
+    for i in range(budgets.tiers.shape[0]):
+        tier = index(budgets.tiers[i])
+        to = index(domain[tier, n])
+        origin = index(domain[tier, home]) if home >= 0 else index(-1)
+        if to != origin:
+            if to >= 0:
+                state.came[to] += sign
+            if origin >= 0 and budgets.source[home]:
+                state.went[origin] += sign
+
+
 @piece
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = index(state.node[k])
     home = index(problem.partitions.home[k])
+    if problem.budgets.binds:
+        spend(problem, state, k, here, index(-1))
+        spend(problem, state, k, n, index(1))
     if here >= 0:
         book(problem, state, k, here, index(-1))
     if here == home and n != home:
@@ -299,6 +332,13 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
             continue
         sign = -1.0 if turn == 0 else 1.0
         state.leaders[n] += -1 if turn == 0 else 1
+        if problem.budgets.binds:
+            dimension = problem.budgets.data_dimension
+            if leader_away(problem, p, n):
+                state.spent[2] += sign
+            if dimension >= 0 and n != partitions.home[k]:
+                more = partitions.leader_load[p, dimension] - partitions.voter_load[p, dimension]
+                state.spent[1] += sign * more
         for d in range(state.load.shape[0]):
             more = sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
             state.load[d, n] += more
@@ -370,6 +410,8 @@ def settle(problem: Problem, state: State) -> None:
                     state.held[d, home] += load_of(partitions, state, k, d)
         if state.node[k] >= 0:
             book(problem, state, k, index(state.node[k]), index(1))
+        if problem.budgets.binds:
+            spend(problem, state, k, index(state.node[k]), index(1))
         if state.node[k] != home:
             count_move(state, index(partitions.group[partitions.owner[k]]), index(1))
 

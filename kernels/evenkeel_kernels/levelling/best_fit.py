@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import lean
-from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.feasibility import admits, affords_move
 from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import apply
@@ -54,6 +54,8 @@ def best_fit(
             scanned = p if alike else -1
         close_full(problem, state, scan, k)
         limit = FAR * 0.5 if forced[k] else ceiling
+        if not affords_move(problem, state, k):
+            limit = -1.0
         while True:
             n = lowest(scan)
             if scan.score[n] > limit:

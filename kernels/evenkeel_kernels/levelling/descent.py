@@ -20,15 +20,16 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
-from evenkeel_kernels.core.state import move, move_if_admitted
+from evenkeel_kernels.core.state import move, move_if_admitted, relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.levelling.leader_headroom import draw_off
-from evenkeel_kernels.levelling.leader_levelling import level_leaders, recall
-from evenkeel_kernels.levelling.leader_moves import reinstate, stand_down, stand_up
+from evenkeel_kernels.levelling.leader_levelling import binds_leaders, level_leaders, recall
+from evenkeel_kernels.levelling.leader_moves import hand_back, reinstate, stand_down, stand_up
 from evenkeel_kernels.levelling.offload import shed
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
+    ROUNDING,
     Gauge,
     count_hot,
     highest,
@@ -103,6 +104,62 @@ def knee(problem: Problem, state: State, part: float) -> float:
     return 1.0 - part * float(np.clip(slack.min(initial=1.0), 0.0, 0.1))
 
 
+def give_and_take(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters,
+    leaders_stand_down: bool,
+) -> int:
+    """Choose what moves and put it down, while those that another could replace lead nothing.
+
+    Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
+    """
+    gauge = new_gauge(problem, most_leaders, 1.0)
+    too_full = forced.any() or highest(state, gauge) > 1.0
+    was = np.empty(state.leader.shape[0], np.int16)
+    extra = np.empty(state.load.shape[0])
+    if leaders_stand_down and not binds_leaders(problem):
+        stand_down(problem, state, was, extra)
+    else:  # what stands down could come back elsewhere, or find its room taken
+        was[:] = state.leader
+        extra[:] = 0.0
+    ease = leader_ease(problem, state, extra)
+    leaving = np.zeros_like(forced)
+    if too_full:
+        first, member = by_node(state.node, state.load.shape[1])
+        leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
+        if (ease.share > 0.0).all():
+            leaving[draw_off(problem, state, forced | leaving, extra)] = True
+    left = max(0, most_moves - moves_made(problem, state, forced))
+    if left < leaving.sum():
+        leaving[largest_first(problem, leaving)[left:]] = False
+    order = largest_first(problem, forced | leaving)
+    evicted = forced[order] & (state.node[order] >= 0)
+    if evicted.any():  # what is lost has the first choice, then what must leave where it lives
+        order = order[np.argsort(evicted + 2 * leaving[order], kind="stable")]
+    scan = new_scan(problem, ease.reserve * ease.share)
+    moved = best_fit(
+        problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
+    )
+    stand_up(problem, state, scan, was)
+    return moved
+
+
+def is_overrun(
+    problem: Problem, state: State, leader: NDArray[np.int16], load: NDArray[np.float64]
+) -> bool:
+    """Whether a node is fuller and beyond its capacity, or who was led, by ``leader``, is no more.
+
+    ``leader (P,)`` and ``load (D, N)`` are those before. O(P + D N).
+    """
+    capacity = problem.nodes.capacity
+    fuller = (state.load > capacity * (1.0 + ROUNDING)) & (state.load > load * (1.0 + ROUNDING))
+    return bool(fuller.any() or ((leader >= 0) & (state.leader < 0)).any())
+
+
 def redistribute(
     problem: Problem,
     state: State,
@@ -136,27 +193,14 @@ def place_anew(
 
     Complexity: O(K D + K log K), and O(D N) for each replica that moves.
     """
-    gauge = new_gauge(problem, most_leaders, 1.0)
-    too_full = forced.any() or highest(state, gauge) > 1.0
-    was = np.empty(state.leader.shape[0], np.int16)
-    extra = np.empty(state.load.shape[0])
-    stand_down(problem, state, was, extra)
-    ease = leader_ease(problem, state, extra)
-    leaving = np.zeros_like(forced)
-    if too_full:
-        first, member = by_node(state.node, state.load.shape[1])
-        leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
-        if (ease.share > 0.0).all():
-            leaving[draw_off(problem, state, forced | leaving, extra)] = True
-    left = max(0, most_moves - moves_made(problem, state, forced))
-    if left < leaving.sum():
-        leaving[largest_first(problem, leaving)[left:]] = False
-    order = largest_first(problem, forced | leaving)
-    scan = new_scan(problem, ease.reserve * ease.share)
-    moved = best_fit(
-        problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
-    )
-    stand_up(problem, state, scan, was)
+    before = state.node.copy(), state.leader.copy(), state.load.copy()
+    moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, True)
+    if is_overrun(problem, state, *before[1:]):
+        changed = np.flatnonzero(state.node != before[0])
+        hand_back(problem, state, np.full_like(before[1], -1))
+        relocate(problem, state, changed, before[0][changed])
+        hand_back(problem, state, before[1])
+        moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, False)
     return moved
 
 

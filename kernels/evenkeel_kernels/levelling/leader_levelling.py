@@ -5,12 +5,18 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.levelling.leader_chains import relay_leaders
 from evenkeel_kernels.levelling.leader_moves import hand_back, reinstate, spread_leaders
 from evenkeel_kernels.levelling.leader_transport import transport_leaders
 from evenkeel_kernels.levelling.penalty import Gauge, highest
 from evenkeel_kernels.levelling.threshold_walk import mean_square
+
+
+def binds_leaders(problem: Problem) -> bool:
+    """Whether a budget asks who leads: it counts changes, or the data of leaders that moved."""
+    budgets = problem.budgets
+    return bool(budgets.leader_changes < UNLIMITED or budgets.data_dimension >= 0)
 
 
 def level_leaders(
@@ -26,7 +32,8 @@ def level_leaders(
         return
     before, over = state.leader.copy(), _over_capacity(problem, state)
     try:
-        yield from transport_leaders(problem, state, gauge, was)
+        if not binds_leaders(problem):
+            yield from transport_leaders(problem, state, gauge, was)
         _hand_over_rest(problem, state, gauge._replace(knee=1.0), sweeps)
     finally:
         if (_over_capacity(problem, state) > over).any():
@@ -58,6 +65,8 @@ def recall(
     ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
     Yields the partitions looked at, slice by slice.
     """
+    if binds_leaders(problem):
+        return
     before = state.leader.copy()
     tight = gauge._replace(knee=1.0)
     try:

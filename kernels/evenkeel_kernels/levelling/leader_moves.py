@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import lean, piece
-from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.feasibility import admits_leader, affords_lead
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import hand_on, lead
@@ -91,8 +91,8 @@ def stand_down(
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
-    Among equals the ``favoured`` slot, else the one whose node is least pressed afterwards. Room
-    counts only while some slot has it: a partition that can be led is led.
+    Among equals the ``favoured`` slot, which has led already and needs no room, else the one whose
+    node is least pressed afterwards.
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
@@ -104,6 +104,8 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         if not may_lead(problem, state, p, k):
             continue
         n = index(state.node[k])
+        if not affords_lead(problem, state, p, k):
+            continue
         score = -1.0
         if slot != favoured:
             score = 0.0
@@ -111,6 +113,8 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
                 score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
         if not admits_leader(problem, state, p, slot):
+            if slot != favoured:
+                continue
             score += 1e200
         if rank[n] < best_rank or (rank[n] == best_rank and score < best_score):
             best, best_rank, best_score = slot, rank[n], score
@@ -140,6 +144,20 @@ def hand_back(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
             hand_on(problem, state, p, index(was[p]))
 
 
+@piece
+def may_follow(problem: Problem, state: State, p: int) -> bool:
+    """Whether the leader of ``p``, where following weighs more, has room to follow."""
+    n = index(state.node[problem.partitions.first[p] + state.leader[p]])
+    if n < 0:
+        return True
+    for d in range(state.load.shape[0]):
+        more = problem.partitions.voter_load[p, d] - problem.partitions.leader_load[p, d]
+        there = state.load[d, n] + state.held[d, n] + more
+        if more > 0.0 and there > problem.nodes.capacity[d, n]:
+            return False
+    return True
+
+
 @lean
 def depose(problem: Problem, state: State, scan: Scan) -> int:
     """Replace every leader whose node may not lead, where another replica can. O(K)."""
@@ -148,9 +166,11 @@ def depose(problem: Problem, state: State, scan: Scan) -> int:
         if leads_well(problem, state, p):
             continue
         before = state.leader[p]
-        if before < 0 or can_pass_on(problem, state, p):
+        if before < 0 or (can_pass_on(problem, state, p) and may_follow(problem, state, p)):
             hand_on(problem, state, p, index(-1))
             appoint(problem, state, scan, p, index(-1))
+            if state.leader[p] < 0:
+                hand_on(problem, state, p, index(before))
             changed += int(state.leader[p] != before)
     return changed
 

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import lean, piece
-from evenkeel_kernels.core.feasibility import admits, admits_leader, distinct_domains, skew_of
+from evenkeel_kernels.core.feasibility import (
+    admits,
+    admits_leader,
+    distinct_domains,
+    group_skew,
+    skew_of,
+)
 from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import hand_on, move
@@ -112,12 +118,61 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
         if here < 0 or domains.domain[level, here] != where:
             inside += 1
         count += int(inside > most)
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        level = index(rules.group_limit[i, 0])
+        to = index(domains.domain[level, n])
+        come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
+        if to == come_from:
+            to, come_from = index(-1), index(-1)
+        if rules.group_limit[i, 4] >= 0:
+            skew = group_skew(problem, state, i, come_from, to)
+            count += max(0, skew - rules.group_limit[i, 4])
+        if rules.group_limit[i, 2] >= 0 or rules.group_limit[i, 3] >= 0:
+            base = rules.group_base[i] - domains.domain_offset[level]
+            after = index(state.group_domains[i])
+            after -= int(come_from >= 0 and state.group_count[base + come_from] == 1)
+            after += int(to >= 0 and state.group_count[base + to] == 0)
+            count += max(0, rules.group_limit[i, 2] - after)
+            if rules.group_limit[i, 3] >= 0:
+                count += max(0, after - rules.group_limit[i, 3])
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         if rules.group_term[i, 1] and state.role[k] == NON_VOTER:
             continue
         if rules.group_term[i, 0] < 0 or state.group_inside[i] < rules.group_term[i, 0]:
             count += int(not rules.term_mask[rules.group_term[i, 2], n])
     return count
+
+
+@lean
+def breaches_without(
+    problem: Problem, state: State, replicas: NDArray[np.int64], count: NDArray[np.int64]
+) -> None:
+    """Fill ``count (K,)`` with how broken its partition and group are if a replica went."""
+    for i in range(replicas.shape[0]):
+        k = index(replicas[i])
+        p = index(problem.partitions.owner[k])
+        count[k] = breaches(problem, state, p, k, index(-1))
+        count[k] -= group_breaches(problem, state, k, index(state.node[k]))
+
+
+@lean
+def leave_out_ghosts(
+    problem: Problem, state: State, replicas: NDArray[np.int64], out: NDArray[np.bool_]
+) -> None:
+    """Put ``replicas`` back on the dead nodes they stood on, but ``out (K,)`` where that breaks a
+    rule. O(R^2) for each limit and term.
+    """
+    for i in range(replicas.shape[0]):
+        k = index(replicas[i])
+        p = index(problem.partitions.owner[k])
+        home = index(problem.partitions.home[k])
+        before = breaches(problem, state, p, index(-1), index(-1))
+        if breaches(problem, state, p, k, home) > before:
+            out[k] = True
+        elif group_breaches(problem, state, k, home) > 0:
+            out[k] = True
+        else:
+            move(problem, state, k, home)
 
 
 @piece

@@ -108,6 +108,7 @@ RefreshPayload = Callable[[SimulatedState], Cluster]
 
 
 BUDGETS = ("moves", "bytes", "node_in", "node_out")
+ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_changes")
 """The fields of ``Limits`` that a search keeps while it looks for moves."""
 
 
@@ -201,7 +202,7 @@ METHODS: dict[str, Method] = {
             "balance",
             "evenkeel.strategies.balance:balance",
             "mends, re-homes and levels with the fewest moves, to the goals and no further",
-            limits=BUDGETS,
+            limits=ALL_BUDGETS,
             minimises=True,
             goals=("level", "leaders"),
             never_worse=True,
@@ -212,7 +213,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.exact.method:exact",
             "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
             "evenkeel.strategies.options:Exact",
-            limits=BUDGETS,
+            limits=ALL_BUDGETS,
             goals=("level", "leaders"),
             never_worse=True,
             warmup="small",

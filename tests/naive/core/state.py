@@ -6,6 +6,9 @@ import numpy as np
 
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State
 
+SPENT = ("spent", "moved_of", "came", "went")
+"""Books of what budgets count."""
+
 
 def leads(problem: Problem, state: State, k: int) -> bool:
     p = problem.partitions.owner[k]
@@ -86,6 +89,8 @@ def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
             books["near_absent"][rules.near_base[one, level] + inside_level] += where not in need
             books["near_relying"][rules.near_base[other, level] + inside_level] += where in have
     books["moved_most"][0] = books["moved"].max(initial=0)
+    if problem.budgets.binds:
+        books |= spent(problem, state)
     return books
 
 
@@ -173,7 +178,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         return False
     if leads(problem, state, k):
         rank = problem.rules.lead_rank[problem.partitions.rule[p]]
-        worse = here >= 0 and rank[n] > rank[here]
+        worse = here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]
         if not problem.nodes.leads[n] or rank[n] == 255 or worse:
             return False
     bans = slice(problem.partitions.forbidden_first[p], problem.partitions.forbidden_first[p + 1])
@@ -183,7 +188,8 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         return False
     after = moved_to(state, k, n)
     return (
-        has_room(problem, state, after, k, n)
+        affords(problem, state, k, n)
+        and has_room(problem, state, after, k, n)
         and limits_hold(problem, state, after, p, k, n)
         and terms_hold(problem, state, p, k, n)
         and group_holds(problem, state, after, k, n)
@@ -284,11 +290,70 @@ def group_holds(problem: Problem, state: State, after: State, k: int, n: int) ->
             return False
         if widest >= 0 and len(then) > max(widest, len(before)):
             return False
+        skew = int(rules.group_limit[i, 4])
+        if skew >= 0 and where != came:
+            now, later = (group_skew(problem, i, count) for count in (before, then))
+            if later > max(skew, now):
+                return False
     for term in rules.group_term[rules.group_term_first[g] : rules.group_term_first[g + 1]]:
         before_inside = inside(problem, state, term, replicas)
         if inside(problem, after, term, replicas) < min(term[0], before_inside):
             return False
     return True
+
+
+def group_skew(problem: Problem, i: int, count: Counter[int]) -> int:
+    """Most minus fewest replicas of a group in the domains of one of its limits."""
+    rules, offset = problem.rules, problem.domains.domain_offset
+    level = int(rules.group_limit[i, 0])
+    inside = range(int(offset[level]), int(offset[level + 1]))
+    base = int(rules.group_base[i]) - int(offset[level])
+    eligible = [count[where] for where in inside if rules.group_open[base + where]]
+    most = max((count[where] for where in inside), default=0)
+    return max(0, most - min(eligible, default=1 << 30))
+
+
+def spent(problem: Problem, state: State) -> dict[str, np.ndarray]:
+    """What the placement has taken of the budgets, from scratch."""
+    budgets, partitions = problem.budgets, problem.partitions
+    books = {name: np.zeros_like(getattr(state, name)) for name in SPENT}
+    for k, (n, home) in enumerate(zip(state.node.tolist(), partitions.home.tolist(), strict=True)):
+        p = int(partitions.owner[k])
+        if n < 0:
+            continue
+        led_from = int(partitions.led_from[p])
+        books["spent"][2] += leads(problem, state, k) and led_from >= 0 and n != led_from
+        if n == home:
+            continue
+        books["spent"][0] += 1
+        books["moved_of"][p] += 1
+        if budgets.data_dimension >= 0:
+            books["spent"][1] += loads(problem, state, k)[budgets.data_dimension]
+        for tier in budgets.tiers.tolist():
+            domain = problem.domains.domain[tier]
+            to, origin = int(domain[n]), int(domain[home]) if home >= 0 else -1
+            if to != origin and to >= 0:
+                books["came"][to] += 1
+            if to != origin and origin >= 0 and budgets.source[home]:
+                books["went"][origin] += 1
+    return books
+
+
+def affords(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether no budget is exceeded, or exceeded by more than it was, once ``k`` is on ``n``."""
+    budgets = problem.budgets
+    if not budgets.binds:
+        return True
+    now, then = spent(problem, state), spent(problem, moved_to(state, k, n))
+    limits = [
+        (now["spent"][0], then["spent"][0], budgets.moves),
+        (now["spent"][1], then["spent"][1], budgets.data),
+        (now["spent"][2], then["spent"][2], budgets.leader_changes),
+        (now["moved_of"], then["moved_of"], budgets.of_partition),
+        (now["came"], then["came"], budgets.into),
+        (now["went"], then["went"], budgets.out_of),
+    ]
+    return not any(((after > most) & (after > was)).any() for was, after, most in limits)
 
 
 def near_holds(problem: Problem, state: State, after: State, k: int, n: int) -> bool:

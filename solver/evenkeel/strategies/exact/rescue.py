@@ -7,7 +7,9 @@ import numpy as np
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.placement import Role
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
@@ -33,17 +35,15 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     found = in_stages(cluster, request.bounds, request.limits, start, search)
     if found.node is None or found.leader is None:
         return outcome
-    better = replace(outcome, node=found.node, leader=found.leader)
-    left = _missing(request, better)
-    better = replace(better, node=kept(cluster, better.node))
+    better = replace(outcome, node=kept(cluster, found.node))
     better = replace(better, leader=led(cluster, better.node, found.leader))
-    after = _broken(request, better)
+    left, after = _missing(request, better), _broken(request, better)
     mended = broken.total() - after.total()
-    if left > missing or (left == missing and (mended <= 0 or after - broken)):
-        if missing == 0:
-            return outcome
-        if found.proof.status == "optimal":
-            told = f"Proven: whatever is moved, the last {left:,} of the replicas find no node."
+    worse = left > missing or (left == missing and mended <= 0)
+    if worse or not _is_better(request, outcome, better):
+        short = _endangered(request, outcome)[2]
+        if missing == left and short and found.proof.status == "optimal":
+            told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."
             return replace(outcome, message=outcome.message or told)
         return outcome
     told = f"CP-SAT placed {missing - left} of {missing} replicas that the search left over."
@@ -53,6 +53,32 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
         better,
         stop_reason="optimum" if found.proof.status == "optimal" else "exhausted",
         message=told,
+    )
+
+
+def _is_better(request: Request, found: Outcome, other: Outcome) -> bool:
+    """Whether ``other`` is no worse than what came in, and leaves nothing more endangered."""
+    cluster = request.cluster
+    placement = cluster.placement.replaced(other.node, other.leader)
+    if regressions(cluster, placement, audit(cluster, placement)):
+        return False
+    return _endangered(request, other) <= _endangered(request, found)
+
+
+def _endangered(request: Request, outcome: Outcome) -> tuple[int, int, int]:
+    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
+    cluster = request.cluster
+    partitions, placement = cluster.partitions, cluster.placement
+    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[outcome.node]
+    votes = lives & (placement.role == Role.VOTER)
+    count = len(partitions)
+    live = np.bincount(placement.owner[lives], minlength=count)
+    voting = np.bincount(placement.owner[votes], minlength=count)
+    quorum = partitions.voters // 2 + 1
+    return (
+        int(np.maximum(partitions.min_active - live, 0).sum()),
+        int(np.maximum(quorum - voting, 0)[partitions.voters > 0].sum()),
+        int(np.maximum(partitions.replicas - live, 0).sum()),
     )
 
 

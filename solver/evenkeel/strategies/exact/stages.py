@@ -13,6 +13,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
+from evenkeel.strategies.exact.budgets import hold_budgets
 from evenkeel.strategies.exact.loads import SNUG, Gauge, changed_leaders, moved, weigh
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
@@ -94,7 +95,7 @@ def in_stages(
     order_twins(seats)
     joins = moved(seats)
     changes = changed_leaders(seats)
-    _budget(seats, limits, joins)
+    hold_budgets(seats, limits, joins, changes)
     _hint(seats, in_order(seats, hint))
     run = _Run(seats, search)
     many = 1 + 1000 * (1 + len(wishes))
@@ -209,30 +210,6 @@ def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) ->
     stays = (was.leader >= 0) & (leader < 0)
     stays[stays] = node[slot[stays]] == was.node[slot[stays]]
     return np.where(stays, was.leader, leader).astype(np.int16)
-
-
-def _budget(seats: Seats, limits: Limits, joins: list[tuple[Any, int, int]]) -> None:
-    """Hold the moves to their budgets."""
-    cluster, model = seats.cluster, seats.model
-    if limits.moves is not None:
-        model.add(sum(count for count, _, _ in joins) <= limits.moves)
-    if limits.node_in is not None:
-        for n in range(len(cluster.nodes)):
-            model.add(sum(count for count, _, at in joins if at == n) <= limits.node_in)
-    if limits.node_out is not None:
-        placement = cluster.placement
-        for n in range(len(cluster.nodes)):
-            held = placement.owner[placement.node == n]
-            stays = sum(seats.count(p, n) for p in set(held.tolist()))
-            model.add(len(held) - stays <= limits.node_out)
-    if limits.bytes is not None:
-        from evenkeel.strategies.exact.whole import Scale
-
-        load, d = cluster.partitions.load, cluster.bytes_dimension
-        each = np.maximum.reduce([load.leader[:, d], load.voter[:, d], load.non_voter[:, d]])
-        scale = Scale.of(each, 4.0 * float(each.sum()) + limits.bytes)
-        total = sum(scale.up(float(each[p])) * count for count, p, _ in joins)
-        model.add(total <= scale.down(limits.bytes))
 
 
 def _hint(seats: Seats, hint: Placement) -> None:

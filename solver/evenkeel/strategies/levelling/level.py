@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.strategies.levelling.budgets import moves_spent
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.pair_moves import move_pairs
 from evenkeel.strategies.levelling.rest import at_rest
@@ -34,6 +35,8 @@ def place_and_level(run: Run) -> None:
             best = (level, run.state.node.copy(), run.state.leader.copy())
         if not run.tell(piece.stage, before + piece.steps, level):
             break
+        if piece.stage not in ("redistribute", "leaders") and moves_spent(run):
+            break
     pieces.close()  # what was halfway takes effect
     if best is not None and best[0] < level and level > 1.0:
         run.restart_from(best[1], best[2])
@@ -42,7 +45,7 @@ def place_and_level(run: Run) -> None:
 def level_pairs(run: Run) -> None:
     """Move two replicas of a partition at once, where single moves did not level all."""
     excess = run.pressure - 1.0
-    if run.stop is not None or excess <= 0.0:
+    if run.stop is not None or excess <= 0.0 or moves_spent(run):
         return
     left = run.most_moves - run.moves
     move_pairs(run.problem, run.state, run.gauge, left, run.request.watch, run.parameters)

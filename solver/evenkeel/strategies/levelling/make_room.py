@@ -34,7 +34,7 @@ CASCADE = 64
 
 def make_room(problem: Problem, state: State, forced: NDArray[np.bool_], most_moves: int) -> int:
     """Place replicas that fit nowhere by moving smaller ones out of their way."""
-    waiting = forced & (state.node < 0)
+    waiting = forced & ((state.node < 0) | (state.node == problem.partitions.home))
     if not waiting.any() or not problem.nodes.accepts.any():
         return 0
     search = _Search(problem, state, forced, most_moves)
@@ -43,7 +43,8 @@ def make_room(problem: Problem, state: State, forced: NDArray[np.bool_], most_mo
         if failures == FAILURES:
             break
         failures = 0 if search.settles(k) else failures + 1
-    placed = int(np.count_nonzero(waiting & (state.node >= 0)))
+    moved = (state.node >= 0) & (state.node != problem.partitions.home)
+    placed = int(np.count_nonzero(waiting & moved))
     if placed:
         depose(problem, state, search.scan)
     return placed

@@ -4,16 +4,23 @@ import numpy as np
 
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.audit.violations import Violations
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.levelling.pair_moves import kinds_of
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.levelling.leader_moves import depose
+from evenkeel_kernels.levelling.leader_seats import seat_leaders
+from evenkeel_kernels.levelling.pair_mending import mend_pairs
+from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.repair import mend
 
 
 def rules_broken(run: Run) -> bool:
     """Whether rules are broken that moves can mend; who leads is another matter."""
-    standing = PlacementCounts.of(run.request.cluster, run.request.start)
-    found = broken_limits(standing) + broken_terms(standing)
+    found = _broken(run, run.request.start)
     return any(one.count for one in found if one.kind != "lead")
 
 
@@ -24,3 +31,43 @@ def mend_rules(run: Run) -> bool:
     if mend(problem, state, scan, 0, len(state.leader), run.most_moves - run.moves) == 0:
         return False
     return run.pressure > 1.0
+
+
+def mend_leaders(run: Run) -> None:
+    """Let a replica move where a partition has none on a node that may lead."""
+    problem, state, cluster = run.problem, run.state, run.request.cluster
+    if not has_leaders(cluster) or problem.nodes.leads.all():
+        return
+    leads = np.append(problem.nodes.leads, False)
+    first = problem.partitions.first[:-1]
+    at = np.where(state.leader >= 0, state.node[first + np.maximum(state.leader, 0)], -1)
+    ill = np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
+    if len(ill):
+        scan = new_scan(problem, np.zeros(len(state.load)))
+        seat_leaders(problem, state, scan, ill)
+        depose(problem, state, scan)
+
+
+def mend_in_pairs(run: Run) -> None:
+    """Move two replicas of a partition at once, where one waits or a rule is broken still."""
+    problem, state = run.problem, run.state
+    partitions = np.unique(problem.partitions.owner[run.waiting]).astype(np.int64)
+    if run.broken:
+        found = [one.partition for one in _broken(run, run.placement) if one.kind != "lead"]
+        partitions = np.unique(np.concatenate([partitions, *found])).astype(np.int64)
+        partitions = partitions[partitions >= 0]
+    if len(partitions) == 0 or run.stop is not None:
+        return
+    kind = kinds_of(problem)
+    limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
+    before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
+    looks = np.array([run.parameters.pair_looks], np.int64)
+    mend_pairs(
+        problem, state, run.gauge, run.forced, run.dropped, partitions, kind,
+        int(kind.max(initial=-1)) + 1, looks, before, after,
+    )  # fmt: skip
+
+
+def _broken(run: Run, placement: Placement) -> list[Violations]:
+    standing = PlacementCounts.of(run.request.cluster, placement)
+    return broken_limits(standing) + broken_terms(standing)

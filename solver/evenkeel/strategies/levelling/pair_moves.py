@@ -25,7 +25,7 @@ def move_pairs(
     parameters: Parameters = DEFAULT,
 ) -> int:
     """Move pairs of replicas off hot nodes for as long as that helps."""
-    kind = _kinds(problem)
+    kind = kinds_of(problem)
     kinds = int(kind.max(initial=-1)) + 1
     left = np.array([most_moves, parameters.pair_looks], np.int64)
     limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
@@ -45,7 +45,7 @@ def move_pairs(
     return total
 
 
-def _kinds(problem: Problem) -> NDArray[np.int64]:
+def kinds_of(problem: Problem) -> NDArray[np.int64]:
     """Which nodes no rule tells apart, (N,): same domains, same masks, same rank as a leader."""
     rules = problem.rules
     columns = [

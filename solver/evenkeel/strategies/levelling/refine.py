@@ -2,21 +2,19 @@
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.levelling.move_budget import is_limited
-from evenkeel.strategies.levelling.run_state import Run, leaders_of
+from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
 from evenkeel.strategies.levelling.small_clusters import LARGEST, Refining
-from evenkeel.strategies.shared.compile import compile_state
 from evenkeel.strategies.shared.size import size_of
 
 
 def refine_small(run: Run) -> bool:
     """Refine what was found on a small cluster; whether what stands now comes from that."""
     request, cluster = run.request, run.request.cluster
-    if run.stop is not None or size_of(cluster) > LARGEST or is_limited(request.limits):
+    if run.stop is not None or size_of(cluster) > LARGEST or run.problem.budgets.binds:
         return False
     before = run.work
     refining = Refining(
-        cluster, run.problem, compile_state(cluster, run.problem, run.placement),
+        cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
         (request.start.node.copy(), request.start.leader.copy()), run.forced,
         run.most_leaders, int(request.bounds.moves_level), request.seed,
         lambda done, level: run.tell("refine", before + done, level),
@@ -33,5 +31,5 @@ def refine_small(run: Run) -> bool:
 
 def _audited(run: Run, placement: Placement) -> Audit:
     """Audit a placement with the leaders that it would be handed out with."""
-    leader = leaders_of(run, placement.leader)
+    leader = leaders_of(run, placement.node, placement.leader)
     return audit(run.request.cluster, placement.replaced(placement.node, leader))

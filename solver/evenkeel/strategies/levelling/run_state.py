@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.registry import Request
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel.strategies.shared.stopping import Progress, StopReason
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.levelling.descent import moves_made
 from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.penalty import Gauge, highest, new_gauge
-
-UNLIMITED = 2**62
 
 
 @dataclass
@@ -35,6 +34,7 @@ class Run:
     state: State
     forced: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
+    broken: bool
     most_leaders: NDArray[np.float64]
     timings: dict[str, float] = field(default_factory=dict)
     work: int = 0
@@ -51,10 +51,16 @@ class Run:
         return highest(self.state, self.gauge)
 
     @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """Replicas that must get another node and have none yet, (K,)."""
+        home = self.problem.partitions.home
+        there: NDArray[np.bool_] = (self.state.node < 0) | (self.state.node == home)
+        return self.forced & there
+
+    @property
     def most_moves(self) -> int:
         """Replicas that may move though nothing forces them."""
-        most = self.request.limits.moves
-        return UNLIMITED if most is None else max(0, most - int(self.forced.sum()))
+        return UNLIMITED if self.request.limits.moves is None else self.request.limits.moves
 
     @property
     def moves(self) -> int:
@@ -68,8 +74,9 @@ class Run:
 
     def restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
         """Go to a placement."""
-        placement = self.request.cluster.placement.replaced(node, leader)
-        self.state = compile_state(self.request.cluster, self.problem, placement)
+        cluster = self.request.cluster
+        placement = cluster.placement.replaced(node, leader)
+        self.state = seated(cluster, self.problem, placement, self.dropped)
 
     def tell(self, stage: str, work: int, level: float) -> bool:
         """Tell the caller where the search stands; whether to go on."""
@@ -98,8 +105,39 @@ class Run:
             self.stop = "interrupted"
 
 
-def leaders_of(run: Run, leader: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Leading slots to hand out: a cluster that knows no leaders is given none, none is lost."""
+def seated(
+    cluster: Cluster, problem: Problem, placement: Placement, dropped: NDArray[np.bool_]
+) -> State:
+    """Return the books of a placement in which only what stood on dead nodes is nowhere.
+
+    What waits on a node that is being emptied stays in its place until it has another one.
+    """
+    nodes = cluster.nodes
+    stays = nodes.may_hold | (nodes.alive & ~nodes.gone)
+    state = compile_state(cluster, problem, placement, stays)
+    for k in np.flatnonzero(dropped).tolist():
+        book_drop(problem, state, k)
+    return state
+
+
+def book_drop(problem: Problem, state: State, k: int) -> None:
+    """Book that replica ``k`` has left its node for nowhere."""
+    budgets, home = problem.budgets, int(problem.partitions.home[k])
+    if budgets.binds and home >= 0 and budgets.source[home]:
+        where = problem.domains.domain[budgets.tiers, home]
+        state.went[where[where >= 0]] += 1
+
+
+def leaders_of(run: Run, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Leading slots to hand out: a cluster that knows no leaders is given none, none is lost.
+
+    A slot goes on leading where it was, though it may not, but nowhere else.
+    """
     cluster = run.request.cluster
-    was = cluster.placement.leader
-    return np.where(leader < 0, was, leader) if has_leaders(cluster) else was
+    was = cluster.placement
+    if not has_leaders(cluster):
+        return was.leader
+    slot = was.first[:-1] + np.maximum(was.leader, 0)
+    stays = (leader < 0) & (was.leader >= 0)
+    stays[stays] = node[slot[stays]] == was.node[slot[stays]]
+    return np.where(stays, was.leader, leader).astype(np.int16)

@@ -155,7 +155,9 @@ class Refining:
     def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
         """Go there, and note it if it is the best."""
         placement = self.cluster.placement.replaced(*placed)
-        self.state = compile_state(self.cluster, self.problem, placement)
+        nodes = self.cluster.nodes
+        stays = nodes.may_hold | (nodes.alive & ~nodes.gone)
+        self.state = compile_state(self.cluster, self.problem, placement, stays)
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 

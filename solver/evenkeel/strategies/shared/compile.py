@@ -3,15 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.arrays import thawed
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
+from evenkeel.model.limits import Limits
 from evenkeel.model.once import once
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Limit, Rule
 from evenkeel_kernels.core import problem as kernel
+from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.core.state import settle
 
 NO_LIMIT = np.int32(2**31 - 1)
@@ -26,42 +30,60 @@ def compile_problem(
     weight: NDArray[np.float64],
     *,
     cost: Cost | None = None,
-    soft: bool = True,
+    soft_from: float = 0.0,
+    limits: Limits | None = None,
 ) -> kernel.Problem:
-    """Turn a cluster into the arrays that every search shares."""
+    """Turn a cluster into the arrays that every search shares.
+
+    Soft limits bind where they weigh ``soft_from`` or more.
+    """
     rules, rule_of = bound_rules(cluster)
     topology, dimensions = cluster.topology, cluster.dimensions
-    shared = (cluster.depends, soft, *judged_by(cluster))
+    alone = _spreads_hold(cluster)
+    shared = (cluster.depends, soft_from, alone, *judged_by(cluster))
     return kernel.Problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
         partitions=_partitions(cluster, rule_of),
         domains=once(topology, "domain arrays", lambda: _domains(cluster), dimensions),
-        rules=_rules(cluster, rules, soft, cost)
-        if cost is not None
-        else once(
-            cluster.partitions,
-            "rule arrays",
-            lambda: _rules(cluster, rules, soft, Cost()),
-            *shared,
+        rules=_open_to(
+            cluster,
+            _rules(cluster, rules, soft_from, alone, cost)
+            if cost is not None
+            else once(
+                cluster.partitions,
+                "rule arrays",
+                lambda: _rules(cluster, rules, soft_from, alone, Cost()),
+                *shared,
+            ),
         ),
         moves=_moves(cluster, cost or Cost()),
+        budgets=budget_arrays(cluster, limits or Limits()),
     )
 
 
 def compile_state(
-    cluster: Cluster, problem: kernel.Problem, start: Placement | None = None
+    cluster: Cluster,
+    problem: kernel.Problem,
+    start: Placement | None = None,
+    stays: NDArray[np.bool_] | None = None,
 ) -> kernel.State:
-    """Return the books of a placement, settled: what must leave is nowhere, and leads no more."""
+    """Return the books of a placement, settled.
+
+    Replicas on nodes other than those that ``stays (N,)`` names, by default those that may hold
+    them, are nowhere, and lead no more.
+    """
     placement = start or cluster.placement
     dimensions, nodes = problem.nodes.capacity.shape
     groups = len(problem.rules.group_limit_first) - 1
     node = placement.node.copy()
-    stays = np.append(cluster.nodes.may_hold, False)
-    node[~stays.take(node) & problem.partitions.movable] = -1
+    seated = np.append(cluster.nodes.may_hold if stays is None else stays, False)
+    node[~seated.take(node) & problem.partitions.movable] = -1
     leader = placement.leader.copy()
     led = np.flatnonzero(leader >= 0)
     leader[led[node[placement.first[led] + leader[led]] < 0]] = -1
     replicas, near = len(node), _near_length(problem)
+    binds = problem.budgets.binds
+    domains = len(problem.domains.member_first) - 1
     state = kernel.State(
         node=node,
         role=placement.role.copy(),
@@ -80,6 +102,10 @@ def compile_state(
         moved=np.zeros(groups, np.int32),
         moved_histogram=np.zeros(replicas + 2, np.int32),
         moved_most=np.zeros(1, np.int32),
+        spent=np.zeros(3),
+        moved_of=np.zeros(len(leader) * binds, np.int64),
+        came=np.zeros(domains * binds, np.int64),
+        went=np.zeros(domains * binds, np.int64),
     )
     settle(problem, state)
     return state
@@ -131,8 +157,10 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
     return kernel.PartitionArrays(
         first=thawed(placement.first),
         owner=thawed(placement.owner),
-        movable=(placement.flags & Flag.PINNED) == 0,
+        # what is pinned to nowhere may have any node
+        movable=((placement.flags & Flag.PINNED) == 0) | (placement.node < 0),
         home=thawed(placement.node),
+        led_from=_led_from(cluster),
         leader_load=thawed(partitions.load.leader),
         voter_load=thawed(partitions.load.voter),
         non_voter_load=thawed(partitions.load.non_voter),
@@ -172,17 +200,19 @@ def _domains(cluster: Cluster) -> kernel.DomainArrays:
     )
 
 
-def _limit_rows(cluster: Cluster, limits: list[Limit], *, soft: bool) -> list[list[int]]:
-    """One kernel row per level, without limits that another one already implies."""
+def _limit_rows(
+    cluster: Cluster, limits: list[Limit], soft_from: float, *, alone: bool
+) -> list[list[int]]:
+    """One kernel row per level; ``alone`` leaves out limits per node that another one implies."""
     rows: dict[int, list[int]] = {}
     for limit in limits:
-        if limit.hard or soft:
+        if limit.hard or limit.weight >= soft_from:
             level = cluster.topology.level_index(limit.level)
             row = rows.setdefault(level, [level, -1, -1, -1, -1])
             row[LIMIT_COLUMN[limit.kind]] = limit.amount
     domain = cluster.topology.domain
     node_level = len(cluster.topology)
-    alone = any(
+    alone = alone and any(
         row[1] == 1 and level < node_level and (domain[level] >= 0).all()
         for level, row in rows.items()
     )
@@ -192,14 +222,16 @@ def _limit_rows(cluster: Cluster, limits: list[Limit], *, soft: bool) -> list[li
     return [rows[level] for level in sorted(rows)]
 
 
-def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool, cost: Cost) -> kernel.RuleArrays:
+def _rules(
+    cluster: Cluster, rules: list[BoundRule], soft_from: float, alone: bool, cost: Cost
+) -> kernel.RuleArrays:
     nodes = len(cluster.nodes)
     masks: list[NDArray[np.bool_]] = []
     limits: list[list[list[int]]] = []
     terms: list[list[list[int]]] = []
     ranks = np.zeros((len(rules), nodes), np.uint8)
     for i, rule in enumerate(rules):
-        limits.append(_limit_rows(cluster, rule.own.limits(), soft=soft))
+        limits.append(_limit_rows(cluster, rule.own.limits(), soft_from, alone=alone))
         terms.append(_term_rows(cluster, rule.own, rule.voters_require, masks))
         preferred = [node_mask(cluster, text) for text in rule.lead]
         if preferred:
@@ -209,7 +241,9 @@ def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool, cost: Cost) -> 
     groups = len(cluster.partitions.group_names)
     tables = [table for table in cost.tables if isinstance(table, GroupTable)]
     prices, price_of_table = _prices(tables)
-    group_first, group_limit, group_base, table_of = _group_limits(cluster, groups, soft, tables)
+    group_first, group_limit, group_base, table_of = _group_limits(
+        cluster, groups, soft_from, tables
+    )
     group_term_first, group_term = _group_terms(cluster, groups, masks)
     needs_first, needs = _neighbours(cluster.depends, 0, 1, groups)
     needed_first, needed = _neighbours(cluster.depends, 1, 0, groups)
@@ -234,7 +268,73 @@ def _rules(cluster: Cluster, rules: list[BoundRule], soft: bool, cost: Cost) -> 
         needed_first=needed_first,
         needed=needed,
         near_base=_near_base(cluster, groups),
+        group_open=np.zeros(0, bool),
     )
+
+
+def _spreads_hold(cluster: Cluster) -> bool:
+    """Whether no partition has more replicas in a domain than its rule allows there."""
+    found = broken_limits(PlacementCounts.of(cluster, cluster.placement))
+    return not any(one.count for one in found if one.kind in ("same_node", "spread", "soft_spread"))
+
+
+def _open_to(cluster: Cluster, rules: kernel.RuleArrays) -> kernel.RuleArrays:
+    """Close the nodes that may hold nothing, and say which domains the skews of groups look at."""
+    holds = cluster.nodes.may_hold
+    if not holds.all():
+        rules = rules._replace(allowed=rules.allowed & holds)
+    skewed = np.flatnonzero(rules.group_limit[:, 4] >= 0)
+    if len(skewed) == 0:
+        return rules
+    topology, bound = cluster.topology, cluster.partitions.group_rule
+    level = rules.group_limit[-1, 0]
+    is_open = np.zeros(int(rules.group_base[-1]) + int(topology.domain_count[level]), bool)
+    group = np.repeat(np.arange(len(bound)), np.diff(rules.group_limit_first))
+    for i in skewed.tolist():
+        may = holds.copy()
+        for text in cluster.rules[bound[group[i]]].require:
+            may &= node_mask(cluster, text)
+        where = topology.domain_with_nodes[rules.group_limit[i, 0]][may]
+        is_open[rules.group_base[i] + where[where >= 0]] = True
+    return rules._replace(group_open=is_open)
+
+
+def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
+    """Return what may be spent: node and domain budgets by global domain."""
+    topology, nodes = cluster.topology, cluster.nodes
+    offset = np.concatenate([[0], np.cumsum(topology.domain_count)]).astype(np.int64)
+    binds = limits != Limits()
+    into = np.full(int(offset[-1]) * binds, UNLIMITED, np.int64)
+    out_of = into.copy()
+    tiers = set()
+    last = len(topology)
+    given = [(into, {last: limits.node_in}), (out_of, {last: limits.node_out})]
+    for most, by_tier in ((into, limits.domain_in), (out_of, limits.domain_out)):
+        given.append((most, {topology.level_index(tier): n for tier, n in by_tier.items()}))
+    for most, amounts in given:
+        for tier, amount in amounts.items():
+            if amount is not None:
+                most[offset[tier] : offset[tier + 1]] = amount
+                tiers.add(tier)
+    return kernel.BudgetArrays(
+        binds=binds,
+        moves=UNLIMITED if limits.moves is None else limits.moves,
+        data=np.inf if limits.bytes is None else float(limits.bytes),
+        data_dimension=-1 if limits.bytes is None else cluster.bytes_dimension,
+        of_partition=UNLIMITED if limits.partition_moves is None else limits.partition_moves,
+        leader_changes=UNLIMITED if limits.leader_changes is None else limits.leader_changes,
+        tiers=np.array(sorted(tiers), np.int32),
+        into=into,
+        out_of=out_of,
+        source=nodes.alive & ~nodes.gone,
+    )
+
+
+def _led_from(cluster: Cluster) -> NDArray[np.int32]:
+    """Node that led each partition where it lives, else -1."""
+    led = cluster.placement.leader_node
+    lives = np.append(cluster.nodes.alive, False).take(led)
+    return np.where(lives, led, -1).astype(np.int32)
 
 
 def _row_starts(rows: list[list[list[int]]]) -> NDArray[np.int64]:
@@ -256,7 +356,7 @@ def _term_rows(
 
 
 def _group_limits(
-    cluster: Cluster, groups: int, soft: bool, tables: list[GroupTable]
+    cluster: Cluster, groups: int, soft_from: float, tables: list[GroupTable]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Limits of each group as a whole, leaving out those that a group is too small to break.
 
@@ -270,7 +370,7 @@ def _group_limits(
         bound = np.flatnonzero(partitions.group_rule == i)
         if len(bound) == 0:
             continue
-        for row in _limit_rows(cluster, rule.limits(per_node=False), soft=soft):
+        for row in _limit_rows(cluster, rule.limits(per_node=False), soft_from, alone=False):
             alone = row[2] <= 1 and row[3] < 0 and row[4] < 0
             members = bound[size[bound] > row[1]] if alone and row[1] >= 0 else bound
             found.append((members, row, -1))

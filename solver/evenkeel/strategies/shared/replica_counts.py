@@ -30,8 +30,8 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Choose the empty slots that must get a node so that each partition has what it wants.
 
-    Voters and other replicas are counted apart. Slots whose replica was lost come before slots that
-    never had one, then lower slots before higher ones.
+    Voters and other replicas are counted apart. Slots whose replica still lives come before those
+    whose replica was lost, these before slots that never had one, then lower slots before higher.
     """
     placement = cluster.placement
     empty = np.flatnonzero(node < 0)
@@ -43,9 +43,10 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     kind = _kind(cluster, empty)
     missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
     never = placement.node[empty] < 0
+    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False).take(placement.node[empty])
     order = np.arange(len(empty))
-    if never.any() != never.all() or (kind[1:] < kind[:-1]).any():
-        order = np.lexsort((empty, never, kind))
+    if never.any() != never.all() or lives.any() or (kind[1:] < kind[:-1]).any():
+        order = np.lexsort((empty, never, ~lives, kind))
     rank = _rank_in_run(kind[order])
     fill = order[rank < missing[order]]
     chosen[empty[fill]] = True
@@ -53,27 +54,39 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
 
 
 def surplus_replicas(
-    cluster: Cluster, node: NDArray[np.int32], pressure: NDArray[np.float64]
+    cluster: Cluster,
+    node: NDArray[np.int32],
+    pressure: NDArray[np.float64],
+    breaches: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Choose the replicas to drop where a partition has more than it wants.
+    """Choose one replica to drop of each partition that has more than it wants.
 
-    Of a role that has too many before others, from the most pressed nodes first, a leader last,
-    then higher slots before lower ones.
+    Of a role that has too many before others, one that serves nobody, one whose going leaves the
+    fewest ``breaches (K,)``, from the most pressed node, a leader last, then the highest slot.
     """
-    placement, partitions = cluster.placement, cluster.partitions
+    placement = cluster.placement
+    candidates = may_be_dropped(cluster, node)
+    owner = placement.owner[candidates]
+    kind = _kind(cluster, candidates)
+    role_over = _present(cluster, node)[kind] > _wanted(cluster, kind)
+    leads = placement.leader_replica[owner] == candidates
+    at = node[candidates]
+    lives = cluster.nodes.alive[at]
+    order = np.lexsort(
+        (-candidates, -pressure[at], leads, breaches[candidates], lives, ~role_over, owner)
+    )
+    return np.sort(candidates[order[_rank_in_run(owner[order]) == 0]])
+
+
+def may_be_dropped(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the replicas, none of them pinned, of partitions with more than they want."""
+    placement = cluster.placement
     present = _present(cluster, node)
-    over = present[0::2] + present[1::2] - partitions.replicas
+    over = present[0::2] + present[1::2] - cluster.partitions.replicas
     if len(over) == 0 or over.max() <= 0:
         return np.zeros(0, np.int64)
     free = (node >= 0) & ((placement.flags & Flag.PINNED) == 0)
-    candidates = np.flatnonzero(free & (over > 0)[placement.owner])
-    owner = placement.owner[candidates]
-    kind = _kind(cluster, candidates)
-    role_over = present[kind] > _wanted(cluster, kind)
-    leads = placement.leader_replica[owner] == candidates
-    order = np.lexsort((-candidates, -pressure[node[candidates]], leads, ~role_over, owner))
-    dropped = order[_rank_in_run(owner[order]) < over[owner[order]]]
-    return np.sort(candidates[dropped])
+    return np.flatnonzero(free & (over > 0)[placement.owner])
 
 
 def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:

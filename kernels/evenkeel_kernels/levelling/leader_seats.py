@@ -1,0 +1,42 @@
+"""Moving a replica so that it may lead, where no replica of its partition stands where one may."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.core.node_scan import FAR, Scan, find
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index
+from evenkeel_kernels.core.state import hand_on, move
+from evenkeel_kernels.levelling.leader_moves import can_pass_on, leads_well
+
+
+@lean
+def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
+    """Let a voter of each of ``partitions`` that cannot be led move to where it may lead.
+
+    The one that leads now is tried first. Returns how many moved. O(R D N) for each partition.
+    """
+    first = problem.partitions.first
+    moved = 0
+    for i in range(partitions.shape[0]):
+        p = index(partitions[i])
+        before = index(state.leader[p])
+        if leads_well(problem, state, p) or can_pass_on(problem, state, p):
+            continue
+        done = False
+        for turn in range(2):
+            for k in range(first[p], first[p + 1]):
+                slot = index(k - first[p])
+                if done or int(slot != before) != turn:
+                    continue
+                if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
+                    continue
+                hand_on(problem, state, p, slot)
+                n = find(problem, state, scan, k, 0.5 * FAR)
+                if n >= 0:
+                    move(problem, state, k, n)
+                    moved += 1
+                    done = True
+                else:
+                    hand_on(problem, state, p, before)
+    return moved

@@ -1,0 +1,76 @@
+"""Budgets as constraints: moves, data, leader changes, what enters and leaves a node or domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.limits import Limits
+from evenkeel.strategies.exact.seats import Seats
+from evenkeel.strategies.exact.whole import Scale
+
+Join = tuple[Any, int, int]
+"""How many replicas of a partition join a node, and which these are."""
+
+
+def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[Any]) -> None:
+    """Hold moves and leader changes to their budgets."""
+    cluster, model = seats.cluster, seats.model
+    node = np.arange(len(cluster.nodes))
+    if limits.moves is not None:
+        model.add(sum(count for count, _, _ in joins) <= limits.moves)
+    if limits.leader_changes is not None:
+        model.add(sum(changes) <= limits.leader_changes)
+    if limits.partition_moves is not None:
+        for p in {p for _, p, _ in joins}:
+            model.add(sum(count for count, q, _ in joins if q == p) <= limits.partition_moves)
+    if limits.bytes is not None:
+        load, d = cluster.partitions.load, cluster.bytes_dimension
+        each = np.maximum.reduce([load.leader[:, d], load.voter[:, d], load.non_voter[:, d]])
+        scale = Scale.of(each, 4.0 * float(each.sum()) + limits.bytes)
+        total = sum(scale.up(float(each[p])) * count for count, p, _ in joins)
+        model.add(total <= scale.down(limits.bytes))
+    _hold_passing(seats, node, limits.node_in, limits.node_out)
+    for tier in {*limits.domain_in, *limits.domain_out}:
+        domain = cluster.topology.domain_with_nodes[cluster.topology.level_index(tier)]
+        _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
+
+
+def _of(amounts: Mapping[str, int], tier: str) -> int | None:
+    return amounts.get(tier)
+
+
+def _hold_passing(
+    seats: Seats, domain: NDArray[np.int_], most_in: int | None, most_out: int | None
+) -> None:
+    """Hold what enters each domain, and what leaves its living nodes, to a number each."""
+    if most_in is None and most_out is None:
+        return
+    cluster, model, placement = seats.cluster, seats.model, seats.cluster.placement
+    source = cluster.nodes.alive & ~cluster.nodes.gone
+    owner = placement.owner
+    for where in np.unique(domain[domain >= 0]).tolist():
+        inside = domain == where
+        held = owner[np.append(inside, False)[placement.node]]
+        living = owner[np.append(inside & source, False)[placement.node]]
+        count = len(seats.voters)
+        before, alive = np.bincount(held, minlength=count), np.bincount(living, minlength=count)
+        enter, leave = [], []
+        for p in range(count):
+            nodes = [n for n in seats.nodes(p) if inside[n]]
+            after = sum(seats.count(p, n) for n in nodes)
+            if most_in is not None and nodes:
+                more = model.new_int_var(0, int(cluster.partitions.replicas[p]), "")
+                model.add(more >= after - int(before[p]))
+                enter.append(more)
+            if most_out is not None and alive[p]:
+                less = model.new_int_var(0, int(alive[p]), "")
+                model.add(less >= int(alive[p]) - after)
+                leave.append(less)
+        if most_in is not None:
+            model.add(sum(enter) <= most_in)
+        if most_out is not None:
+            model.add(sum(leave) <= most_out)

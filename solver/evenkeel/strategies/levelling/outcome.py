@@ -1,0 +1,43 @@
+"""After the search: what found no node, who leads, and why the search stopped."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.strategies.levelling.budgets import is_spent
+from evenkeel.strategies.levelling.run_state import Run, leaders_of
+from evenkeel.strategies.registry import Outcome
+from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel_kernels.levelling.repair import leave_out_ghosts
+
+
+def outcome_of(run: Run) -> Outcome:
+    """Hand out what was found; what has no node stays where it was, dead nodes included."""
+    node = _node(run)
+    done = run.pressure <= 1.0 and not run.waiting.any()
+    message = ""
+    stop = run.stop
+    if stop is None:
+        stop = "tolerance" if done else "exhausted"
+        if not done and is_spent(run):
+            stop = "limits"
+            message = "The budgets are used up; what they left undone is as it was."
+    return Outcome(
+        node=node,
+        leader=leaders_of(run, node, run.state.leader),
+        stop_reason=stop,
+        message=message,
+        work=run.work,
+        timings=run.timings,
+    )
+
+
+def _node(run: Run) -> NDArray[np.int32]:
+    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it."""
+    node = run.state.node.copy()
+    stays = kept(run.request.cluster, node)
+    ghosts = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
+    if len(ghosts):
+        out = np.zeros(len(node), bool)
+        leave_out_ghosts(run.problem, run.state, ghosts, out)
+        node = run.state.node.copy()
+    return node

@@ -1,0 +1,58 @@
+"""Repairs before all else where budgets bind: lost replicas, the most endangered first."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.placement import Role
+from evenkeel.strategies.levelling.make_room import make_room
+from evenkeel.strategies.levelling.run_state import Run
+from evenkeel_kernels.core.node_scan import FAR, new_scan
+from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.leader_moves import depose
+
+
+def repair(run: Run) -> None:
+    """Place what waits, the most endangered partitions first, as far as the budgets go."""
+    problem, state = run.problem, run.state
+    scan = new_scan(problem, np.zeros(len(state.load)))
+    depose(problem, state, scan)
+    if not run.forced.any():
+        return
+    order = most_endangered_first(run)
+    led = state.leader >= 0
+    best_fit(problem, state, scan, order, run.forced, led, FAR, 0, len(order))
+    make_room(problem, state, run.waiting, run.most_moves)
+    depose(problem, state, scan)
+    run.forced &= run.waiting
+
+
+def most_endangered_first(run: Run) -> NDArray[np.int64]:
+    """List what waits: the fewest live replicas against ``min_active`` first, then by quorum.
+
+    Each replica of a partition that is mended makes the next one less urgent. What still lives
+    where it must leave comes last.
+    """
+    cluster, state = run.request.cluster, run.state
+    placement, partitions = cluster.placement, cluster.partitions
+    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False).take(state.node)
+    count = len(partitions)
+    live = np.bincount(placement.owner[lives], minlength=count)
+    votes = lives & (placement.role == Role.VOTER)
+    voting = np.bincount(placement.owner[votes], minlength=count)
+    order = largest_first(run.problem, run.waiting)
+    owner = placement.owner[order]
+    lost = ~lives[order]
+    rank = _earlier_lost(owner, lost)
+    margin = np.where(lost, (live - partitions.min_active)[owner] + rank, 0)
+    quorum = np.where(lost, (voting - partitions.voters // 2 - 1)[owner] + rank, 0)
+    return order[np.lexsort((np.arange(len(order)), quorum, margin, ~lost))]
+
+
+def _earlier_lost(owner: NDArray[np.int32], lost: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many lost replicas of the same partition come before each; partitions are in one run."""
+    if len(owner) == 0:
+        return np.zeros(0, np.int64)
+    before: NDArray[np.int64] = np.cumsum(lost) - lost
+    starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+    length = np.diff(np.append(starts, len(owner)))
+    return before - np.repeat(before[starts], length)

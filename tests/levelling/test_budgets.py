@@ -1,0 +1,102 @@
+"""Budgets bind while moves are chosen: repairs come first, the most endangered before others."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+
+def half_empty(replicas: int = 2) -> ek.Cluster:
+    """The first half of the nodes holds everything, and one replica of each three is missing."""
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(6)[:replicas].tolist() for _ in range(120)]
+    return ek.Cluster.from_arrays(
+        capacity=[[200.0]] * 12, load=[[1.0]] * 120, leader_load=[[2.0]] * 120,
+        placement=rows, replicas=3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("moves", [0, 10, 50])
+def test_no_budget_takes_a_leader_away(moves: int) -> None:
+    result = ek.solve(half_empty(), limits=ek.Limits(moves=moves))
+    assert (result.placement.leader >= 0).all()
+    assert result.comparison.moves == moves
+
+
+def lost_nodes(dead: int) -> ek.Cluster:
+    rng = np.random.default_rng(4)
+    rows = [[z * 4 + int(rng.integers(4)) for z in rng.permutation(3)] for _ in range(120)]
+    return ek.Cluster.from_arrays(
+        capacity=[[200.0]] * 13, load=[[1.0]] * 120,
+        domains={"zone": [*"aaaabbbbccccc"]},
+        placement=rows, spread={"zone": 1}, alive=np.arange(13) >= dead,
+    )  # fmt: skip
+
+
+def test_leaders_are_mended_without_moves() -> None:
+    cluster = lost_nodes(1)
+    result = ek.solve(cluster, limits=ek.Limits(moves=0))
+    assert result.audit.counts["leader"] == result.audit.counts["leaderless"] == 0
+
+
+@pytest.mark.parametrize("node_in", [3, 4, 10])
+def test_a_budget_per_node_is_filled_with_repairs(node_in: int) -> None:
+    cluster = lost_nodes(1)
+    lost = int((cluster.placement.node == 0).sum())
+    free = ek.solve(cluster)
+    assert free.audit.ok
+    result = ek.solve(cluster, limits=ek.Limits(node_in=node_in))
+    assert result.comparison.node_in.max() <= node_in
+    assert result.audit.counts["spread"] == 0
+    done = lost - result.audit.counts["on_dead"] - result.audit.counts["unassigned"]
+    assert done == min(lost, 3 * node_in)
+
+
+def test_the_most_endangered_are_mended_first() -> None:
+    rows = [[0, 1, 2 + i % 4] for i in range(10)] + [[0, 2 + i % 4, 6 + i % 2] for i in range(60)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[200.0]] * 10, load=[[1.0]] * 10 + [[5.0]] * 60, placement=rows,
+        alive=np.arange(10) >= 2, min_active=2,
+    )  # fmt: skip
+    result = ek.solve(cluster, limits=ek.Limits(moves=12))
+    assert result.comparison.moves == 12
+    assert result.audit.counts["min_active"] == 0
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ek.Limits(partition_moves=1),
+        ek.Limits(domain_in={"zone": 5}),
+        ek.Limits(domain_out={"zone": 5}),
+        ek.Limits(leader_changes=3),
+        ek.Limits(node_out=2),
+        ek.Limits(moves=7),
+    ],
+)
+def test_every_budget_holds(limits: ek.Limits) -> None:
+    rng = np.random.default_rng(8)
+    rows = [[int(n) for n in rng.permutation(6)[:3]] for _ in range(90)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[200.0]] * 9, load=rng.lognormal(0, 0.5, (90, 1)), placement=rows,
+        domains={"zone": [*"abcabcddd"]}, leader_load=rng.lognormal(0.5, 0.5, (90, 1)),
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05), limits=limits)
+    found, zone = result.comparison, np.array([*"abcabcddd"])
+    joined, left = found.joined, found.left
+    owner = cluster.placement.owner
+    if limits.moves is not None:
+        assert found.moves <= limits.moves
+    if limits.partition_moves is not None:
+        assert np.bincount(owner[joined]).max() <= limits.partition_moves
+    if limits.leader_changes is not None:
+        assert found.leader_changes <= limits.leader_changes
+    if limits.node_out is not None:
+        assert found.node_out.max() <= limits.node_out
+    for z in "abcd":
+        before = np.bincount(owner[zone[cluster.placement.node] == z], minlength=90)
+        after = np.bincount(owner[zone[result.placement.node] == z], minlength=90)
+        assert np.maximum(after - before, 0).sum() <= limits.domain_in.get("zone", 999)
+        assert np.maximum(before - after, 0).sum() <= limits.domain_out.get("zone", 999)
+    assert found.moves > 0
+    assert left.sum() == joined.sum()

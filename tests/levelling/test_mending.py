@@ -1,0 +1,128 @@
+"""Mending beyond single moves: pairs, leaders' seats, ghosts, and what is dropped."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.core.state import hand_on, relocate
+from evenkeel_kernels.levelling.leader_seats import seat_leaders
+from evenkeel_kernels.levelling.pair_mending import mend_pairs
+from evenkeel_kernels.levelling.pair_moves import COUNTS
+from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
+from tests.naive.levelling import repair as naive
+from tests.support.small_problems import Small, random_small
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@lean
+def could_lead(problem, state, p, slot, n):
+    """Whether a slot could move to a node if it led."""
+    before = state.leader[p]
+    hand_on(problem, state, p, slot)
+    found = admits(problem, state, problem.partitions.first[p] + slot, n)
+    hand_on(problem, state, p, before)
+    return found
+
+
+def rows_of(small: Small, state) -> list[list[int]]:
+    return state.node.reshape(-1, len(small.placement[0])).tolist()
+
+
+@given(seeds)
+def test_what_a_replica_leaves_behind_is_counted_as_by_hand(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    placed = np.flatnonzero(state.node >= 0)
+    count = np.zeros(len(state.node), np.int64)
+    breaches_without(problem, state, placed, count)
+    width = len(small.placement[0])
+    for k in placed.tolist():
+        row = list(small.placement[k // width])
+        row[k % width] = -1
+        assert count[k] == naive.breaches(small, row)
+
+
+@given(seeds)
+def test_ghosts_come_back_only_where_they_break_nothing(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    rng = np.random.default_rng(seed)
+    ghosts = np.flatnonzero((state.node >= 0) & (rng.random(len(state.node)) < 0.4))
+    relocate(problem, state, ghosts, np.full(len(ghosts), -1, np.int32))
+    rows, width = rows_of(small, state), len(small.placement[0])
+    out = np.zeros(len(state.node), bool)
+    leave_out_ghosts(problem, state, ghosts, out)
+    for k in ghosts.tolist():
+        row = rows[k // width]
+        back = list(row)
+        back[k % width] = small.placement[k // width][k % width]
+        stays_out = naive.breaches(small, back) > naive.breaches(small, row)
+        assert out[k] == stays_out
+        if not stays_out:
+            rows[k // width] = back
+    assert rows_of(small, state) == rows
+
+
+@given(seeds)
+def test_a_partition_that_can_be_led_by_one_move_is(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    before = state.node.copy()
+    last = len(small.placement) - 1
+    every = np.arange(last + 1)
+    scan = new_scan(problem, np.zeros(len(state.load)))
+    moved = seat_leaders(problem, state, scan, every)
+    assert moved == np.count_nonzero(state.node != before)
+    rows = rows_of(small, state)
+    for row, was in zip(rows, small.placement, strict=True):
+        assert naive.breaches(small, row) <= naive.breaches(small, was)
+    row = rows[last]
+    if not any(n >= 0 and small.leads[n] for n in row):
+        for slot, at in enumerate(row):
+            for n in range(len(small.zone)):
+                assert at < 0 or not could_lead(problem, state, last, slot, n)
+
+
+@given(seeds)
+def test_a_pair_leaves_less_broken_and_loses_nobody(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    before = [naive.breaches(small, row) for row in small.placement]
+    none = np.zeros(len(state.node), bool)
+    nodes = len(small.zone)
+    gauge = new_gauge(problem, np.full(nodes, np.inf), 1.0)
+    scratch = np.zeros((2, COUNTS), np.int64)
+    pairs = mend_pairs(
+        problem, state, gauge, none, none, np.arange(len(before)), np.arange(nodes), nodes,
+        np.array([10**6]), scratch, scratch.copy(),
+    )  # fmt: skip
+    after = [naive.breaches(small, row) for row in rows_of(small, state)]
+    assert sum(before) - sum(after) >= pairs
+    assert all(now <= was for now, was in zip(after, before, strict=True))
+    assert ((state.node < 0) == (np.array(small.placement).ravel() < 0)).all()
+
+
+@pytest.mark.parametrize("partitions", [1, 400])
+def test_a_voter_comes_once_a_non_voter_has_left(partitions: int) -> None:
+    """Three regions of three nodes, one voter in each wanted; two voters stand in one."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e6]] * 9, load=[[1.0]] * partitions,
+        domains={"region": [*"aaabbbccc"]},
+        placement=[[0, 1, 3, 6, 7]] * partitions, voters=3,
+        role=[0, 0, 0, 1, 1] * partitions,
+        rules=[
+            ek.Rule(
+                voters_place={"region=a": 1, "region=b": 1, "region=c": 1},
+                spread={"region": 2},
+            )
+        ],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.ok

@@ -1,0 +1,96 @@
+"""What held before ``balance`` holds after it, rule by rule and partition by partition."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+
+def row_counts(placement: ek.Placement) -> list[int]:
+    """How many replicas of each partition share a node with another one of it."""
+    rows = np.split(placement.node, placement.first[1:-1])
+    return [len(row[row >= 0]) - len(set(row[row >= 0].tolist())) for row in rows]
+
+
+def two_zones() -> ek.Cluster:
+    return ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 6,
+        domains={"zone": [*"aaabbb"]},
+        load=[[10.0]] * 8,
+        placement=[[0, 1, 3]] * 4 + [[0, 2, 4]] * 4,
+        spread={"zone": 1},
+    )
+
+
+def test_a_spread_beyond_mending_leaves_one_replica_per_node() -> None:
+    result = ek.solve(two_zones(), goals=ek.Goals(level=0.05))
+    assert sum(row_counts(result.placement)) == 0
+
+
+def skewed(per_group: int = 9) -> ek.Cluster:
+    groups = 10
+    count = groups * per_group
+    rng = np.random.default_rng(3)
+    return ek.Cluster.from_arrays(
+        capacity=[[1000.0]] * 9,
+        domains={"zone": [*"aaabbbccc"]},
+        load=rng.lognormal(0.0, 1.0, (count, 1)),
+        placement=[[(i % 3) * 3] for i in range(count)],
+        group=[i // per_group for i in range(count)],
+        rules=[ek.Rule(skew={"zone": 1})],
+        group_rule=[0] * groups,
+    )
+
+
+@pytest.mark.parametrize("per_group", [9, 90])
+def test_a_skew_of_groups_that_held_is_kept(per_group: int) -> None:
+    cluster = skewed(per_group)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    assert result.audit.counts["skew"] == 0
+
+
+@pytest.mark.parametrize("rule", [ek.Rule(spread={"zone": 1}), ek.Rule(min_domains={"zone": 3})])
+def test_what_is_dropped_mends_rules_first(rule: ek.Rule) -> None:
+    rng = np.random.default_rng(1)
+    rows = []
+    for _ in range(60):
+        zones = rng.permutation(5)[:3]
+        row = [int(z * 6 + rng.integers(6)) for z in zones]
+        twin = int(zones[0] * 6 + (row[0] - zones[0] * 6 + 1) % 6)
+        rows.append([int(n) for n in rng.permutation([*row, twin])])
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e6]] * 30,
+        domains={"zone": [z for z in "abcde" for _ in range(6)]},
+        load=[[1.0]] * 60,
+        placement=rows,
+        replicas=3,
+        rules=[rule],
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.status != "partial"
+    assert result.comparison.moves == 0
+
+
+def test_single_replicas_go_where_they_can_be_led() -> None:
+    rng = np.random.default_rng(2)
+    leads = np.arange(20) >= 6
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[40.0]] * 20, load=[[1.0]] * 300, leads=leads,
+        placement=rng.integers(0, 20, (300, 1)),
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.counts["leader"] == 0
+
+
+def test_what_is_drained_leaves_dead_ones_their_place() -> None:
+    zones = [*"aaabbbccc"]
+    placement = [[i % 3, 3 + (i // 3) % 3, 6 + (i // 2) % 3] for i in range(60)]
+    alive = np.arange(9) != 8
+    keeps = alive & ~np.isin(np.arange(9), (3, 4, 5))
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 9, domains={"zone": zones}, load=[[1.0]] * 60,
+        placement=placement, spread={"zone": 1}, alive=alive, keeps=keeps, accepts=keeps,
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.audit.counts["spread"] == 0
+    assert result.audit.counts["on_dead"] == result.audit.counts["unassigned"] == 0
