@@ -368,25 +368,6 @@ def _trade(choices: Choices, charges: Charges) -> int:
     return looked
 
 
-def _trade(choices: Choices, charges: Charges) -> int:
-    """End what is above targets by trades, node by node; returns the partitions looked at."""
-    hot = np.flatnonzero((charges.pressure > 1.0).any(axis=1))
-    if len(hot) > len(charges.scale) // FEW_HOT:
-        return 0
-    _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
-    nodes = choices.node[choices.taken].astype(np.int32)
-    led_first, led = by_node(nodes, len(charges.scale))
-    looked = len(led)
-    for here in hot.tolist():
-        for _ in range(TRADES):
-            if (charges.above[here] <= 0.0).all():
-                break
-            looked += int(led_first[here + 1] - led_first[here])
-            if not trade_choices(choices, charges, led_first, led, here):
-                break
-    return looked
-
-
 def _is_near(choices: Choices, charges: Charges) -> bool:
     """Whether nodes are above their targets by less than a mean lead each, on average."""
     used = np.maximum((charges.scale > 0.0).sum(axis=0), 1)
