@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.budgets import is_spent
+from evenkeel.strategies.levelling.floors import floors_met
 from evenkeel.strategies.levelling.run_state import Run, leaders_of
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.replica_counts import kept
@@ -13,7 +14,7 @@ from evenkeel_kernels.levelling.repair import leave_out_ghosts
 def outcome_of(run: Run) -> Outcome:
     """Hand out what was found; what has no node stays where it was, dead nodes included."""
     node = _node(run)
-    done = run.pressure <= 1.0 and not run.waiting.any()
+    done = run.pressure <= 1.0 and floors_met(run) and not run.waiting.any()
     message = ""
     stop = run.stop
     if stop is None:

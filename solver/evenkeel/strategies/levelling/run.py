@@ -13,11 +13,13 @@ Budgets bind all of it: they are among the rules that admit a move.
    level all.
 6. *Refine*: where replicas are few, what was found is refined. Where all of it was hardly worth
    while, everything stays.
-7. *Relax soft rules*: they give way where a replica would otherwise have no node.
+7. *Fill*: nodes below their floor take replicas from nodes that can spare them.
+8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 """
 
 import numpy as np
 
+from evenkeel.strategies.levelling.floors import fill_to_floors
 from evenkeel.strategies.levelling.level import level_pairs, place_and_level
 from evenkeel.strategies.levelling.mending import (
     mend_in_pairs,
@@ -95,7 +97,8 @@ def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
 
 
 def complete(run: Run) -> None:
-    """Place what soft rules keep out, and let the preferred lead where that makes no node hot."""
+    """Fill up to floors, place what soft rules keep out, and let the preferred lead."""
+    fill_to_floors(run)
     place_past_soft_rules(run)
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     depose(run.problem, run.state, scan)

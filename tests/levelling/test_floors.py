@@ -1,0 +1,56 @@
+"""A floor below: new nodes fill up, within targets and budgets, and the bound on moves holds."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.measure.bounds import goals_met
+
+
+def expanded(seed: int, new: int = 2) -> ek.Cluster:
+    """A cluster in three zones to which empty nodes have just come."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions = 9 + new, 120
+    zone = [n % 3 for n in range(nodes)]
+    placement = [
+        [int(rng.choice([n for n in range(9) if n % 3 == z])) for z in rng.permutation(3)]
+        for _ in range(partitions)
+    ]
+    return ek.Cluster.from_arrays(
+        capacity=np.full((nodes, 2), 200.0),
+        load=rng.uniform(0.5, 2.0, (partitions, 2)),
+        domains={"zone": zone},
+        placement=placement,
+        spread={"zone": 1},
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_new_nodes_fill_up_to_the_floor(seed):
+    cluster = expanded(seed)
+    goals = ek.Goals(level=0.3, floor=0.3)
+    result = ek.solve(cluster, goals=goals)
+    mean = result.levelness.loads.sum(axis=0) / len(cluster.nodes)
+    assert (result.levelness.loads >= 0.7 * mean * (1 - 1e-9)).all()
+    assert goals_met(result.levelness, result.bounds) and result.success
+    assert result.comparison.moves >= result.bounds.moves_level
+    assert result.audit.ok
+    again = ek.solve(cluster.replace(placement=result.placement), goals=goals)
+    assert again.comparison.moves == 0
+
+
+def test_without_a_floor_a_new_node_may_stay_emptier():
+    cluster = expanded(0)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.3))
+    mean = result.levelness.loads.sum(axis=0) / len(cluster.nodes)
+    assert (result.levelness.loads < 0.7 * mean).any()
+
+
+def test_a_budget_binds_filling_too():
+    cluster = expanded(1)
+    limits = ek.Limits(moves=20, node_in=12)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.3, floor=0.3), limits=limits)
+    came = result.placement.nodes != cluster.placement.nodes
+    assert came.sum() <= 20
+    assert np.bincount(result.placement.nodes[came], minlength=len(cluster.nodes)).max() <= 12
+    assert not result.success and result.stop_reason == "limits"
