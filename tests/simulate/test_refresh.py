@@ -167,7 +167,7 @@ def _nobody(cluster, goals, seed):
 def test_loads_that_drift_are_whole_for_waged(decides):
     drift = simulate.LoadDrift(at=10.0, every=60.0, lasts=300.0)
     down = NodesDown(nodes=0, at=100.0, dead_after=60.0)
-    method = simulate.pipeline() if decides == "pipeline" else decides
+    method = simulate.pipeline("helix_waged") if decides == "pipeline" else decides
     history = play(cluster_of(), [drift, down], method, rates=FAST, until=1800.0)
     assert history.warnings == ()
     assert history.replicas[-1, 0] == 0
@@ -176,7 +176,7 @@ def test_loads_that_drift_are_whole_for_waged(decides):
 
 @pytest.mark.parametrize("decides", ["helix_waged", "pipeline"])
 def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
-    method = simulate.pipeline() if decides == "pipeline" else decides
+    method = simulate.pipeline("helix_waged") if decides == "pipeline" else decides
     with pytest.raises(ek.InvalidInput, match="scale the unit"):
         play(cluster_of(load=np.full((30, 2), 0.5)), [], method)
 
@@ -184,7 +184,7 @@ def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
 def test_a_replica_that_does_not_answer_stays_until_another_takes_its_place():
     cluster = cluster_of(partitions=12, capacity=1000.0)
     lost = simulate.DomainLost(level="zone", domain="a", lasts=120.0)
-    history = play(cluster, [lost], simulate.pipeline(), until=1200.0, rates=FAST)
+    history = play(cluster, [lost], simulate.pipeline("helix_waged"), until=1200.0, rates=FAST)
     assert history.log, "what is left is levelled"
     for entry in history.log:
         assert len(entry.change.drop) <= len(entry.change.add)
