@@ -45,6 +45,8 @@ MARGIN, OF_SLACK = 0.25, 0.25
 SLICE = 200_000
 """Partitions between two looks at the clock."""
 LEAST_GAIN = 1e-9
+LEAST_LEAD = 1e-100
+"""Of the pressure of a mean lead: a resource may add nothing where there is a choice."""
 BEYOND = 1e29
 """1 / the target of a node that may carry nothing."""
 
@@ -368,14 +370,6 @@ def _trade(choices: Choices, charges: Charges) -> int:
     return looked
 
 
-def _is_near(choices: Choices, charges: Charges) -> bool:
-    """Whether nodes are above their targets by less than a mean lead each, on average."""
-    used = np.maximum((charges.scale > 0.0).sum(axis=0), 1)
-    share = np.abs(choices.extra) * (charges.scale.sum(axis=0) / used)
-    mean = float(np.sqrt((share**2).mean(axis=0)).max())
-    return bool(np.maximum(charges.pressure - 1.0, 0.0).sum() < mean * len(charges.scale))
-
-
 def _drawn_up(
     problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool
 ) -> tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]:
@@ -406,7 +400,7 @@ def _drawn_up(
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
     margin = np.minimum(MARGIN * mean, OF_SLACK * slack)
     aim = 1.0 - np.where(resource >= 0, margin, 0.0)
-    above, at_least = pressure - aim, np.maximum(mean, 1e-300)
+    above, at_least = pressure - aim, np.maximum(mean, LEAST_LEAD)
     worst = np.maximum(above.max(axis=0, initial=0.0), at_least)
     _set_charges(charges, above, STIFFNESS / (at_least * worst))
     return choices, charges, aim, mean

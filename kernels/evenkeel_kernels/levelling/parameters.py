@@ -20,7 +20,8 @@ class Parameters:
     which find out whether too few replicas have moved. ``threshold`` is the rise of the penalty
     that they begin with, in units of the mean square of what leading adds. ``open_walks`` walks
     have a toll that falls by the factor ``toll_falls``, and ``free_walks`` next to none. The caller
-    may stop after each ``chunk`` of steps.
+    may stop after each ``chunk`` of steps. With up to ``brief_replicas``, ``brief_walk`` stands
+    for ``walk_per_replica``, unless the caller says how long it may take.
 
     *Relief*
 
@@ -60,6 +61,8 @@ class Parameters:
     toll_falls: float = 0.3
     free_walks: int = 8
     chunk: int = 250_000
+    brief_replicas: int = 1_000
+    brief_walk: int = 120
     stuck: float = 0.5
     reliefs: int = 12
     few_hot: int = 32

@@ -1,5 +1,7 @@
 """Placing and levelling: the descent piece by piece, then pairs of replicas that move at once."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +24,12 @@ def place_and_level(run: Run) -> None:
     best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
     level = np.inf
     before = run.work
+    is_brief = not run.may_take_long and len(run.state.node) <= run.parameters.brief_replicas
+    brief = replace(run.parameters, walk_per_replica=run.parameters.brief_walk)
     gauge = run.gauge
     pieces = descend(
         run.problem, run.state, run.forced, run.most_leaders, run.most_moves, run.request.seed,
-        run.parameters,
+        brief if is_brief else run.parameters,
     )  # fmt: skip
     for piece in pieces:
         level = piece.highest

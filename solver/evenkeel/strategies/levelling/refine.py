@@ -2,8 +2,13 @@
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
-from evenkeel.strategies.levelling.small_clusters import LARGEST, Refining
+from evenkeel.strategies.levelling.run_state import UNLIMITED, Run, leaders_of, seated
+from evenkeel.strategies.levelling.small_clusters import (
+    BRIEF_STEPS,
+    BRIEF_WAYS,
+    LARGEST,
+    Refining,
+)
 from evenkeel.strategies.shared.size import size_of
 
 
@@ -13,10 +18,12 @@ def refine_small(run: Run) -> bool:
     if run.stop is not None or size_of(cluster) > LARGEST or run.problem.budgets.binds:
         return False
     before = run.work
+    brief = not run.may_take_long
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
         (request.start.node.copy(), request.start.leader.copy()), run.forced,
         run.most_leaders, int(request.bounds.moves_level), request.seed,
+        BRIEF_STEPS if brief else UNLIMITED, BRIEF_WAYS if brief else UNLIMITED,
         lambda done, level: run.tell("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():

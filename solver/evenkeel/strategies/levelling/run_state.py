@@ -72,6 +72,12 @@ class Run:
         """Where everything is now."""
         return self.request.cluster.placement.replaced(self.state.node, self.state.leader)
 
+    @property
+    def may_take_long(self) -> bool:
+        """Whether the caller says how long it may take; small clusters take long for little."""
+        watch = self.request.watch
+        return watch.time_limit is not None or watch.work_limit is not None
+
     def restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
         """Go to a placement."""
         cluster = self.request.cluster

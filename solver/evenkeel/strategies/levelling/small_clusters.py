@@ -52,6 +52,11 @@ WAYS_AT_ONCE = 5_000
 """Changes tried to do with one move less, in all and with the same moves taken back."""
 LONGEST_WAY = 24
 
+BRIEF_STEPS, BRIEF_WAYS = 100_000, 10_000
+"""Steps of all runs, and changes tried to do with less, where no more is asked for."""
+PARTS = 8
+"""No run takes more than one in so many of the steps allowed."""
+
 FALL, NEAR, STAY = 0.002, 0.002, 0.0095
 """Where goals are out of reach: by what share of a level the aim falls, how near the least level
 found a plan with fewer moves is as good, and how near it everything stays where it is."""
@@ -79,6 +84,8 @@ class Refining:
         Proven least, where the goals are met.
     seed : int
         All randomness comes from it.
+    most_steps, most_ways : int
+        Steps of all runs together, and changes tried to do with one move less.
     goes_on : callable
         Told the steps done and the best level so far; whether to go on.
     """
@@ -91,6 +98,8 @@ class Refining:
     most_leaders: NDArray[np.float64]
     fewest_moves: int
     seed: int
+    most_steps: int
+    most_ways: int
     goes_on: Callable[[int, float], bool]
     best: Best = field(init=False)
     _aim: Aim = field(init=False)
@@ -174,7 +183,7 @@ class Refining:
         """Look for placements within an aim, and of these for the one with the fewest moves."""
         unit = self._unit
         for run in range(RUNS):
-            if self._is_done(value):
+            if self._is_done(value) or self._done >= self.most_steps:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
@@ -189,7 +198,7 @@ class Refining:
         unit, value = self._unit, 1e6
         self.best.worth[1:] = np.inf
         for run in range(DESCENTS):
-            if not self._going:
+            if not self._going or self._done >= self.most_steps // 2:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
@@ -202,6 +211,7 @@ class Refining:
                 return
 
     def _run(self, pace: Pace, steps: int) -> None:
+        steps = min(steps, max(self.most_steps // PARTS, 1))
         refine(
             self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
         )  # fmt: skip
@@ -224,7 +234,7 @@ class Refining:
             handed=np.zeros(len(self.state.leader), bool),
             lighter=np.zeros(self.state.load.shape),
         )
-        left = WAYS_PER_PLACE * replicas * nodes
+        left = min(WAYS_PER_PLACE * replicas * nodes, self.most_ways)
         better = True
         while better and left > 0 and not self._is_done(value) and self.best.worth[0] == 0.0:
             better = False
