@@ -11,7 +11,6 @@ from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.pair_moves import kinds_of
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
-from evenkeel_kernels.levelling.leader_moves import depose
 from evenkeel_kernels.levelling.leader_seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
@@ -45,7 +44,6 @@ def mend_leaders(run: Run) -> None:
     if len(ill):
         scan = new_scan(problem, np.zeros(len(state.load)))
         seat_leaders(problem, state, scan, ill)
-        depose(problem, state, scan)
 
 
 def mend_in_pairs(run: Run) -> None:
