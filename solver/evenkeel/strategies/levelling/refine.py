@@ -2,7 +2,7 @@
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.levelling.run_state import UNLIMITED, Run, leaders_of, seated
+from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
 from evenkeel.strategies.levelling.small_clusters import (
     BRIEF_STEPS,
     BRIEF_WAYS,
@@ -10,6 +10,7 @@ from evenkeel.strategies.levelling.small_clusters import (
     Refining,
 )
 from evenkeel.strategies.shared.size import size_of
+from evenkeel_kernels.core.problem import UNLIMITED
 
 
 def refine_small(run: Run) -> bool:
