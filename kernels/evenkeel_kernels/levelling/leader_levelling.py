@@ -12,6 +12,9 @@ from evenkeel_kernels.levelling.leader_transport import transport_leaders
 from evenkeel_kernels.levelling.penalty import Gauge, highest
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
+MOST_CHAINED = 5e7
+"""Leaders too many, times replicas, for which chains are looked for: each may look at all."""
+
 
 def binds_leaders(problem: Problem) -> bool:
     """Whether a budget asks who leads: it counts changes, or the data of leaders that moved."""
@@ -48,7 +51,15 @@ def _hand_over_rest(problem: Problem, state: State, gauge: Gauge, sweeps: int) -
     partitions = problem.partitions
     large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
     spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, sweeps, large)
-    relay_leaders(problem, state, gauge)
+    most = np.divide(
+        1.0,
+        gauge.leader_scale,
+        where=gauge.leader_scale > 0.0,
+        out=np.full(len(gauge.leader_scale), np.inf),
+    )
+    too_many = np.maximum(state.leaders - most, 0.0).sum()
+    if too_many * len(state.node) <= MOST_CHAINED:
+        relay_leaders(problem, state, gauge)
 
 
 def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
