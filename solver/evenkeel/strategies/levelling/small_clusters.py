@@ -52,7 +52,7 @@ WAYS_AT_ONCE = 5_000
 """Changes tried to do with one move less, in all and with the same moves taken back."""
 LONGEST_WAY = 24
 
-BRIEF_STEPS, BRIEF_WAYS = 200_000, 10_000
+BRIEF_STEPS, BRIEF_WAYS = 150_000, 10_000
 """Steps of all runs, and changes tried to do with less, where no more is asked for."""
 PARTS = 8
 """No run takes more than one in so many of the steps allowed."""
