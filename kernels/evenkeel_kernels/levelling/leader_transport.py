@@ -402,7 +402,7 @@ def _drawn_up(
     aim = 1.0 - np.where(resource >= 0, margin, 0.0)
     above, at_least = pressure - aim, np.maximum(mean, LEAST_LEAD)
     worst = np.maximum(above.max(axis=0, initial=0.0), at_least)
-    _set_charges(charges, above, STIFFNESS / (at_least * worst))
+    _set_charges(charges, above, STIFFNESS / np.maximum(at_least * worst, 1e-300))
     return choices, charges, aim, mean
 
 
