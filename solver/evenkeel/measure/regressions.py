@@ -211,5 +211,5 @@ def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> 
     return concerned
 
 
-TIER = "level"
+TIER = "tier"
 """The column of ``Violations`` that names a tier."""
