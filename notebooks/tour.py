@@ -257,7 +257,7 @@ for price in (3.0, 1.0, 0.0):
 
 # %%
 events = [
-    simulate.DomainLost(level="zone", domain="c", at=600.0, lasts=1800.0),
+    simulate.DomainLost(tier="zone", domain="c", at=600.0, lasts=1800.0),
     simulate.HotSpot(
         partitions=range(36, 48), factor=4.0, at=4200.0, lasts=1200.0, name="topic 3 hot"
     ),

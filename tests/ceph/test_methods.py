@@ -139,7 +139,7 @@ def test_rules_become_rules():
     steps = [Step("choose_firstn", 2, "rack"), Step("chooseleaf_firstn", 2, "host")]
     nested = cluster_of(small(steps=steps), Pool(id=1, pg_num=8, size=4, rule=0))
     assert nested.rules == (ek.Rule(require=["root=default"], spread={"rack": 2, "host": 1}),)
-    assert nested.topology.levels == ("root", "rack", "host")
+    assert nested.topology.tiers == ("root", "rack", "host")
     assert ek.solve(nested, "ceph_crush").success
     ssd = cluster_of(small(shadow=True), Pool(id=1, pg_num=8, size=2, rule=0))
     assert ssd.rules[0].require == ["+ssd", "root=default"]

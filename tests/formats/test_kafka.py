@@ -230,7 +230,7 @@ class TestRacks:
         assert faults_of(*files) == [("<bytes>: brokers", strays)]
         assert faults_of(*files, spread={"rack": 2}) == [("<bytes>: brokers", strays)]
         cluster = registry.read(files, format="kafka", spread={})
-        assert not cluster.rules[0].spread and cluster.topology.levels == ("rack",)
+        assert not cluster.rules[0].spread and cluster.topology.tiers == ("rack",)
 
     def test_what_is_wrong_with_racks(self):
         assert faults_of(

@@ -48,7 +48,7 @@ class TestReading:
     def test_disks_are_nodes_on_hosts_in_zones(self):
         cluster = registry.read(FILE)
         assert tuple(cluster.nodes.names) == DISKS
-        assert cluster.topology.levels == ("zone", "host")
+        assert cluster.topology.tiers == ("zone", "host")
         zones, hosts = cluster.topology.label
         assert [cluster.topology.label_names[0][z] for z in zones] == [
             "zone-1", "zone-1", "zone-1", "zone-2",

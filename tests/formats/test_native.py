@@ -37,8 +37,8 @@ def full_cluster(**changes):
         "bytes": "disk",
         "domains": {"zone": ["b", "a", ""], "rack": [10, 9, -1], "feed": ["x", "y", "x"]},
         "crossing": ["feed"],
-        "level_capacity": {"zone": [[8.0, np.inf], [9.0, 1.0]]},
-        "level_distance": [3.0, 2.0, 1.0, 0.0],
+        "tier_capacity": {"zone": [[8.0, np.inf], [9.0, 1.0]]},
+        "tier_distance": [3.0, 2.0, 1.0, 0.0],
         "watermark": [[8.0, np.inf], [0.0, 4.0], [7.0, 1.0]],
         "alive": [True, False, True],
         "since": [np.nan, 1.7e9, 0.0],
@@ -172,7 +172,7 @@ class TestArchive:
         )
         cluster = registry.read(data)
         assert list(cluster.nodes.names) == ["a", "b"]
-        assert cluster.topology.levels == ("zone",)
+        assert cluster.topology.tiers == ("zone",)
         assert np.asarray(cluster.placement).tolist() == [[0], [1], [1]]
 
     def test_all_problems_are_listed_with_member_and_value(self):
@@ -225,7 +225,7 @@ ROWS = {
     "format": "evenkeel-rows",
     "version": 1,
     "dimensions": ["cpu", "disk"],
-    "levels": ["zone"],
+    "tiers": ["zone"],
     "nodes": [
         {"name": "a", "capacity": [10, None], "domains": {"zone": "z1"}, "tags": ["ssd"]},
         {"name": "b", "capacity": [10, 100.5], "domains": {"zone": "z2"}},
@@ -261,8 +261,8 @@ class TestRows:
             ROWS,
             partitions=partitions,
             groups=[{"name": "g", "rule": -1}],
-            depends=[{"group": "g", "needs": "h", "level": "zone"}],
-            level_capacity=[{"level": "zone", "node": "z", "capacity": [1, 2]}],
+            depends=[{"group": "g", "needs": "h", "tier": "zone"}],
+            tier_capacity=[{"tier": "zone", "node": "z", "capacity": [1, 2]}],
             transient=["net"],
         )
         with pytest.raises(InvalidInput) as caught:
@@ -276,7 +276,7 @@ class TestRows:
             ("partitions[1].name", "p"),
             ("partitions[1].rule", 4),
             ("depends[0].needs", "h"),
-            ("level_capacity[0].node", "z"),
+            ("tier_capacity[0].node", "z"),
             ("transient", "net"),
         }
 
@@ -327,7 +327,7 @@ class TestReplacementInstances:
         np.testing.assert_allclose(cluster.partitions.load.leader, 0.3)
         assert cluster.placement.node.tolist() == [0, 1, 2, -1]
         assert cluster.placement.leader.tolist() == [0, 0]
-        assert cluster.topology.levels == ("zone", "rack")
+        assert cluster.topology.tiers == ("zone", "rack")
         assert cluster.rules[0].spread == {"zone": 1}
         assert cluster.dimensions == ("d0", "d1")
 

@@ -30,7 +30,7 @@ def test_a_model_becomes_a_cluster(worked):
         3,
         2,
     )
-    assert worked.topology.levels == ("neighbourhood", "location")
+    assert worked.topology.tiers == ("neighbourhood", "location")
     assert worked.topology.domain.tolist() == [[0, 0, 1, 1], [0, 0, 1, 2]]
     assert worked.transient.tolist() == [True, False]
     assert worked.nodes.watermark.tolist() == [[16, 80], [8, 160], [12, 80], [8, 80]]
@@ -51,9 +51,9 @@ def test_what_it_costs(worked):
 
 
 def test_distances_are_three_numbers_where_that_says_it_all(worked):
-    assert worked.topology.level_distance.tolist()[0] == [0, 1, 4, 5]
+    assert worked.topology.tier_distance.tolist()[0] == [0, 1, 4, 5]
     cluster = roadef.read(DATA / "model_a1_3.txt.gz")
-    assert cluster.topology.level_distance.tolist() == [2, 1, 0]
+    assert cluster.topology.tier_distance.tolist() == [2, 1, 0]
     assert cluster.topology.crossing == frozenset()
 
 

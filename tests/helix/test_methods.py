@@ -86,7 +86,7 @@ def only_group(cluster, group, names):
     """The cluster with one of its groups, under the partitions' own names."""
     rows = np.flatnonzero(cluster.partitions.group == group)
     nodes, topology = cluster.nodes, cluster.topology
-    zone = topology.levels[0] if topology.levels else None
+    zone = topology.tiers[0] if topology.tiers else None
     return ek.Cluster.from_arrays(
         capacity=nodes.capacity,
         load=np.ones((len(rows), 1)),

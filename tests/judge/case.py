@@ -61,7 +61,7 @@ def _keywords(given: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in given.items())
 
 
-TERMS = {"tier_capacity": "level_capacity"}
+TERMS = {"tier_capacity": "tier_capacity"}
 """Arguments that the library calls otherwise than a case does."""
 
 Family = Callable[[np.random.Generator], tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]

@@ -41,7 +41,7 @@ AT_LEAST = frozenset({"min_domains", "place", "voters_place", "skew"})
 OF_REPLICAS = frozenset({"unassigned", "leader", "leaderless", "on_dead"})
 """Kinds that are judged by live replicas and lawful leaders instead."""
 
-RENAMED = {"level_capacity": "tier_capacity"}
+RENAMED = {"tier_capacity": "tier_capacity"}
 """Kinds that the library calls otherwise."""
 
 

@@ -189,7 +189,7 @@ def test_the_model_says_what_longhorn_s_settings_mean():
         hosts, [volume, replace(volume, name="w", replicas=[], disk_selector=["no"])]
     )
     assert list(cluster.nodes.names) == ["a/d", "b/d", "c/d"]
-    assert cluster.topology.levels == ("zone", "host")
+    assert cluster.topology.tiers == ("zone", "host")
     assert cluster.topology.label_names[0] == ("(no zone)", "x")
     assert cluster.dimensions == ("bytes", "nominal")
     assert cluster.nodes.capacity.tolist() == [[90.0, 70.0], [80.0, 70.0], [80.0, 70.0]]

@@ -73,7 +73,7 @@ def rows_of(found):
     amounts = defaultdict(float)
     for one in found.found:
         for i, amount in enumerate(one.amount.tolist()):
-            where = (one.partition, one.group, one.node, one.level, one.domain, one.dimension)
+            where = (one.partition, one.group, one.node, one.tier, one.domain, one.dimension)
             amounts[one.kind, *(int(column[i]) for column in where)] += amount
     return amounts
 
@@ -141,7 +141,7 @@ def test_domains_are_named_by_their_path():
         domains={"zone": ["a", "a", "b"], "rack": ["r1", "r1", "r1"]}, spread={"rack": 1},
     )  # fmt: skip
     (row,) = audit(cluster, cluster.placement).table("spread")
-    assert (row.level, row.domain, row.amount) == ("rack", "a/r1", 1.0)
+    assert (row.tier, row.domain, row.amount) == ("rack", "a/r1", 1.0)
     with pytest.raises(ValueError, match="no such kind"):
         audit(cluster, cluster.placement).table("sprawl")
 

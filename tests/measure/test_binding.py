@@ -41,10 +41,8 @@ def test_both_bindings_say_the_same(cluster):
         assert demands.lead == tuple(rule.lead)
         for text in (*demands.require, *demands.voters_require, *demands.lead):
             assert judges.nodes_that_meet(cluster, [text]).tolist() == met(cluster, [text]).tolist()
-    bound = {(one.level, one.kind, one.hard): one.amount.tolist() for one in mine.bindings}
-    assert bound == {
-        (one.level, one.kind, one.hard): one.amount.tolist() for one in theirs.bindings
-    }
+    bound = {(one.tier, one.kind, one.hard): one.amount.tolist() for one in mine.bindings}
+    assert bound == {(one.tier, one.kind, one.hard): one.amount.tolist() for one in theirs.bindings}
 
 
 @RELAXED

@@ -43,7 +43,7 @@ def priced(draw):
         tags={"ssd": random.random(n) < 0.6},
         rules=[ek.Rule(require=["+ssd"])],
         rule=random.choice([-1, 0], p),
-        level_distance=[2.0, 0.0],
+        tier_distance=[2.0, 0.0],
         move_cost=random.integers(0, 4, p).astype(float),
     )
     tables = [ek.NodeTable("a", at=[3.0, 9.0], slope=[0.0, 4.0], below=-2.0)]
@@ -171,7 +171,7 @@ def test_what_a_limit_forces_into_domains():
         placement=[[0, 1, 2], [0, -1, -1]], domains={"zone": [0, 0, 1, 1]}, spread={"zone": 2},
     )  # fmt: skip
     standing, scope = PlacementCounts.of(cluster, cluster.placement), partition_scope(cluster)
-    binding = next(one for one in scope.bindings if one.level == "zone")
+    binding = next(one for one in scope.bindings if one.tier == "zone")
     forced = forced_loads(
         standing, scope, Classes.of(standing, scope), binding.amount,
         cluster.topology.domain_with_nodes[0], np.ones(4, bool),

@@ -30,7 +30,7 @@ def same(one, other):
             a, b = (getattr(getattr(each, part), field.name) for each in (one, other))
             if isinstance(a, np.ndarray):
                 np.testing.assert_array_equal(a, b, err_msg=f"{part}.{field.name}")
-            elif field.name not in ("load", "tags", "attributes", "level_capacity"):
+            elif field.name not in ("load", "tags", "attributes", "tier_capacity"):
                 assert a == b, f"{part}.{field.name}"
     return one.rules == other.rules
 
@@ -272,7 +272,7 @@ class TestNewNodes:
 
     @given(clusters())
     def test_they_are_as_if_they_had_been_there(self, cluster):
-        if cluster.topology.level_distance.ndim == 2:
+        if cluster.topology.tier_distance.ndim == 2:
             return
         count = len(cluster.nodes)
         wide = cluster.add_nodes(np.ones((1, len(cluster.dimensions))))
@@ -281,11 +281,11 @@ class TestNewNodes:
             np.testing.assert_array_equal(
                 getattr(wide.nodes, field)[:count], getattr(cluster.nodes, field)
             )
-        for level, amounts in cluster.topology.level_capacity.items():
-            row = cluster.topology.level_index(level)
+        for level, amounts in cluster.topology.tier_capacity.items():
+            row = cluster.topology.tier_index(level)
             was, now = cluster.topology.domain[row], wide.topology.domain[row, :count]
             np.testing.assert_array_equal(
-                wide.topology.level_capacity[level][now[was >= 0]], amounts[was[was >= 0]]
+                wide.topology.tier_capacity[level][now[was >= 0]], amounts[was[was >= 0]]
             )
         assert wide.placement is cluster.placement and wide.partitions is cluster.partitions
 

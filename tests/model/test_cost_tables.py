@@ -97,7 +97,7 @@ def test_what_a_cluster_does_not_have_is_reported_all_at_once():
     assert sorted(fault.path for fault in found.value.faults) == [
         "goals.tables[0].dimension",
         "goals.tables[1].at",
-        "goals.tables[2].level",
+        "goals.tables[2].tier",
         "goals.tables[3].cost",
         "goals.tables[3].groups",
         "goals.tables[4]",

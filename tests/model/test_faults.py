@@ -57,7 +57,7 @@ class TestFaults:
             ("rule", [-1] * 5), ("attached", [0]), ("move_cost", [1.0] * 3),
             ("leader_load", [[1.0, 2.0]]), ("watermark", [[1.0]] * 3), ("placement", [[0, 1]] * 3),
             ("placement", [0, 1, 2]), ("leader", [0]), ("role", [0] * 3), ("flags", [0] * 9),
-            ("forbidden", [[1, 2, 3]]), ("level_distance", [1.0]), ("group_rule", [0, 0]),
+            ("forbidden", [[1, 2, 3]]), ("tier_distance", [1.0]), ("group_rule", [0, 0]),
         ],
     )  # fmt: skip
     def test_shapes(self, name, value):
@@ -98,7 +98,7 @@ class TestFaults:
             ({"transient": ["net"]}, "transient"),
             ({"bytes": "net"}, "bytes"),
             ({"crossing": ["row"]}, "crossing"),
-            ({"level_capacity": {"row": [[1.0, 1.0]]}}, "level_capacity['row']"),
+            ({"tier_capacity": {"row": [[1.0, 1.0]]}}, "tier_capacity['row']"),
             ({"voters": [3, 2, 2, 2]}, "voters[0]"),
             ({"replicas": -1}, "replicas[0]"),
             ({"placement": [0, 1], "first": [0, 2, 1, 2, 2]}, "first"),
@@ -129,7 +129,7 @@ class TestFaults:
             ("partition_names", "abcd"), ("group_names", "g"), ("transient", "cpu"),
             ("crossing", "rack"), ("crossing", 1), ("depends", "zone"), ("depends", 3),
             ("tags", [True] * 3), ("tags", "ssd"), ("domains", ["a", "b"]), ("domains", "zone"),
-            ("attributes", [1, 2, 3]), ("level_capacity", [[1.0, 1.0]] * 2),
+            ("attributes", [1, 2, 3]), ("tier_capacity", [[1.0, 1.0]] * 2),
         ],
     )  # fmt: skip
     def test_lists_and_mappings(self, name, value):
@@ -150,7 +150,7 @@ class TestFaults:
             ("alive", [[True], [True, False], True]),
             ("role", [[0], [0, 0], [0, 0], [0, 0]]), ("flags", [[0], [0, 0], [0, 0], [0, 0]]),
             ("domains['zone']", [["a"], ["b", "c"], "d"]), ("tags['ssd']", [[1], [1, 0], [1]]),
-            ("level_distance", [[0.0], [1.0, 0.0]]),
+            ("tier_distance", [[0.0], [1.0, 0.0]]),
         ],
     )  # fmt: skip
     def test_rows_of_unequal_length(self, name, value):
@@ -207,7 +207,7 @@ class TestFaults:
             "watermark": [[5.0, 5.0]] * 3, "alive": [True] * 3, "leader_load": [[1.0, 1.0]] * 4,
             "placement": [0, 2, 1, 2, 0, 1, 2, 1], "first": [0, 2, 4, 6, 8], "leader": [1] * 4,
             "role": [0] * 8, "flags": [1] * 8, "voters": 2, "attached": [2, -1, -1, -1],
-            "level_capacity": {"zone": [[9.0, 9.0]] * 2}, "transient": ["disk"], "bytes": "disk",
+            "tier_capacity": {"zone": [[9.0, 9.0]] * 2}, "transient": ["disk"], "bytes": "disk",
             "group": [0, 1, 2, 2], "group_rule": [-1, -1, 1], "forbidden": [[3, 2]],
             "depends": [(1, 2, "zone")], "rule": [0, -1, 2, 0],
             "rules": [
@@ -234,7 +234,7 @@ class TestFaults:
         rule = Rule(require=["zone=a", "+ssd", "os=linux"], spread={"rack": 1}, lead=["node=n1"])
         found = faults_of(
             rules=[rule], bytes="disk", transient=["disk"], depends=[(0, 0, "rack")],
-            crossing=["rack"], level_capacity={"zone": [[1.0, 1.0]] * 2}, **{name: value},
+            crossing=["rack"], tier_capacity={"zone": [[1.0, 1.0]] * 2}, **{name: value},
         )  # fmt: skip
         assert set(found) == {path}
 

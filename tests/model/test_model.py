@@ -62,7 +62,7 @@ class TestMemory:
         owners = (cluster.nodes, cluster.topology, cluster.partitions, cluster.partitions.load,
                   cluster.placement, cluster)  # fmt: skip
         arrays = [a for o in owners for a in vars(o).values() if isinstance(a, np.ndarray)]
-        arrays += [*cluster.nodes.tags.values(), *cluster.topology.level_capacity.values()]
+        arrays += [*cluster.nodes.tags.values(), *cluster.topology.tier_capacity.values()]
         for array in arrays:
             assert not array.flags.writeable
             assert array.flags.c_contiguous
@@ -99,7 +99,7 @@ class TestEmptyAndBroken:
         cluster = Cluster.from_arrays(
             capacity=[], load=[], dimensions=["cpu", "disk"], domains={"zone": []},
             attributes={"a": []}, tags={"t": []}, forbidden=[], placement=[], alive=[],
-            level_capacity={"zone": []}, group=[], spread={"zone": 1},
+            tier_capacity={"zone": []}, group=[], spread={"zone": 1},
         )  # fmt: skip
         assert cluster.nodes.capacity.shape == (0, 2)
         assert cluster.partitions.load.voter.shape == (0, 2)

@@ -145,7 +145,7 @@ def test_longhorn(tmp_path):
         tmp_path,
     )
     assert cluster.placement.first.tolist() == [0, 6, 9]
-    assert all(limit.level != "node" for limit in cluster.rules[0].limits())
+    assert all(limit.tier != "node" for limit in cluster.rules[0].limits())
     host = cluster.topology.domain[1]
     assert (host[cluster.placement.node[:4]] == host[0]).all()
 
@@ -183,13 +183,13 @@ def test_jbod_of_several_disks_with_a_shared_limit(tmp_path):
             load=[[1.0, 1.0]],
             dimensions=("disk", "net"),
             domains={"host": ["a", "a", "b"]},
-            level_capacity={"host": [[np.inf, 10.0], [np.inf, 20.0]]},
+            tier_capacity={"host": [[np.inf, 10.0], [np.inf, 20.0]]},
             replicas=2,
             spread={"host": 1},
         ),
         tmp_path,
     )
-    assert cluster.topology.level_capacity["host"][:, 1].tolist() == [10.0, 20.0]
+    assert cluster.topology.tier_capacity["host"][:, 1].tolist() == [10.0, 20.0]
 
 
 def test_machine_reassignment(tmp_path):
@@ -202,7 +202,7 @@ def test_machine_reassignment(tmp_path):
             dimensions=("ram", "cpu"),
             transient=["ram"],
             domains={"neighbourhood": [0, 0, 0, 0], "location": [0, 0, 1, 1]},
-            level_distance=[2.0, 1.0, 0.0],
+            tier_distance=[2.0, 1.0, 0.0],
             placement=[[0], [3], [0]],
             group=[0, 0, 1],
             move_cost=[1000.0, 100.0, 1.0],

@@ -27,7 +27,7 @@ def test_an_expansion_is_as_it_says():
     nodes, placement = cluster.nodes, cluster.placement
     held = np.bincount(placement.node[placement.node >= 0], minlength=60)
     assert cluster.dimensions == ("cpu", "disk", "net", "d3")
-    assert cluster.topology.levels == ("zone", "rack")
+    assert cluster.topology.tiers == ("zone", "rack")
     assert (held[-6:] == 0).all()
     assert (held[:-6] > 0).all()
     assert int((~nodes.alive).sum()) == 2

@@ -144,19 +144,19 @@ def test_a_domain_of_any_level_is_lost_and_comes_back():
     cluster = cluster_of(
         domains={"zone": ["a", "b", "c"] * 3, "rack": [f"r{n // 6}" for n in range(9)]}
     )
-    _, seen = watched([DomainLost(level="zone", domain="b", at=10.0, lasts=60.0)], cluster)
+    _, seen = watched([DomainLost(tier="zone", domain="b", at=10.0, lasts=60.0)], cluster)
     assert np.flatnonzero(seen[1][1] == Health.UNKNOWN).tolist() == [1, 4, 7]
     assert (seen[-1][1] == Health.UP).all()
-    history, seen = watched([DomainLost(level="rack", domain="b/r0", at=10.0)], cluster)
+    history, seen = watched([DomainLost(tier="rack", domain="b/r0", at=10.0)], cluster)
     assert np.flatnonzero(seen[1][1] == Health.UNKNOWN).tolist() == [1, 4]
     assert history.events[0] == (10.0, "rack b/r0 lost")
     with pytest.raises(ek.InvalidInput, match="names several domains"):
-        play(cluster, [DomainLost(level="rack", domain="r0", at=10.0)])
+        play(cluster, [DomainLost(tier="rack", domain="r0", at=10.0)])
 
 
 @pytest.mark.parametrize("level", ["node", "zone"])
 def test_an_upgrade_takes_every_node_once_and_no_two_zones_together(level):
-    upgrade = RollingUpgrade(level=level, batch=2, away=50.0, pause=60.0, at=10.0)
+    upgrade = RollingUpgrade(tier=level, batch=2, away=50.0, pause=60.0, at=10.0)
     _, seen = watched([upgrade])
     away = [np.flatnonzero(health == Health.UNKNOWN).tolist() for _, health, _ in seen]
     gone = [nodes for nodes in away if nodes]
@@ -236,9 +236,9 @@ def test_faults_of_events_and_arguments_are_reported_together():
         NodesBack(nodes="n1", at=-1.0, suspect_for=-2.0),
         NodesAdded(nodes="new", at=1.0, like="nobody"),
         NodesAdded(nodes="newer", domains={"row": "x"}, capacity=[1.0]),
-        DomainLost(level="row", domain="a"),
-        DomainLost(level="zone", domain="z"),
-        RollingUpgrade(level="row", batch=0, away=0.0),
+        DomainLost(tier="row", domain="a"),
+        DomainLost(tier="zone", domain="z"),
+        RollingUpgrade(tier="row", batch=0, away=0.0),
         LoadBecomes(partitions=["p1", "p2"], factors=[1.0, 0.0]),
         LoadBecomes(partitions=["p1", "p2"], factors=[1.0]),
         HotSpot(partitions="group=none", factor=-1.0),
@@ -254,8 +254,8 @@ def test_faults_of_events_and_arguments_are_reported_together():
     paths = {fault.path for fault in error.value.faults}
     wanted = {
         "events[0].nodes[0]", "events[1].at", "events[1].suspect_for", "events[2].like[0]",
-        "events[3].domains", "events[3].capacity", "events[4].level", "events[5].domain",
-        "events[6].level", "events[6].batch", "events[6].away", "events[7].factors[1]",
+        "events[3].domains", "events[3].capacity", "events[4].tier", "events[5].domain",
+        "events[6].tier", "events[6].batch", "events[6].away", "events[7].factors[1]",
         "events[8].factors", "events[9].partitions[0]", "events[9].factor",
         "events[10].dimensions[0]", "events[11].every", "events[11].deviation", "events[11].pull",
         "events[12].partitions", "events[13].partition[0]", "events[13].share", "events[15]",
@@ -283,7 +283,7 @@ def test_a_dead_node_is_emptied_whoever_decides(method):
 @pytest.mark.parametrize("method", ["balance", "helix_waged"])
 @pytest.mark.parametrize("in_turn", ["node", "zone"])
 def test_a_pipeline_keeps_min_active_through_an_upgrade(method, in_turn):
-    upgrade = RollingUpgrade(level=in_turn, batch=1, away=120.0, pause=60.0, at=60.0)
+    upgrade = RollingUpgrade(tier=in_turn, batch=1, away=120.0, pause=60.0, at=60.0)
     with simulate.pipeline(method, delay=Delay(600.0)) as pipeline:
         history = play(cluster_of(), [upgrade], pipeline, rates=FAST)
     assert history.method == f"pipeline, {method}"
@@ -347,7 +347,7 @@ def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
 
 @pytest.mark.parametrize("decides", ["balance", "pipeline"])
 def test_a_lost_zone_leaves_every_partition_serving(decides):
-    lost = DomainLost(level="zone", domain="a", at=60.0, lasts=1200.0)
+    lost = DomainLost(tier="zone", domain="a", at=60.0, lasts=1200.0)
     method = simulate.pipeline("balance", delay=Delay(300.0)) if decides == "pipeline" else decides
     history = play(cluster_of(), [lost], method, rates=FAST, every=10.0)
     assert history.astray("unavailable").max() == 0

@@ -145,7 +145,7 @@ def test_waged_mends_by_default_and_keeps_to_options_that_are_given():
 
 
 def test_what_comes_after_the_end_is_told():
-    upgrade = simulate.RollingUpgrade(level="zone", at=0.0, batch=1, away=100.0, pause=10.0)
+    upgrade = simulate.RollingUpgrade(tier="zone", at=0.0, batch=1, away=100.0, pause=10.0)
     cut = play(cluster_of(), [upgrade], until=300.0, rates=FAST)
     assert len(cut.warnings) == 1 and "after the end" in cut.warnings[0]
     assert play(cluster_of(), [upgrade], rates=FAST, every=600.0).warnings == ()
@@ -183,7 +183,7 @@ def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
 
 def test_a_replica_that_does_not_answer_stays_until_another_takes_its_place():
     cluster = cluster_of(partitions=12, capacity=1000.0)
-    lost = simulate.DomainLost(level="zone", domain="a", lasts=120.0)
+    lost = simulate.DomainLost(tier="zone", domain="a", lasts=120.0)
     history = play(cluster, [lost], simulate.pipeline("helix_waged"), until=1200.0, rates=FAST)
     assert history.log, "what is left is levelled"
     for entry in history.log:

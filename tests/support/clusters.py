@@ -170,7 +170,7 @@ def topology(draw: st.DrawFn, n: int, d: int) -> dict[str, Any]:
         plain = Cluster.from_arrays(
             capacity=np.ones((n, d)), load=np.ones((0, d)), replicas=0, **given
         )
-        given["level_capacity"] = {
+        given["tier_capacity"] = {
             level: table(draw, int(plain.topology.domain_count[i]), d, sizes(infinite=True))
             for i, level in enumerate(levels)
             if plain.topology.domain_count[i] and draw(st.booleans())
@@ -180,10 +180,10 @@ def topology(draw: st.DrawFn, n: int, d: int) -> dict[str, Any]:
         steps = sorted(
             draw(st.lists(st.integers(0, 9), min_size=len(levels), max_size=len(levels)))
         )
-        given["level_distance"] = np.array([*reversed(steps), 0.0], np.float64)
+        given["tier_distance"] = np.array([*reversed(steps), 0.0], np.float64)
     elif kind == "pairs":
         half = np.tril(table(draw, n, n, st.integers(0, 9).map(float)), -1)
-        given["level_distance"] = half + half.T
+        given["tier_distance"] = half + half.T
     return given
 
 

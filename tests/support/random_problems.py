@@ -70,10 +70,10 @@ def random_cluster(seed: int) -> Cluster:
         transient=[name for name in names if rng.random() < 0.4],
         domains={"zone": zones, "rack": racks},
         crossing=["rack"] if rng.random() < 0.3 else [],
-        level_capacity=(
+        tier_capacity=(
             {"zone": rng.integers(0, 60, (zone_count, dimensions))} if limited else None
         ),
-        level_distance=(
+        tier_distance=(
             rng.integers(0, 5, (nodes, nodes)) * (1 - np.eye(nodes, dtype=np.int64))
             if rng.random() < 0.3
             else [4, 2, 0]
@@ -131,8 +131,8 @@ def random_tables(rng: np.random.Generator, cluster: Cluster) -> list[NodeTable 
         dimension = str(rng.choice(list(cluster.dimensions)))
         tables.append(NodeTable(dimension, at, slope[1:], below=slope[0]))
     for _ in range(rng.integers(0, 3)):
-        level = str(rng.choice([*cluster.topology.levels, "node"]))
-        domains = int(cluster.topology.domain_count[cluster.topology.level_index(level)])
+        level = str(rng.choice([*cluster.topology.tiers, "node"]))
+        domains = int(cluster.topology.domain_count[cluster.topology.tier_index(level)])
         length = int(rng.integers(2, 5))
         each = domains > 0 and rng.random() < 0.5
         cost = rng.integers(0, 6, (domains, length) if each else length).astype(float)

@@ -93,7 +93,7 @@ class Small:
                 member_first=np.concatenate(([0], np.cumsum(ends))).astype(np.int64),
                 member=members.astype(np.int32),
                 limited=none32.copy(),
-                level_capacity=np.full((dimensions, zones + n_nodes), np.inf),
+                tier_capacity=np.full((dimensions, zones + n_nodes), np.inf),
             ),
             rules=RuleArrays(
                 allowed=allowed,

@@ -142,7 +142,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
             continue
         for d in range(nodes.capacity.shape[0]):
             more = load_of(problem.partitions, state, k, d)
-            if state.domain_load[d, where] + more > domains.level_capacity[d, where]:
+            if state.domain_load[d, where] + more > domains.tier_capacity[d, where]:
                 return False
     return True
 

@@ -69,7 +69,7 @@ class DomainArrays(NamedTuple):
     member_first: NDArray[np.int64]  # (domains + 1,)
     member: NDArray[np.int32]  # (.,) nodes of each domain, ascending
     limited: NDArray[np.int32]  # (C,) levels that have a capacity of their own
-    level_capacity: NDArray[np.float64]  # (D, domains) inf for none
+    tier_capacity: NDArray[np.float64]  # (D, domains) inf for none
 
 
 class RuleArrays(NamedTuple):
@@ -120,10 +120,8 @@ class MoveArrays(NamedTuple):
     move_cost: NDArray[np.float64]  # (P,)
     group_weight: float  # times the largest number of moved replicas of one group
     distance_weight: float  # times the distance from home
-    level_distance: NDArray[
-        np.float64
-    ]  # (L + 1,) by the widest level that differs; last: none does
-    distance: NDArray[np.float64]  # (N, N), or (0, 0) to use level_distance
+    tier_distance: NDArray[np.float64]  # (L + 1,) by the widest level that differs; last: none does
+    distance: NDArray[np.float64]  # (N, N), or (0, 0) to use tier_distance
 
 
 class Problem(NamedTuple):

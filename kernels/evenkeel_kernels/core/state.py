@@ -63,8 +63,8 @@ def distance(problem: Problem, a: int, b: int) -> float:
     levels = domains.domain.shape[0] - 1
     for level in range(levels):
         if domains.domain[level, a] != domains.domain[level, b]:
-            return moves.level_distance[level]
-    return moves.level_distance[levels]
+            return moves.tier_distance[level]
+    return moves.tier_distance[levels]
 
 
 @piece

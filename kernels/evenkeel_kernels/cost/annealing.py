@@ -86,7 +86,7 @@ def domains_bear(problem: Problem, state: State, n: int, comes: int, goes: int) 
             if goes >= 0:
                 more -= load_of(problem.partitions, state, goes, d)
             there = state.domain_load[d, where]
-            if more > 0.0 and there + more > domains.level_capacity[d, where]:
+            if more > 0.0 and there + more > domains.tier_capacity[d, where]:
                 return False
     return True
 

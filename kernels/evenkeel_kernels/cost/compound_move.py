@@ -96,7 +96,7 @@ def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
             if where < 0:
                 continue
             for d in range(state.load.shape[0]):
-                if state.domain_load[d, where] <= domains.level_capacity[d, where]:
+                if state.domain_load[d, where] <= domains.tier_capacity[d, where]:
                     continue
                 more = 0.0
                 for j in range(joint.number[0]):

@@ -101,7 +101,7 @@ def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> fl
         where = index(domains.domain[domains.limited[i], n])
         if where >= 0:
             for d in range(state.load.shape[0]):
-                if state.domain_load[d, where] > domains.level_capacity[d, where]:
+                if state.domain_load[d, where] > domains.tier_capacity[d, where]:
                     total += fault
     return total
 

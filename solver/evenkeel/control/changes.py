@@ -112,10 +112,10 @@ def changes_since(recorded: dict[str, str], now: Cluster) -> Changes:
 def _of_cluster(cluster: Cluster) -> Iterator[Any]:
     topology = cluster.topology
     yield from (cluster.rules, cluster.dimensions, cluster.transient, cluster.bytes_dimension)
-    yield from (cluster.depends, cluster.native_format, topology.levels, topology.crossing)
-    yield topology.level_distance
-    for name in sorted(topology.level_capacity):
-        yield from (name, topology.level_capacity[name])
+    yield from (cluster.depends, cluster.native_format, topology.tiers, topology.crossing)
+    yield topology.tier_distance
+    for name in sorted(topology.tier_capacity):
+        yield from (name, topology.tier_capacity[name])
 
 
 def _of_nodes(cluster: Cluster) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 
 BROKEN_BY_ADDING = (
     "not_accepted", "forbidden", "require", "place", "same_node", "spread", "max_domains",
-    "capacity", "level_capacity", "max_replicas",
+    "capacity", "tier_capacity", "max_replicas",
 )  # fmt: skip
 """Hard rules that a replica too many can break."""
 

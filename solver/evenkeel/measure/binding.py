@@ -81,7 +81,7 @@ class Scope:
         amounts: dict[tuple[str, LimitKind, bool], NDArray[np.int32]] = {}
         for q, demands in enumerate(self.demands):
             for limit in demands.limits:
-                key = (limit.level, limit.kind, limit.hard)
+                key = (limit.tier, limit.kind, limit.hard)
                 none = np.full(len(self.demands), NONE, np.int32)
                 amounts.setdefault(key, none)[q] = limit.amount
         return tuple(
@@ -96,7 +96,7 @@ class Binding:
 
     Parameters
     ----------
-    level : str
+    tier : str
         Tier, or "node".
     kind : str
         As in ``Limit``.
@@ -106,7 +106,7 @@ class Binding:
         The number that each member is held to; -1 where it is not bound.
     """
 
-    level: str
+    tier: str
     kind: LimitKind
     hard: bool
     amount: NDArray[np.int32]
@@ -114,7 +114,7 @@ class Binding:
     @property
     def violation(self) -> str:
         """The kind of violation that breaking it is."""
-        kind = "same_node" if (self.level, self.kind) == ("node", "spread") else self.kind
+        kind = "same_node" if (self.tier, self.kind) == ("node", "spread") else self.kind
         return kind if self.hard else f"soft_{kind}"
 
 
@@ -162,8 +162,8 @@ def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
         raise ValueError(f"{condition!r} is no condition")
     key, sign, value = label.groups()
     meaning: Sequence[str]
-    if key in topology.levels:
-        row = topology.levels.index(key)
+    if key in topology.tiers:
+        row = topology.tiers.index(key)
         code, meaning = topology.label[row], topology.label_names[row]
     elif key in nodes.attributes:
         code, meaning = nodes.attributes[key]

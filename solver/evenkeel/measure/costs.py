@@ -97,11 +97,11 @@ def _of_table(placed: PlacementCounts, table: NodeTable | GroupTable) -> float:
     if isinstance(table, NodeTable):
         dimension = cluster.dimensions.index(table.dimension)
         return float(table.cost(placed.loads[:, dimension]).sum())
-    level = cluster.topology.level_index(table.level)
-    domains = int(cluster.topology.domain_count[level])
+    tier = cluster.topology.tier_index(table.tier)
+    domains = int(cluster.topology.domain_count[tier])
     placement, members = placed.placement, table.members(cluster)
     group = cluster.partitions.group[placement.owner]
-    domain = np.append(cluster.topology.domain_with_nodes[level], -1)[placement.node]
+    domain = np.append(cluster.topology.domain_with_nodes[tier], -1)[placement.node]
     there = domain >= 0
     groups = len(cluster.partitions.group_names)
     flat = group[there].astype(np.int64) * domains + domain[there]
@@ -126,13 +126,13 @@ def _distance(cluster: Cluster, here: NDArray[np.int32], there: NDArray[np.int32
 def _between(
     cluster: Cluster, here: NDArray[np.integer], there: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Distance of each pair of nodes: given, or by the widest level that differs."""
-    given = cluster.topology.level_distance
+    """Distance of each pair of nodes: given, or by the widest tier that differs."""
+    given = cluster.topology.tier_distance
     if given.ndim == 2:
         pairs: NDArray[np.float64] = given[here, there]
         return pairs
     far = np.full(here.shape, given[-1])
-    for level in range(len(cluster.topology) - 1, -1, -1):
-        domain = cluster.topology.domain[level]
-        far = np.where(domain[here] != domain[there], given[level], far)
+    for tier in range(len(cluster.topology) - 1, -1, -1):
+        domain = cluster.topology.domain[tier]
+        far = np.where(domain[here] != domain[there], given[tier], far)
     return far

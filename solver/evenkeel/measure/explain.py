@@ -127,14 +127,14 @@ def blocked_nodes(
             mark(~nodes_that_meet(cluster, [text]), f"voters require {text}")
     allowed = scope.open[scope.rule[partition]]
     for limit in demands.limits:
-        row = topology.level_index(limit.level)
+        row = topology.tier_index(limit.tier)
         domain = topology.domain_with_nodes[row]
         taken = domain[other_nodes]
         taken = taken[taken >= 0]
         width = int(topology.domain_count[row])
         count = np.bincount(taken, minlength=width)
         strength = "" if limit.hard else " (wished for)"
-        reason = f"{limit.kind} {limit.level} {limit.amount}{strength}"
+        reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
         at = np.where(domain >= 0, count[np.maximum(domain, 0)], 0)
         if limit.kind == "spread":
             mark((domain >= 0) & (at >= limit.amount), reason)
@@ -155,15 +155,15 @@ def blocked_nodes(
     after = node_load + _own_load(cluster, placement, replica) * ~stays[:, None]
     for d, name in enumerate(cluster.dimensions):
         mark(after[:, d] > nodes.capacity[:, d] * (1 + 1e-11), f"capacity {name}")
-    for level, capacity in topology.level_capacity.items():
-        row = topology.level_index(level)
+    for tier, capacity in topology.tier_capacity.items():
+        row = topology.tier_index(tier)
         domain = topology.domain[row]
         total = np.zeros(capacity.shape)
         np.add.at(total, domain[domain >= 0], node_load[domain >= 0])
         own = _own_load(cluster, placement, replica)
         inside = domain == domain[here] if here >= 0 else np.zeros(len(nodes), bool)
         full = np.any(total + own > capacity * (1 + 1e-11), axis=1)
-        mark((domain >= 0) & full[np.maximum(domain, 0)] & ~inside, f"capacity of its {level}")
+        mark((domain >= 0) & full[np.maximum(domain, 0)] & ~inside, f"capacity of its {tier}")
     return verdict, reasons
 
 

@@ -147,7 +147,7 @@ def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64
         if dimension >= 0 and node >= 0:
             found[i] = cluster.nodes.capacity[node, dimension]
         elif dimension >= 0:
-            found[i] = cluster.topology.level_capacity[cluster.topology.levels[tier]][
+            found[i] = cluster.topology.tier_capacity[cluster.topology.tiers[tier]][
                 domain, dimension
             ]
     return found
@@ -221,5 +221,5 @@ def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> 
     return concerned
 
 
-TIER = "level"
+TIER = "tier"
 """The column of ``Violations`` that names a tier."""

@@ -30,8 +30,8 @@ class Arguments(TypedDict, total=False):
     bytes: str | None
     domains: Mapping[str, Labels] | None
     crossing: Sequence[str] | None
-    level_capacity: Mapping[str, ArrayLike] | None
-    level_distance: ArrayLike | None
+    tier_capacity: Mapping[str, ArrayLike] | None
+    tier_distance: ArrayLike | None
     watermark: ArrayLike | None
     alive: ArrayLike | None
     accepts: ArrayLike | None

@@ -13,7 +13,7 @@ from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake_nodes import COLUMNS, check_nodes, read_nodes
 from evenkeel.model.intake_rules import check_rules
-from evenkeel.model.intake_topology import labels_by_level
+from evenkeel.model.intake_topology import labels_by_tier
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
@@ -78,7 +78,7 @@ def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str
     """Return the parts of a cluster with more nodes after those of another."""
     old, topology, dimensions = parts["nodes"], parts["topology"], len(parts["dimensions"])
     more = length([given["capacity"]])
-    labels = _joined_labels(faults, "domains", labels_by_level(topology), given, len(old), more)
+    labels = _joined_labels(faults, "domains", labels_by_tier(topology), given, len(old), more)
     wider = Topology.read(faults, labels, len(old) + more, list(topology.crossing))
     wider = _with_sizes(faults, topology, wider)
     new = read_nodes(faults, {**given, "attributes": None}, Sizes(more, 0, dimensions), wider, None)
@@ -140,15 +140,15 @@ def _joined_names(faults: FaultList, old: Names, given: Any, more: int) -> Names
 def _with_sizes(faults: FaultList, old: Topology, new: Topology) -> Topology:
     """Return a topology with the capacities and distances of another that it contains."""
     shared = {}
-    for level, amounts in old.level_capacity.items():
-        row = new.level_index(level)
+    for tier, amounts in old.tier_capacity.items():
+        row = new.tier_index(tier)
         was, now = old.domain[row], new.domain[row, : old.domain.shape[1]]
         wider = np.full((int(new.domain_count[row]), amounts.shape[1]), np.inf)
         wider[now[was >= 0]] = amounts[was[was >= 0]]
-        shared[level] = frozen(wider)
-    distance = new.level_distance
-    if old.level_distance.ndim == 1 and len(old) == len(new):
-        distance = old.level_distance
-    elif old.level_distance.ndim == 2:
-        faults.add("level_distance", old.level_distance.shape, "does not say how far new nodes are")
-    return replace(new, level_capacity=shared, level_distance=distance)
+        shared[tier] = frozen(wider)
+    distance = new.tier_distance
+    if old.tier_distance.ndim == 1 and len(old) == len(new):
+        distance = old.tier_distance
+    elif old.tier_distance.ndim == 2:
+        faults.add("tier_distance", old.tier_distance.shape, "does not say how far new nodes are")
+    return replace(new, tier_capacity=shared, tier_distance=distance)

@@ -37,7 +37,7 @@ class Cluster(Shown):
     nodes : Nodes
         N nodes.
     topology : Topology
-        L levels.
+        L tiers.
     partitions : Partitions
         P partitions in G groups.
     placement : Placement
@@ -53,7 +53,7 @@ class Cluster(Shown):
     forbidden : ndarray of int32, shape (F, 2)
         (partition, node) pairs that are disabled, sorted.
     depends : ndarray of int32, shape (E, 3)
-        (group, group it needs, row of the level): every domain that holds a replica of the first
+        (group, group it needs, row of the tier): every domain that holds a replica of the first
         must hold one of the second.
     native : object
         What only the strategy and the format of one system read (a CRUSH map, latencies).
@@ -94,8 +94,8 @@ class Cluster(Shown):
         bytes: str | None = None,
         domains: Mapping[str, Labels] | None = None,
         crossing: Sequence[str] | None = None,
-        level_capacity: Mapping[str, ArrayLike] | None = None,
-        level_distance: ArrayLike | None = None,
+        tier_capacity: Mapping[str, ArrayLike] | None = None,
+        tier_distance: ArrayLike | None = None,
         watermark: ArrayLike | None = None,
         alive: ArrayLike | None = None,
         accepts: ArrayLike | None = None,
@@ -152,13 +152,13 @@ class Cluster(Shown):
         bytes : str, optional
             The dimension that is moved when a replica moves.
         domains : mapping of str to array_like, shape (N,), optional
-            Label of each node per level, widest level first.
+            Label of each node per tier, widest tier first.
         crossing : sequence of str, optional
             Levels that do not nest in the ones before them.
-        level_capacity : mapping of str to array_like of float64, shape (domains, D), optional
+        tier_capacity : mapping of str to array_like of float64, shape (domains, D), optional
             Capacity that the nodes of a domain share.
-        level_distance : array_like of float64, shape (L + 1,) or (N, N), optional
-            Distance by the widest level that differs, or between each pair of nodes.
+        tier_distance : array_like of float64, shape (L + 1,) or (N, N), optional
+            Distance by the widest tier that differs, or between each pair of nodes.
         watermark : array_like of float64, shape (N, D), optional
             Load above it costs; ``inf`` by default.
         alive, accepts, keeps, leads, gone : array_like of bool, shape (N,), optional
@@ -172,7 +172,7 @@ class Cluster(Shown):
         tags : mapping of str to array_like of bool, shape (N,), optional
             Nodes that carry each tag.
         attributes : mapping of str to array_like, shape (N,), optional
-            Further labels of the nodes, under names that no level has.
+            Further labels of the nodes, under names that no tier has.
         node_names, partition_names : sequence of str, optional
             Counted up by default.
         replicas, voters, min_active : array_like of int32, shape () or (P,), optional
@@ -190,7 +190,7 @@ class Cluster(Shown):
         forbidden : array_like of int32, shape (F, 2), optional
             (partition, node) pairs that are disabled.
         depends : sequence of (int or str, int or str, str), optional
-            (group, group it needs, level).
+            (group, group it needs, tier).
         placement : Placement, array_like of int32 or str, (P, R), or (K,) with ``first``, optional
             Node of each replica by slot: a number, -1 or None for none, or a name. Rows may differ
             in length. Slot 0 leads unless ``leader`` says otherwise. A ``Placement`` brings its

@@ -106,7 +106,7 @@ def _nodes(faults: FaultList, nodes: Nodes, dimensions: int) -> None:
 
 
 def _topology(faults: FaultList, topology: Topology, nodes: int) -> None:
-    shape = (len(topology.levels), nodes)
+    shape = (len(topology.tiers), nodes)
     _layout(faults, "domains", topology.label, np.int32, shape)
     _layout(faults, "domains", topology.domain, np.int32, shape)
     if not faults:

@@ -161,15 +161,15 @@ class NodeTable:
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """What each group pays in each domain of a level, by how many of its replicas are there.
+    """What each group pays in each domain of a tier, by how many of its replicas are there.
 
     Parameters
     ----------
-    level : str
-        A level of the topology, or ``"node"``.
+    tier : str
+        A tier of the topology, or ``"node"``.
     cost : array_like of float, shape (m,) or (domains, m)
         Cost of 0, 1, 2 ... replicas of one group in one domain, m at least 2; beyond the last entry
-        each replica costs as much as the last one did. One row for all domains of the level or one
+        each replica costs as much as the last one did. One row for all domains of the tier or one
         for each, in the order of the cluster's domains. Any shape of curve.
     groups : sequence of str, optional
         Names of the groups that pay; all of them by default.
@@ -188,7 +188,7 @@ class GroupTable:
     [0.0, 0.0, 5.0, 15.0]
     """
 
-    level: str
+    tier: str
     cost: ArrayLike
     groups: Sequence[str] | None = None
     rows: NDArray[np.float64] = field(init=False, repr=False)
@@ -211,7 +211,7 @@ class GroupTable:
         count : ndarray of int, any shape
             Replicas.
         domain : ndarray of int, same shape
-            Domain of the level, numbered from 0.
+            Domain of the tier, numbered from 0.
 
         Returns
         -------
@@ -276,11 +276,11 @@ def check_tables(
 
 
 def _check_groups(faults: FaultList, cluster: Cluster, table: GroupTable, path: str) -> None:
-    known = [*cluster.topology.levels, "node"]
-    if table.level not in known:
-        faults.add(f"{path}.level", table.level, f"is no level; known: {known}")
+    known = [*cluster.topology.tiers, "node"]
+    if table.tier not in known:
+        faults.add(f"{path}.tier", table.tier, f"is no tier; known: {known}")
     else:
-        domains = int(cluster.topology.domain_count[cluster.topology.level_index(table.level)])
+        domains = int(cluster.topology.domain_count[cluster.topology.tier_index(table.tier)])
         if len(table.rows) not in (1, domains):
             wanted = f"must have one row, or one for each of {domains} domains"
             faults.add(f"{path}.cost", table.rows.shape, wanted)

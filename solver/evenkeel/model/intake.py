@@ -18,7 +18,7 @@ from evenkeel.model.names import Names
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.quantities import is_whole
 from evenkeel.model.sizes import Given, Sizes
-from evenkeel.model.topology import NODE_LEVEL, Topology
+from evenkeel.model.topology import NODE_TIER, Topology
 
 Parts = dict[str, Any]
 """The fields of a cluster by name."""
@@ -82,12 +82,12 @@ def _read(faults: FaultList, given: Given, sizes: Sizes, base: Parts) -> Parts:
     if first or any(name in given for name in OF_RULES):
         check_rules(faults, rules, nodes, topology, partitions)
     if was is not None and _strays(given, base, topology, partitions):
-        faults.add("depends", len(parts["depends"]), "must be given for new groups or levels")
+        faults.add("depends", len(parts["depends"]), "must be given for new groups or tiers")
     return parts | _read_rest(faults, given, parts)
 
 
 def _strays(given: Given, base: Parts, topology: Topology, partitions: Partitions) -> bool:
-    """Whether what depends on what was told of other groups or levels."""
+    """Whether what depends on what was told of other groups or tiers."""
     same = topology is base["topology"]
     same &= partitions.group_names is base["partitions"].group_names
     return "depends" not in given and len(base["depends"]) > 0 and not same
@@ -144,15 +144,15 @@ def _forbidden(faults: FaultList, given: Any, partitions: int, nodes: int) -> ND
 def _depends(
     faults: FaultList, given: Sequence[Any], groups: Names, topology: Topology
 ) -> NDArray[np.int32]:
-    """Read which group needs which, by name or number, within which level."""
+    """Read which group needs which, by name or number, within which tier."""
     rows: list[tuple[int, ...]] = []
-    known = [*topology.levels, NODE_LEVEL]
+    known = [*topology.tiers, NODE_TIER]
     for i, one in enumerate(items_of(faults, "depends", given)):
         path = f"depends[{i}]"
         if not isinstance(one, tuple | list | np.ndarray) or len(one) != 3:
-            faults.add(path, one, "must be (group, group it needs, level)")
+            faults.add(path, one, "must be (group, group it needs, tier)")
             continue
-        *pair, level = one
+        *pair, tier = one
         found = []
         for group in pair:
             number = groups.index(group) if isinstance(group, str) and group in groups else group
@@ -160,8 +160,8 @@ def _depends(
                 found.append(int(number))
             else:
                 faults.add(path, group, "must be a group")
-        if level in known:
-            rows.append((*found, topology.level_index(level)))
+        if tier in known:
+            rows.append((*found, topology.tier_index(tier)))
         elif not faults.about("domains"):
-            faults.add(path, level, f"is no level; known: {known}")
+            faults.add(path, tier, f"is no tier; known: {known}")
     return frozen(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))

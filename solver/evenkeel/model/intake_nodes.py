@@ -20,7 +20,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.sizes import MOST, Given, Sizes
-from evenkeel.model.topology import NODE_LEVEL, Topology, read_labels
+from evenkeel.model.topology import NODE_TIER, Topology, read_labels
 
 COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
     "alive": (np.bool_, True),
@@ -96,7 +96,7 @@ def _attributes(
     found = {}
     for key, labels in ({} if given is None else entries_of(faults, "attributes", given)).items():
         path = f"attributes[{key!r}]"
-        if key in (*topology.levels, NODE_LEVEL):
+        if key in (*topology.tiers, NODE_TIER):
             faults.add(path, key, "is the name of a tier")
         found[key] = read_labels(faults, path, labels, nodes)
     return found

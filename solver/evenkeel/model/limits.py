@@ -84,7 +84,7 @@ def check_limits(faults: FaultList, cluster: Cluster, limits: Limits) -> None:
     """Note what limits name that the cluster does not have."""
     if limits.bytes is not None and cluster.bytes_dimension < 0:
         faults.add("limits.bytes", limits.bytes, "needs a cluster with a bytes dimension")
-    known = list(cluster.topology.levels)
+    known = list(cluster.topology.tiers)
     for name in BY_TIER:
         for tier in getattr(limits, name):
             if tier not in known:

@@ -12,7 +12,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.quantities import is_real, is_whole
 from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
-from evenkeel.model.topology import NODE_LEVEL, Topology
+from evenkeel.model.topology import NODE_TIER, Topology
 
 LABELS = ("domains", "attributes", "node_names")
 """Arguments that say which labels there are; expressions are not judged by broken ones."""
@@ -37,7 +37,7 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
     nodes : Nodes
         Whose tags and attributes it may name.
     topology : Topology
-        Whose levels it may name.
+        Whose tiers it may name.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
         at = f"{path}lead[{i}]"
         _check_contradiction(faults, at, _conditions(faults, at, text, nodes, topology))
     for name in ("spread", "min_domains", "max_domains", "skew"):
-        for level, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
-            at = f"{path}{name}[{level!r}]"
-            _check_tier(faults, at, level, topology)
+        for tier, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
+            at = f"{path}{name}[{tier!r}]"
+            _check_tier(faults, at, tier, topology)
             _check_amount(faults, at, amount, 1 if name in NEVER_MET_BY_NONE else 0)
     if len(faults.faults) == before:
         _check_domain_counts(faults, path, rule)
@@ -100,7 +100,7 @@ def check_counts(
     nodes : Nodes
         Whose tags and attributes it names.
     topology : Topology
-        Whose levels it names.
+        Whose tiers it names.
     """
     path = f"{path}." if path else ""
     asked = replicas > 0
@@ -121,7 +121,7 @@ def check_counts(
     for limit in rule.limits(per_node=False):
         if limit.kind == "min_domains" and limit.hard and limit.amount > least:
             faults.add(
-                f"{path}min_domains[{limit.level!r}]", limit.amount,
+                f"{path}min_domains[{limit.tier!r}]", limit.amount,
                 f"asks for more than the {least} replicas of a {bound} it binds",
             )  # fmt: skip
 
@@ -137,7 +137,7 @@ def _conditions(
 
 
 def _check_tier(faults: FaultList, path: str, tier: str, topology: Topology) -> None:
-    known = [*topology.levels, NODE_LEVEL]
+    known = [*topology.tiers, NODE_TIER]
     if tier not in known and not faults.about("domains"):
         faults.add(path, tier, f"is no tier; known: {known}")
 
@@ -182,14 +182,14 @@ def _check_contradiction(faults: FaultList, path: str, conditions: list[Conditio
 
 def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:
     """Note a least number of domains above the greatest."""
-    amounts = {(limit.kind, limit.level): limit for limit in rule.limits() if limit.hard}
-    for (kind, level), limit in amounts.items():
-        most = amounts.get(("max_domains", level))
+    amounts = {(limit.kind, limit.tier): limit for limit in rule.limits() if limit.hard}
+    for (kind, tier), limit in amounts.items():
+        most = amounts.get(("max_domains", tier))
         if kind == "min_domains" and most is not None and limit.amount > most.amount:
             faults.add(
-                f"{path}min_domains[{level!r}]",
+                f"{path}min_domains[{tier!r}]",
                 limit.amount,
-                f"contradicts max_domains[{level!r}] = {most.amount}",
+                f"contradicts max_domains[{tier!r}] = {most.amount}",
             )
 
 

@@ -25,7 +25,7 @@ class Condition:
     Parameters
     ----------
     key : str
-        Tag, or name of a level or attribute.
+        Tag, or name of a tier or attribute.
     value : str or None
         Label wanted; None for a tag.
     wanted : bool
@@ -99,7 +99,7 @@ def mask_of(
     topology : Topology
         Whose labels are asked.
     faults : FaultList
-        Where unknown tags, levels and labels are noted.
+        Where unknown tags, tiers and labels are noted.
     path : str
         Where the expression stands.
 
@@ -115,8 +115,8 @@ def mask_of(
                 faults.add(path, str(test), f"no node carries the tag {test.key!r}")
                 continue
             holds = nodes.tags[test.key]
-        elif test.key in topology.levels:
-            row = topology.levels.index(test.key)
+        elif test.key in topology.tiers:
+            row = topology.tiers.index(test.key)
             holds = _labelled(topology.label[row], topology.label_names[row], test, faults, path)
         elif test.key in nodes.attributes:
             holds = _labelled(*nodes.attributes[test.key], test, faults, path)
@@ -126,8 +126,8 @@ def mask_of(
                 faults.add(path, str(test), f"there is no node {test.value!r}")
             holds = np.arange(len(nodes)) == at
         else:
-            known = [*topology.levels, *nodes.attributes]
-            faults.add(path, str(test), f"no level or attribute {test.key!r}; known: {known}")
+            known = [*topology.tiers, *nodes.attributes]
+            faults.add(path, str(test), f"no tier or attribute {test.key!r}; known: {known}")
             continue
         mask &= holds if test.wanted else ~holds
     return mask
@@ -164,12 +164,12 @@ class Rule:
     lead : sequence of str
         Where the leader should be, first choice first.
     spread : mapping of str to Amount
-        At most so many replicas per domain of a level. One per node is the default:
+        At most so many replicas per domain of a tier. One per node is the default:
         ``{"node": None}`` lifts it.
     min_domains, max_domains : mapping of str to Amount
-        At least, or at most, so many distinct domains of a level.
+        At least, or at most, so many distinct domains of a tier.
     skew : mapping of str to Amount
-        Greatest difference between the fullest and the emptiest eligible domain of a level.
+        Greatest difference between the fullest and the emptiest eligible domain of a tier.
 
     Examples
     --------
@@ -212,12 +212,12 @@ class Rule:
         ]
         found = []
         for kind, amounts in kinds:
-            for level, amount in amounts.items():
+            for tier, amount in amounts.items():
                 if isinstance(amount, tuple):
                     weight = float(amount[2]) if len(amount) == 3 else 1.0
-                    found.append(Limit(level, kind, amount[0], amount[1] == "hard", weight))
+                    found.append(Limit(tier, kind, amount[0], amount[1] == "hard", weight))
                 elif amount is not None:
-                    found.append(Limit(level, kind, amount, True))
+                    found.append(Limit(tier, kind, amount, True))
         return found
 
 
@@ -226,12 +226,12 @@ LimitKind = Literal["spread", "min_domains", "max_domains", "skew"]
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit on how a partition's, or a group's, replicas stand in the domains of a level.
+    """One limit on how a partition's, or a group's, replicas stand in the domains of a tier.
 
     Parameters
     ----------
-    level : str
-        Level, or "node".
+    tier : str
+        Tier, or "node".
     kind : str
         "spread" (at most per domain), "min_domains", "max_domains" or "skew".
     amount : int
@@ -242,7 +242,7 @@ class Limit:
         What each unit beyond a soft limit costs, against other soft limits.
     """
 
-    level: str
+    tier: str
     kind: LimitKind
     amount: int
     hard: bool
@@ -250,4 +250,4 @@ class Limit:
 
     def __str__(self) -> str:
         strength = "" if self.hard else " (soft)"
-        return f"{self.kind} {self.level} {self.amount}{strength}"
+        return f"{self.kind} {self.tier} {self.amount}{strength}"

@@ -1,4 +1,4 @@
-"""Topology: named levels, widest first, and the domain of every node on each."""
+"""Topology: named tiers, widest first, and the domain of every node on each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,34 +13,34 @@ from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.quantities import is_whole
 
-NODE_LEVEL = "node"
-"""Name of the level that is the node itself."""
+NODE_TIER = "node"
+"""Name of the tier that is the node itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Layers of the cluster. L levels, N nodes; every array is read-only.
+    """Layers of the cluster. L tiers, N nodes; every array is read-only.
 
-    Levels have an explicit order, widest first. A level normally nests in the one before it, so
+    Tiers have an explicit order, widest first. A tier normally nests in the one before it, so
     rack ``r1`` of zone ``a`` and rack ``r1`` of zone ``b`` are different domains; a *crossing*
-    level (a power feed, say) does not, and its domain is its bare label.
+    tier (a power feed, say) does not, and its domain is its bare label.
 
     Parameters
     ----------
-    levels : tuple of str
+    tiers : tuple of str
         L names.
     label : ndarray of int32, shape (L, N)
         Bare value: a code into ``label_names[l]``; -1 for a missing tier.
     domain : ndarray of int32, shape (L, N)
-        Path-qualified value, counted from 0 on each level; -1 for a missing tier.
+        Path-qualified value, counted from 0 on each tier; -1 for a missing tier.
     label_names : tuple of tuple of str
-        What the codes of each level mean.
+        What the codes of each tier mean.
     crossing : frozenset of str
-        Levels that do not nest.
-    level_capacity : mapping of str to ndarray of float64, shape (domains, D)
+        Tiers that do not nest.
+    tier_capacity : mapping of str to ndarray of float64, shape (domains, D)
         Capacity that the nodes of a domain share (several disks of one host).
-    level_distance : ndarray of float64, shape (L + 1,), or (N, N)
-        Distance between two nodes by the widest level on which they differ (last entry: they differ
+    tier_distance : ndarray of float64, shape (L + 1,), or (N, N)
+        Distance between two nodes by the widest tier on which they differ (last entry: they differ
         on none), or for each pair of nodes.
 
     Examples
@@ -53,13 +53,13 @@ class Topology:
     'b/r1'
     """
 
-    levels: tuple[str, ...]
+    tiers: tuple[str, ...]
     label: NDArray[np.int32]
     domain: NDArray[np.int32]
     label_names: tuple[tuple[str, ...], ...]
     crossing: frozenset[str]
-    level_capacity: Mapping[str, NDArray[np.float64]]
-    level_distance: NDArray[np.float64]
+    tier_capacity: Mapping[str, NDArray[np.float64]]
+    tier_distance: NDArray[np.float64]
 
     @classmethod
     def read(
@@ -69,39 +69,39 @@ class Topology:
         nodes: int,
         crossing: Sequence[str] = (),
     ) -> "Topology":
-        """Build the topology from one label per node and level.
+        """Build the topology from one label per node and tier.
 
         Parameters
         ----------
         faults : FaultList
             Where faults are noted.
         domains : mapping of str to array_like, shape (N,)
-            Level name to labels, widest level first: strings or integers; None, "" or a negative
+            Tier name to labels, widest tier first: strings or integers; None, "" or a negative
             integer where a node has no such tier.
         nodes : int
             N.
         crossing : sequence of str, optional
-            Levels that do not nest in the ones before them.
+            Tiers that do not nest in the ones before them.
 
         Returns
         -------
         Topology
-            Without level capacities and with every distance 0 inside a domain, 1 across.
+            Without tier capacities and with every distance 0 inside a domain, 1 across.
         """
         given_labels = {} if domains is None else entries_of(faults, "domains", domains)
-        levels = tuple(given_labels)
+        tiers = tuple(given_labels)
         crosses = items_of(faults, "crossing", crossing)
-        label = np.full((len(levels), nodes), -1, np.int32)
-        domain = np.full((len(levels), nodes), -1, np.int32)
+        label = np.full((len(tiers), nodes), -1, np.int32)
+        domain = np.full((len(tiers), nodes), -1, np.int32)
         label_names = []
         parent = np.zeros(nodes, np.int64)
-        for i, (level, given) in enumerate(given_labels.items()):
-            if level == NODE_LEVEL:
-                faults.add(f"domains[{level!r}]", level, "is the name of the node itself")
-            codes, meaning = read_labels(faults, f"domains[{level!r}]", given, nodes)
+        for i, (tier, given) in enumerate(given_labels.items()):
+            if tier == NODE_TIER:
+                faults.add(f"domains[{tier!r}]", tier, "is the name of the node itself")
+            codes, meaning = read_labels(faults, f"domains[{tier!r}]", given, nodes)
             label[i] = codes
             label_names.append(meaning)
-            if level in crosses:
+            if tier in crosses:
                 domain[i] = codes
                 continue
             has = codes >= 0
@@ -109,38 +109,38 @@ class Topology:
             distinct, inverse = np.unique(path[has], return_inverse=True)
             domain[i, has] = inverse
             parent = np.where(has, domain[i].astype(np.int64), parent + len(distinct))
-        for level in crosses:
-            if level not in levels and not faults.about("domains"):
-                faults.add("crossing", level, f"is no level; levels are {list(levels)}")
-        distance = np.ones(len(levels) + 1)
+        for tier in crosses:
+            if tier not in tiers and not faults.about("domains"):
+                faults.add("crossing", tier, f"is no tier; tiers are {list(tiers)}")
+        distance = np.ones(len(tiers) + 1)
         distance[-1] = 0.0
         return cls(
-            levels, frozen(label), frozen(domain), tuple(label_names),
-            frozenset(level for level in levels if level in crosses), {}, frozen(distance),
+            tiers, frozen(label), frozen(domain), tuple(label_names),
+            frozenset(tier for tier in tiers if tier in crosses), {}, frozen(distance),
         )  # fmt: skip
 
     def __len__(self) -> int:
-        return len(self.levels)
+        return len(self.tiers)
 
     @cached_property
     def domain_count(self) -> NDArray[np.int64]:
-        """Domains per level, (L + 1,) int64; the last entry is the number of nodes."""
+        """Domains per tier, (L + 1,) int64; the last entry is the number of nodes."""
         counts = [int(row.max(initial=-1)) + 1 for row in self.domain]
         return np.array([*counts, self.domain.shape[1]], np.int64)
 
     @cached_property
     def domain_with_nodes(self) -> NDArray[np.int32]:
-        """``domain`` with the node level as its last row, (L + 1, N) int32."""
+        """``domain`` with the node tier as its last row, (L + 1, N) int32."""
         node = np.arange(self.domain.shape[1], dtype=np.int32)
         return frozen(np.vstack([self.domain, node]))
 
-    def level_index(self, level: str) -> int:
-        """Return the row of a level; the node itself is row L.
+    def tier_index(self, tier: str) -> int:
+        """Return the row of a tier; the node itself is row L.
 
         Parameters
         ----------
-        level : str
-            Name of a level, or "node".
+        tier : str
+            Name of a tier, or "node".
 
         Returns
         -------
@@ -150,31 +150,31 @@ class Topology:
         Raises
         ------
         ValueError
-            If there is no such level.
+            If there is no such tier.
         """
-        if level == NODE_LEVEL and level not in self.levels:
-            return len(self.levels)
-        return self.levels.index(level)
+        if tier == NODE_TIER and tier not in self.tiers:
+            return len(self.tiers)
+        return self.tiers.index(tier)
 
-    def domain_name(self, level: int, domain: int) -> str:
+    def domain_name(self, tier: int, domain: int) -> str:
         """Return the path of a domain, as ``region/zone/rack``.
 
         Parameters
         ----------
-        level : int
-            Row of the level.
+        tier : int
+            Row of the tier.
         domain : int
             Domain on it.
 
         Returns
         -------
         str
-            Labels from the widest nesting level down, joined by slashes.
+            Labels from the widest nesting tier down, joined by slashes.
         """
-        n = int(np.argmax(self.domain[level] == domain))
-        rows = [level]
-        if self.levels[level] not in self.crossing:
-            rows = [i for i in range(level + 1) if self.levels[i] not in self.crossing]
+        n = int(np.argmax(self.domain[tier] == domain))
+        rows = [tier]
+        if self.tiers[tier] not in self.crossing:
+            rows = [i for i in range(tier + 1) if self.tiers[i] not in self.crossing]
         path = [self.label_names[i][self.label[i, n]] for i in rows if self.label[i, n] >= 0]
         return "/".join(path)
 

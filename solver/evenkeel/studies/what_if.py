@@ -17,10 +17,10 @@ from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
 from evenkeel.model.selection import find_nodes
-from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.model.topology import NODE_TIER
 
 PAIRS = " pairs"
-"""What follows the name of a level to lose two of its domains at once."""
+"""What follows the name of a tier to lose two of its domains at once."""
 
 COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
 """What a placement counts when it is first asked, whatever the state of the nodes."""
@@ -122,7 +122,7 @@ def read_changes(
         elif isinstance(one, WhatIf):
             found.append(_change(faults, path, cluster, one))
         else:
-            faults.add(path, one, "must be a WhatIf, or the name of a level")
+            faults.add(path, one, "must be a WhatIf, or the name of a tier")
     seen: set[str] = set()
     for change in found:
         if change.name in seen:
@@ -168,14 +168,14 @@ def _states(cluster: Cluster, change: Change) -> dict[str, Any]:
 
 
 def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterator[Change]:
-    """Losses of each domain of a level, or of every two; domains that hold nothing are left out."""
+    """Losses of each domain of a tier, or of every two; domains that hold nothing are left out."""
     topology = cluster.topology
-    levels = dict.fromkeys([*topology.levels, NODE_LEVEL])
-    level = text if text in levels else text.removesuffix(PAIRS)
-    if level not in levels:
-        faults.add(path, text, f"is no level; levels, alone or with 'pairs', are {[*levels]}")
+    tiers = dict.fromkeys([*topology.tiers, NODE_TIER])
+    tier = text if text in tiers else text.removesuffix(PAIRS)
+    if tier not in tiers:
+        faults.add(path, text, f"is no tier; tiers, alone or with 'pairs', are {[*tiers]}")
         return
-    row = topology.level_index(level)
+    row = topology.tier_index(tier)
     there = (cluster.nodes.alive | cluster.nodes.keeps) & ~cluster.nodes.gone
     domain = np.where(there, topology.domain_with_nodes[row], -1)
     names = cluster.nodes.names
@@ -186,9 +186,9 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
         for d in np.unique(domain[domain >= 0]).tolist()
     }
     nobody = np.zeros(0, np.int32)
-    for several in combinations(members, 1 if level == text else 2):
+    for several in combinations(members, 1 if tier == text else 2):
         lost = np.concatenate([members[one] for one in several])
-        yield Change(f"{level} {' + '.join(several)}", lost, nobody)
+        yield Change(f"{tier} {' + '.join(several)}", lost, nobody)
 
 
 def _change(faults: FaultList, path: str, cluster: Cluster, given: WhatIf) -> Change:

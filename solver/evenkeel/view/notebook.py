@@ -59,7 +59,7 @@ def cluster_html(cluster: Cluster) -> str:
     topology = cluster.topology
     levels = [
         f"{shortened(name)} ({int(count):,})"
-        for name, count in zip(topology.levels, topology.domain_count[:-1], strict=True)
+        for name, count in zip(topology.tiers, topology.domain_count[:-1], strict=True)
     ]
     total, top = wanted_load(cluster), _top([level])
     room = nodes.capacity[nodes.may_receive].sum(0)

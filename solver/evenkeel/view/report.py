@@ -287,7 +287,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
     for row, _ in zip(turns, range(SHOWN_ROWS), strict=False):
         where = {
             "partition": row.partition, "group": row.group, "node": row.node,
-            row.level: row.domain, "dimension": row.dimension, "asked": row.expression,
+            row.tier: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
         said = " · ".join(f"{name} {_safe(at)}" for name, at in where.items() if at)
         table.add_row(row.kind, said, f"{row.amount:,.6g}")

@@ -111,7 +111,7 @@ def distance(problem: Problem, a: int, b: int) -> float:
         return float(problem.moves.distance[a, b])
     levels = problem.domains.domain[:-1]
     differing = [level for level, at in enumerate(levels) if at[a] != at[b]]
-    return float(problem.moves.level_distance[differing[0] if differing else len(levels)])
+    return float(problem.moves.tier_distance[differing[0] if differing else len(levels)])
 
 
 def total_cost(problem: Problem, state: State) -> float:
@@ -208,7 +208,7 @@ def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bo
         here = state.node[k]
         if where < 0 or (here >= 0 and problem.domains.domain[level, here] == where):
             continue
-        if (books["domain_load"][:, where] > problem.domains.level_capacity[:, where]).any():
+        if (books["domain_load"][:, where] > problem.domains.tier_capacity[:, where]).any():
             return False
     return True
 

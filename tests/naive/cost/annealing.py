@@ -98,6 +98,6 @@ def crowded_domains(problem: Problem, state: State) -> int:
     over = 0
     for level in limits.limited.tolist():
         span = slice(limits.domain_offset[level], limits.domain_offset[level + 1])
-        above = books["domain_load"][:, span] > limits.level_capacity[:, span]
+        above = books["domain_load"][:, span] > limits.tier_capacity[:, span]
         over += int(above.any(axis=0).sum())
     return over + int((books["replicas"] > problem.nodes.max_replicas).sum())

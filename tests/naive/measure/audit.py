@@ -120,8 +120,8 @@ def meets(cluster, text, n):
             continue
         wanted = "!=" not in test
         key, value = (part.strip() for part in test.split("=" if wanted else "!=", 1))
-        if key in cluster.topology.levels:
-            row = cluster.topology.levels.index(key)
+        if key in cluster.topology.tiers:
+            row = cluster.topology.tiers.index(key)
             code, meaning = cluster.topology.label[row][n], cluster.topology.label_names[row]
         elif key in cluster.nodes.attributes:
             codes, meaning = cluster.nodes.attributes[key]
@@ -171,11 +171,11 @@ def check_group_rules(cluster, placement, rows, found):
 
 def check_limits(cluster, limits, row, require, wanted, found, p=-1, g=-1):
     for limit in limits:
-        level, domain_of = domains(cluster, limit.level)
+        level, domain_of = domains(cluster, limit.tier)
         count = Counter(domain_of[n] for _, n, _ in row if domain_of[n] >= 0)
         prefix = "" if limit.hard else "soft_"
         if limit.kind == "spread":
-            kind = "same_node" if limit.level == "node" else "spread"
+            kind = "same_node" if limit.tier == "node" else "spread"
             for domain, here in count.items():
                 if here > limit.amount:
                     over = here - limit.amount
@@ -206,9 +206,9 @@ def check_limits(cluster, limits, row, require, wanted, found, p=-1, g=-1):
 def domains(cluster, level):
     """The row of a level, and the domain of each node on it."""
     topology = cluster.topology
-    if level not in topology.levels:
-        return len(topology.levels), list(range(len(cluster.nodes)))
-    row = topology.levels.index(level)
+    if level not in topology.tiers:
+        return len(topology.tiers), list(range(len(cluster.nodes)))
+    row = topology.tiers.index(level)
     return row, topology.domain[row].tolist()
 
 
@@ -297,13 +297,13 @@ def check_loads(cluster, placement, rows, found):
         count = sum(n == other for row in rows for _, other, _ in row)
         if 0 <= nodes.max_replicas[n] < count:
             found.add("max_replicas", count - int(nodes.max_replicas[n]), node=n)
-    for level, capacity in cluster.topology.level_capacity.items():
+    for level, capacity in cluster.topology.tier_capacity.items():
         row, domain_of = domains(cluster, level)
         for domain in range(len(capacity)):
             for d in range(len(cluster.dimensions)):
                 total = sum(load[n, d] for n in serving if domain_of[n] == domain)
                 if total > capacity[domain, d] * (1 + 1e-11):
                     found.add(
-                        "level_capacity", total - float(capacity[domain, d]),
+                        "tier_capacity", total - float(capacity[domain, d]),
                         level=row, domain=domain, dimension=d, counts=1,
                     )  # fmt: skip

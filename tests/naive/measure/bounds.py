@@ -73,7 +73,7 @@ def leads(cluster):
 
 
 def within(cluster, limit, row):
-    domain = cluster.topology.domain_with_nodes[cluster.topology.level_index(limit.level)]
+    domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(limit.tier)]
     at = [int(domain[n]) for n in row if domain[n] >= 0]
     return all(at.count(one) <= limit.amount for one in at)
 

@@ -46,7 +46,7 @@ def with_leading(cluster: Cluster) -> Cluster:
     )
     shared = {
         level: _wider(capacity, np.full((len(capacity), 1), np.inf))
-        for level, capacity in cluster.topology.level_capacity.items()
+        for level, capacity in cluster.topology.tier_capacity.items()
     }
     name = f"leading {cluster.dimensions[tight]}"
     while name in cluster.dimensions:
@@ -58,7 +58,7 @@ def with_leading(cluster: Cluster) -> Cluster:
             capacity=_wider(nodes.capacity, nodes.capacity[:, tight : tight + 1]),
             watermark=_wider(nodes.watermark, nodes.watermark[:, tight : tight + 1]),
         ),
-        topology=replace(cluster.topology, level_capacity=shared),
+        topology=replace(cluster.topology, tier_capacity=shared),
         partitions=replace(partitions, load=load),
         dimensions=(*cluster.dimensions, name),
         transient=frozen(np.append(cluster.transient, False)),

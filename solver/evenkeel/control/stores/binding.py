@@ -141,7 +141,7 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
             for name, (codes, meaning) in nodes.attributes.items()
         },
     )
-    distance = topology.level_distance
+    distance = topology.tier_distance
     if distance.ndim == 2:
         size = len(distance) + count
         wider = np.zeros((size, size))
@@ -154,7 +154,7 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
         topology,
         label=frozen(np.concatenate([topology.label, somewhere], axis=1)),
         domain=frozen(np.concatenate([topology.domain, somewhere], axis=1)),
-        level_distance=distance,
+        tier_distance=distance,
     )
     return replace(cluster, nodes=more, topology=wider_topology)
 

@@ -57,7 +57,7 @@ class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
             list(rule.require), list(rule.voters_require),
             dict(rule.place), dict(rule.voters_place), list(rule.lead),
             *(
-                {level: _plain_amount(amount) for level, amount in amounts.items()}
+                {tier: _plain_amount(amount) for tier, amount in amounts.items()}
                 for amounts in (rule.spread, rule.min_domains, rule.max_domains, rule.skew)
             ),
         )  # fmt: skip
@@ -97,26 +97,26 @@ def arguments_of(cluster: Cluster) -> Arguments:
         given["transient"] = [cluster.dimensions[i] for i in np.flatnonzero(cluster.transient)]
     if cluster.bytes_dimension >= 0:
         given["bytes"] = cluster.dimensions[cluster.bytes_dimension]
-    if topology.levels:
+    if topology.tiers:
         given["domains"] = {
-            level: labels_of(topology.label[i], topology.label_names[i])
-            for i, level in enumerate(topology.levels)
+            tier: labels_of(topology.label[i], topology.label_names[i])
+            for i, tier in enumerate(topology.tiers)
         }
     if topology.crossing:
-        given["crossing"] = sorted(topology.crossing, key=topology.levels.index)
-    if topology.level_capacity:
-        given["level_capacity"] = dict(topology.level_capacity)
+        given["crossing"] = sorted(topology.crossing, key=topology.tiers.index)
+    if topology.tier_capacity:
+        given["tier_capacity"] = dict(topology.tier_capacity)
     plain = np.ones(len(topology) + 1)
     plain[-1] = 0.0
-    if not np.array_equal(topology.level_distance, plain):
-        given["level_distance"] = topology.level_distance
+    if not np.array_equal(topology.tier_distance, plain):
+        given["tier_distance"] = topology.tier_distance
     if cluster.rules:
         given["rules"] = cluster.rules
     if len(cluster.forbidden):
         given["forbidden"] = cluster.forbidden
     if len(cluster.depends):
-        levels = (*topology.levels, "node")
-        given["depends"] = [(a, b, levels[row]) for a, b, row in cluster.depends.tolist()]
+        tiers = (*topology.tiers, "node")
+        given["depends"] = [(a, b, tiers[row]) for a, b, row in cluster.depends.tolist()]
     if cluster.native is not None:
         _check_payload(cluster)
         given["native"] = cluster.native

@@ -31,7 +31,7 @@ PLACES = {
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read one instance: levels zone and rack, and at most one replica of a partition per zone."""
+    """Read one instance: tiers zone and rack, and at most one replica of a partition per zone."""
     document = the_only(documents, FORMAT.name)
     faults = FaultList()
     members = read_members(faults, document)

@@ -1,7 +1,7 @@
 """Native columnar ``.npz``: arrays by the names that ``Cluster.from_arrays`` gives them.
 
 Mappings are spread over members such as ``domains/zone`` and ``tags/ssd``; names are unicode
-arrays; what is no array (rules, order of the levels, dependencies) is JSON in the member ``meta``.
+arrays; what is no array (rules, order of the tiers, dependencies) is JSON in the member ``meta``.
 A file without ``meta``, written by ``numpy.savez(path, capacity=..., load=...)``, is read as well.
 """
 
@@ -31,11 +31,11 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 
 VERSION = 1
-MAPPINGS = ("domains", "tags", "attributes", "level_capacity")
+MAPPINGS = ("domains", "tags", "attributes", "tier_capacity")
 NAMES = ("node_names", "partition_names", "group_names")
 ARRAYS = frozenset(
     {
-        "capacity", "load", "leader_load", "non_voter_load", "level_distance", "watermark", "alive",
+        "capacity", "load", "leader_load", "non_voter_load", "tier_distance", "watermark", "alive",
         "accepts", "keeps", "leads", "gone", "since", "weight", "lead_weight", "max_replicas",
         "stands_for", "replicas", "voters", "min_active", "group", "move_cost", "attached",
         "forbidden", "placement", "first", "leader", "role", "flags", "rule", "group_rule",
@@ -49,7 +49,7 @@ class Meta(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     format: str
     version: int
     dimensions: list[str] | None = None
-    levels: list[str] = []
+    tiers: list[str] = []
     crossing: list[str] = []
     transient: list[str] = []
     bytes: str | None = None
@@ -84,7 +84,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     for key in MAPPINGS:
         mapping = given.pop(key, {})
         if key == "domains":
-            given["levels"] = list(mapping)
+            given["tiers"] = list(mapping)
         for name, array in mapping.items():
             members[f"{key}/{_quoted(name)}"] = array
     for key in NAMES:
@@ -137,12 +137,12 @@ def _arguments(
             known = sorted(ARRAYS | {*NAMES, "meta"} | {f"{kind}/..." for kind in MAPPINGS})
             at = f"{name}: {quoted(member)}"
             faults.add(at, quoted(member), f"is unknown; known: {known}")
-    levels = mappings.get("domains", {})
-    order = meta.levels or list(levels)
-    for level in sorted({*order} ^ {*levels}):
-        faults.add(f"{name}: domains/{level}", level, "must stand both in meta and as an array")
-    if levels and not faults:
-        mappings["domains"] = {level: levels[level] for level in order}
+    tiers = mappings.get("domains", {})
+    order = meta.tiers or list(tiers)
+    for tier in sorted({*order} ^ {*tiers}):
+        faults.add(f"{name}: domains/{tier}", tier, "must stand both in meta and as an array")
+    if tiers and not faults:
+        mappings["domains"] = {tier: tiers[tier] for tier in order}
     given |= mappings
     for key in ("dimensions", "bytes"):
         if getattr(meta, key) is not None:

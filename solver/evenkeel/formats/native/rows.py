@@ -55,7 +55,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     given |= {
         "dimensions": rows.dimensions,
         "crossing": rows.crossing,
-        "level_distance": np.zeros((0, 0)) if rows.level_distance == [] else rows.level_distance,
+        "tier_distance": np.zeros((0, 0)) if rows.tier_distance == [] else rows.tier_distance,
         "rules": [rule.rule() for rule in rows.rules],
         "transient": rows.transient,
         "bytes": rows.bytes,
@@ -103,22 +103,22 @@ def _node_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Argument
     given["stands_for"] = _places(
         faults, "node", place, of["stands_for"], lambda i: f"{at}[{i}].stands_for"
     )
-    for key, known in (("domains", rows.levels), ("attributes", rows.attributes)):
+    for key, known in (("domains", rows.tiers), ("attributes", rows.attributes)):
         names = list(dict.fromkeys(chain(known, *of[key])))
         given[key] = {label: _labels_array([own.get(label) for own in of[key]]) for label in names}
         if key == "domains":
-            for level in names[len(set(known)) :]:
-                faults.add(f"{name}: levels", quoted(level), "is listed by a node alone")
+            for tier in names[len(set(known)) :]:
+                faults.add(f"{name}: tiers", quoted(tier), "is listed by a node alone")
     carried = [set(own) for own in of["tags"]]
     given["tags"] = {
         tag: np.array([tag in own for own in carried], np.bool_)
         for tag in dict.fromkeys(chain(rows.tags, *of["tags"]))
     }
-    given["level_capacity"] = _level_capacity(faults, name, rows, place, given["domains"])
+    given["tier_capacity"] = _tier_capacity(faults, name, rows, place, given["domains"])
     return given
 
 
-def _level_capacity(
+def _tier_capacity(
     faults: FaultList,
     name: str,
     rows: ClusterRows,
@@ -130,22 +130,22 @@ def _level_capacity(
     # what is wrong with the topology itself is noted when the cluster is built
     topology = Topology.read(FaultList(), domains, len(rows.nodes), rows.crossing)
     tables: dict[str, NDArray[np.float64]] = {}
-    for i, shared in enumerate(rows.level_capacity):
-        at = f"{name}: level_capacity[{i}]"
-        if shared.level not in topology.levels:
-            faults.add(f"{at}.level", shared.level, f"is no level; known: {rows.levels}")
+    for i, shared in enumerate(rows.tier_capacity):
+        at = f"{name}: tier_capacity[{i}]"
+        if shared.tier not in topology.tiers:
+            faults.add(f"{at}.tier", shared.tier, f"is no tier; known: {rows.tiers}")
             continue
-        row = topology.level_index(shared.level)
+        row = topology.tier_index(shared.tier)
         domain = topology.domain[row, place[shared.node]] if shared.node in place else -1
         if domain < 0:
-            faults.add(f"{at}.node", shared.node, f"stands in no domain of {shared.level!r}")
+            faults.add(f"{at}.node", shared.node, f"stands in no domain of {shared.tier!r}")
             continue
         if len(shared.capacity) != width:
             faults.add(f"{at}.capacity", len(shared.capacity), f"needs {width} numbers")
             continue
-        if shared.level not in tables:
-            tables[shared.level] = np.full((topology.domain_count[row], width), np.inf)
-        tables[shared.level][domain] = [np.inf if a is None else a for a in shared.capacity]
+        if shared.tier not in tables:
+            tables[shared.tier] = np.full((topology.domain_count[row], width), np.inf)
+        tables[shared.tier][domain] = [np.inf if a is None else a for a in shared.capacity]
     return tables
 
 
@@ -252,7 +252,7 @@ def _group_arguments(
         lambda k: f"{name}: depends[{k // 2}].{('group', 'needs')[k % 2]}",
     )  # fmt: skip
     given["depends"] = [
-        (a, b, row.level)
+        (a, b, row.tier)
         for (a, b), row in zip(found.reshape(-1, 2).tolist(), rows.depends, strict=True)
         if a >= 0 and b >= 0
     ]

@@ -69,17 +69,17 @@ class GroupRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class NeedRow(msgspec.Struct, forbid_unknown_fields=True):
-    """A group that needs another one in every domain of a level that it stands in."""
+    """A group that needs another one in every domain of a tier that it stands in."""
 
     group: str
     needs: str
-    level: str
+    tier: str
 
 
 class SharedCapacity(msgspec.Struct, forbid_unknown_fields=True):
-    """Capacity of the domain of a level in which a node stands."""
+    """Capacity of the domain of a tier in which a node stands."""
 
-    level: str
+    tier: str
     node: str
     capacity: list[float | None]
 
@@ -93,12 +93,12 @@ class ClusterRows(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     nodes: list[NodeRow]
     partitions: list[PartitionRow]
     groups: list[GroupRow] = []
-    levels: list[str] = []
+    tiers: list[str] = []
     crossing: list[str] = []
     tags: list[str] = []
     attributes: list[str] = []
-    level_capacity: list[SharedCapacity] = []
-    level_distance: list[float | list[float]] | None = None
+    tier_capacity: list[SharedCapacity] = []
+    tier_distance: list[float | list[float]] | None = None
     rules: list[RuleDocument] = []
     transient: list[str] = []
     bytes: str | None = None

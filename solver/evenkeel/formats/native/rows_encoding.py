@@ -30,7 +30,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     if placement is not None:
         cluster = cluster.with_placement(placement)
     given = arguments_of(cluster)
-    levels = (*cluster.topology.levels, "node")
+    tiers = (*cluster.topology.tiers, "node")
     groups = cluster.partitions.group_names
     rows = ClusterRows(
         format=NAME,
@@ -42,22 +42,22 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
             GroupRow(name, rule)
             for name, rule in zip(groups, cluster.partitions.group_rule.tolist(), strict=True)
         ],
-        levels=list(cluster.topology.levels),
+        tiers=list(cluster.topology.tiers),
         crossing=given.get("crossing", []),
         tags=list(cluster.nodes.tags),
         attributes=list(cluster.nodes.attributes),
-        level_capacity=[
-            SharedCapacity(level, cluster.nodes.names[int(np.argmax(domain == d))], row)
-            for level, table in cluster.topology.level_capacity.items()
-            for domain in [cluster.topology.domain[cluster.topology.level_index(level)]]
+        tier_capacity=[
+            SharedCapacity(tier, cluster.nodes.names[int(np.argmax(domain == d))], row)
+            for tier, table in cluster.topology.tier_capacity.items()
+            for domain in [cluster.topology.domain[cluster.topology.tier_index(tier)]]
             for d, row in enumerate(_listed(table))
         ],
-        level_distance=given["level_distance"].tolist() if "level_distance" in given else None,
+        tier_distance=given["tier_distance"].tolist() if "tier_distance" in given else None,
         rules=[RuleDocument.of(rule) for rule in cluster.rules],
         transient=given.get("transient", []),
         bytes=given.get("bytes"),
         depends=[
-            NeedRow(groups[a], groups[b], levels[row]) for a, b, row in cluster.depends.tolist()
+            NeedRow(groups[a], groups[b], tiers[row]) for a, b, row in cluster.depends.tolist()
         ],
         native=given.get("native"),
         native_format=given.get("native_format", ""),

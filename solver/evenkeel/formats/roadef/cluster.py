@@ -53,7 +53,7 @@ def cluster_of(model: RoadefModel) -> Cluster:
         transient=[names[i] for i in np.flatnonzero(model.transient).tolist()],
         domains=dict(zip(LEVELS, (model.neighbourhood, model.location), strict=True)),
         crossing=() if nests else (LEVELS[1],),
-        level_distance=np.array(model.distance.by_class if matrix is None else matrix, np.float64),
+        tier_distance=np.array(model.distance.by_class if matrix is None else matrix, np.float64),
         placement=model.initial.astype(np.int32)[:, None],
         group=model.service.astype(np.int32),
         group_names=[f"s{i}" for i in range(len(model.spread))],

@@ -1,4 +1,4 @@
-"""Limits: how the replicas of a partition, or of a whole group, stand in the domains of a level.
+"""Limits: how the replicas of a partition, or of a whole group, stand in the domains of a tier.
 
 Partitions and groups are judged by the same code: a *scope* says who its members are, which limits
 bind them, and which replicas count for whom.
@@ -38,7 +38,7 @@ def _all_broken(placed: PlacementCounts) -> list[Violations]:
     found = []
     scope = partition_scope(cluster)
     for binding in scope.bindings:
-        row = cluster.topology.level_index(binding.level)
+        row = cluster.topology.tier_index(binding.tier)
         domain = cluster.topology.domain_with_nodes[row]
         members = suspects(placed, binding, row)
         if len(members):
@@ -49,7 +49,7 @@ def _all_broken(placed: PlacementCounts) -> list[Violations]:
         scope = group_scope(cluster)
         group = cluster.partitions.group.take(placement.owner)
         for binding in scope.bindings:
-            row = cluster.topology.level_index(binding.level)
+            row = cluster.topology.tier_index(binding.tier)
             members = np.flatnonzero(binding.amount != NONE)
             place = np.full(len(scope.rule), -1)
             place[members] = np.arange(len(members))
@@ -118,7 +118,7 @@ def _broken(
         over = count - amount[who]
         bad = np.flatnonzero(over > 0)
         return violations(
-            binding.violation, over[bad], asked=amount[who[bad]], level=row, domain=at[bad],
+            binding.violation, over[bad], asked=amount[who[bad]], tier=row, domain=at[bad],
             **{scope.column: members[who[bad]]},
         )  # fmt: skip
     if binding.kind == "skew":
@@ -130,7 +130,7 @@ def _broken(
             unfit = np.where(scope.wanted[members], unfit, 0)
     bad = np.flatnonzero(unfit > 0)
     return violations(
-        binding.violation, unfit[bad], asked=amount[bad], level=row, **{scope.column: members[bad]}
+        binding.violation, unfit[bad], asked=amount[bad], tier=row, **{scope.column: members[bad]}
     )
 
 

@@ -25,14 +25,14 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
         steady = _exceeds(loads, nodes.capacity)
         both = np.where(steady | (held == 0.0), 0.0, loads + held)
         found += _over("transient", "node", both, nodes.capacity, serving)
-    for level, capacity in cluster.topology.level_capacity.items():
-        row = cluster.topology.level_index(level)
+    for tier, capacity in cluster.topology.tier_capacity.items():
+        row = cluster.topology.tier_index(tier)
         domain = cluster.topology.domain[row]
         counted = serving & (domain >= 0)
         shared = np.zeros(capacity.shape)
         np.add.at(shared, domain[counted], loads[counted])
         every = np.ones(len(capacity), bool)
-        found += _over("level_capacity", "domain", shared, capacity, every, level=row)
+        found += _over("tier_capacity", "domain", shared, capacity, every, tier=row)
     crowded = np.where(serving & (nodes.max_replicas >= 0), placed.replicas - nodes.max_replicas, 0)
     bad = np.flatnonzero(crowded > 0)
     return found + violations("max_replicas", crowded[bad], asked=nodes.max_replicas[bad], node=bad)
@@ -65,12 +65,12 @@ def _over(
     loads: NDArray[np.float64],
     capacity: NDArray[np.float64],
     counted: NDArray[np.bool_],
-    level: int = -1,
+    tier: int = -1,
 ) -> list[Violations]:
     """Find the rows that count and carry more than they can, dimension by dimension."""
     where, dimension = np.nonzero(_exceeds(loads, capacity) & counted[:, None])
     excess = loads[where, dimension] - capacity[where, dimension]
     return violations(
-        kind, excess, asked=capacity[where, dimension], level=level, dimension=dimension,
+        kind, excess, asked=capacity[where, dimension], tier=tier, dimension=dimension,
         **{column: where},
     )  # fmt: skip

@@ -51,7 +51,7 @@ KINDS: dict[str, Kind] = {
     "depends": Kind(True, True, "domains that lack a group which another one there needs"),
     "capacity": Kind(True, False, "nodes over capacity in a dimension"),
     "transient": Kind(True, False, "nodes over capacity in a dimension while replicas move"),
-    "level_capacity": Kind(True, False, "domains over their shared capacity in a dimension"),
+    "tier_capacity": Kind(True, False, "domains over their shared capacity in a dimension"),
     "max_replicas": Kind(True, True, "replicas beyond the most a node takes"),
     "soft_same_node": Kind(False, True, "as same_node, where it is only wished for"),
     "soft_spread": Kind(False, True, "as spread, where it is only wished for"),
@@ -72,7 +72,7 @@ class Violation(NamedTuple):
         Key of ``KINDS``.
     hard : bool
         Whether it must not be.
-    partition, group, node, level, domain, dimension : str
+    partition, group, node, tier, domain, dimension : str
         Names of what it concerns.
     amount : float
         Replicas, domains, ranks, or load above capacity in the dimension's unit.
@@ -87,7 +87,7 @@ class Violation(NamedTuple):
     partition: str
     group: str
     node: str
-    level: str
+    tier: str
     domain: str
     dimension: str
     amount: float
@@ -105,8 +105,8 @@ class Violations:
         Key of ``KINDS``.
     amount : ndarray of float64, shape (n,)
         How much of it.
-    partition, group, node, level, domain, dimension : ndarray of int32, shape (n,)
-        Indices of what each concerns; -1 for nothing. A level is a row of ``domain_with_nodes``.
+    partition, group, node, tier, domain, dimension : ndarray of int32, shape (n,)
+        Indices of what each concerns; -1 for nothing. A tier is a row of ``domain_with_nodes``.
     asked : ndarray of float64, shape (n,)
         The number that is not kept; NaN where it is none.
     expression : str
@@ -118,7 +118,7 @@ class Violations:
     partition: NDArray[np.int32]
     group: NDArray[np.int32]
     node: NDArray[np.int32]
-    level: NDArray[np.int32]
+    tier: NDArray[np.int32]
     domain: NDArray[np.int32]
     dimension: NDArray[np.int32]
     asked: NDArray[np.float64]
@@ -137,7 +137,7 @@ class Violations:
             frozen(self.partition[which]),
             frozen(self.group[which]),
             frozen(self.node[which]),
-            frozen(self.level[which]),
+            frozen(self.tier[which]),
             frozen(self.domain[which]),
             frozen(self.dimension[which]),
             frozen(self.asked[which]),
@@ -159,17 +159,17 @@ class Violations:
         """
         hard = KINDS[self.kind].hard
         names = (cluster.partitions.names, cluster.partitions.group_names, cluster.nodes.names)
-        levels = [*cluster.topology.levels, "node"]
+        tiers = [*cluster.topology.tiers, "node"]
         found = []
         for i, (amount, asked) in enumerate(
             zip(self.amount.tolist(), self.asked.tolist(), strict=True)
         ):
-            level, domain = int(self.level[i]), int(self.domain[i])
-            at_node = level == len(cluster.topology)
+            tier, domain = int(self.tier[i]), int(self.domain[i])
+            at_node = tier == len(cluster.topology)
             node = domain if at_node else int(self.node[i])
             domain_name = ""
             if domain >= 0 and not at_node:
-                domain_name = cluster.topology.domain_name(level, domain)
+                domain_name = cluster.topology.domain_name(tier, domain)
             indices = (int(self.partition[i]), int(self.group[i]), node)
             partition, group, holder = (
                 one[at] if at >= 0 else "" for one, at in zip(names, indices, strict=True)
@@ -178,7 +178,7 @@ class Violations:
             found.append(
                 Violation(
                     self.kind, hard, partition, group, holder,
-                    levels[level] if level >= 0 else "", domain_name,
+                    tiers[tier] if tier >= 0 else "", domain_name,
                     cluster.dimensions[dimension] if dimension >= 0 else "", amount,
                     self.expression, None if np.isnan(asked) else asked,
                 )
@@ -201,7 +201,7 @@ def violations(
         return []
     columns = {
         name: frozen(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
-        for name in ("partition", "group", "node", "level", "domain", "dimension")
+        for name in ("partition", "group", "node", "tier", "domain", "dimension")
     }
     numbers = frozen(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
     return [Violations(kind, frozen(amounts), **columns, asked=numbers, expression=expression)]

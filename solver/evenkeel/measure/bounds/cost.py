@@ -151,8 +151,8 @@ def _families(
     classes = Classes.of(placed, scope)
     topology = placed.cluster.topology
     for binding in scope.bindings:
-        if binding.kind == "spread" and binding.hard and binding.level != "node":
-            domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        if binding.kind == "spread" and binding.hard and binding.tier != "node":
+            domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
             forced = forced_loads(placed, scope, classes, binding.amount, domain, holds)
             if forced.any():
                 yield domain.astype(np.int64), "domains", forced

@@ -39,7 +39,7 @@ def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
     topology = placed.cluster.topology
     may_pile = np.ones(len(placed.placement), bool)
     for binding in scope.bindings:
-        row = topology.level_index(binding.level)
+        row = topology.tier_index(binding.tier)
         if (
             binding.kind == "spread"
             and binding.hard

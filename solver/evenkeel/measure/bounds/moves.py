@@ -274,11 +274,11 @@ def _most_kept(
     placement, topology = placed.placement, placed.cluster.topology
     most = having.copy()
     limits = [one for one in scope.bindings if one.kind == "spread" and one.hard]
-    alone = [one for one in limits if one.level != "node" and (one.amount == 1).all()]
+    alone = [one for one in limits if one.tier != "node" and (one.amount == 1).all()]
     for binding in limits:
-        if binding.level == "node" and alone and (binding.amount != 0).all():
+        if binding.tier == "node" and alone and (binding.amount != 0).all():
             continue  # what may share no domain may share no node either
-        row = topology.level_index(binding.level)
+        row = topology.tier_index(binding.tier)
         domain = topology.domain_with_nodes[row]
         members = suspects(placed, binding, row)
         replicas, which = replicas_of(placement, members)

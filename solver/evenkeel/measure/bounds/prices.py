@@ -124,14 +124,14 @@ def domains_and_caps(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.in
     cap = cluster.partitions.replicas.astype(np.int64)
     bindings = partition_scope(cluster).bindings
     hard = [one for one in bindings if one.kind == "spread" and one.hard]
-    hard = [one for one in hard if one.level != "node"]
+    hard = [one for one in hard if one.tier != "node"]
     if not hard:
         return np.full(len(cluster.nodes), -1), cap
     topology = cluster.topology
-    binding = min(hard, key=lambda one: int(topology.domain_count[topology.level_index(one.level)]))
+    binding = min(hard, key=lambda one: int(topology.domain_count[topology.tier_index(one.tier)]))
     bound = binding.amount != NONE
     cap[bound] = np.minimum(cap[bound], binding.amount[bound])
-    domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+    domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
     return domain.astype(np.int64), cap
 
 

@@ -75,7 +75,7 @@ def _open_to(cluster: Cluster, scope: Scope, p: int) -> NDArray[np.bool_]:
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard or binding.amount[p] == NONE:
             continue
-        domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         there, count = np.unique(domain[held], return_counts=True)
         taken = there[(count == binding.amount[p]) & (there >= 0)]
         is_open &= ~np.isin(domain, taken)

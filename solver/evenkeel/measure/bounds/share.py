@@ -110,7 +110,7 @@ def _spread(
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard:
             continue
-        domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         bound, places = _places(scope, classes, binding.amount, domain, usable)
         if not bound.any():
             continue
@@ -186,7 +186,7 @@ def _group(
         if binding.kind != "spread" or not binding.hard:
             continue
         topology = cluster.topology
-        domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+        domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         amount = binding.amount[group]
         members = np.flatnonzero((amount != NONE) & (copies > 0))
         if (domain[usable] < 0).any() or len(members) == 0:

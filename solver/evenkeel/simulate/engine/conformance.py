@@ -24,7 +24,7 @@ Placing = list[tuple[NDArray[np.bool_], int]]
 
 @dataclass(frozen=True)
 class Standing:
-    """How the replicas of a partition must stand in the domains of a level.
+    """How the replicas of a partition must stand in the domains of a tier.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def demands_of(cluster: Cluster) -> list[Demands]:
             voters_place=[(node_mask(cluster, text), n) for text, n in rule.voters_place.items()],
             lead=[node_mask(cluster, text) for text in rule.lead],
             limits=[
-                Standing(domains[cluster.topology.level_index(one.level)], one.kind, one.amount)
+                Standing(domains[cluster.topology.tier_index(one.tier)], one.kind, one.amount)
                 for one in rule.limits()
                 if one.hard and one.kind != "skew"
             ],

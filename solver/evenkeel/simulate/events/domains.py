@@ -8,7 +8,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.selection import find_nodes
-from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, above_zero, at_least, several
 from evenkeel.simulate.events.nodes import DEAD_AFTER, NodesBack, NodesDown
@@ -24,8 +24,8 @@ class DomainLost(Event):
         Seconds from the beginning.
     name : str
         What histories call it; what it does, if left empty.
-    level : str
-        Name of the level.
+    tier : str
+        Name of the tier.
     domain : str
         Name of the domain: its label, or its path where labels repeat, as ``"b/r1"``.
     lasts : float
@@ -34,7 +34,7 @@ class DomainLost(Event):
         Seconds until they count as dead.
     """
 
-    level: str
+    tier: str
     domain: str
     lasts: float = np.inf
     dead_after: float = DEAD_AFTER
@@ -42,10 +42,10 @@ class DomainLost(Event):
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
         above_zero(faults, f"{path}.lasts", min(self.lasts, 1e300))
         at_least(faults, f"{path}.dead_after", self.dead_after, 0.0)
-        members = domains_of(cluster, self.level)
+        members = domains_of(cluster, self.tier)
         if not members:
-            known = list(cluster.topology.levels)
-            faults.add(f"{path}.level", self.level, f"is no level; known: {known}")
+            known = list(cluster.topology.tiers)
+            faults.add(f"{path}.tier", self.tier, f"is no tier; known: {known}")
             return ()
         paths = [one for one in members if self.domain in (one, one.rpartition("/")[2])]
         if len(paths) != 1:
@@ -53,7 +53,7 @@ class DomainLost(Event):
             faults.add(f"{path}.domain", self.domain, f"{many}; known: {list(members)}")
             return ()
         nodes = members[paths[0]]
-        what = f"{self.level} {self.domain}"
+        what = f"{self.tier} {self.domain}"
         events: list[Event] = [
             NodesDown(
                 at=self.at,
@@ -82,12 +82,12 @@ class DomainLost(Event):
         return self.bound(FaultList(), "event", world.cluster)
 
     def _said(self, world: World) -> str:
-        return f"{self.level} {self.domain} lost"
+        return f"{self.tier} {self.domain} lost"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RollingUpgrade(Event):
-    """Nodes are restarted in turn, a few at a time, domain by domain if a level is named.
+    """Nodes are restarted in turn, a few at a time, domain by domain if a tier is named.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class RollingUpgrade(Event):
         What histories call it; what it does, if left empty.
     nodes : str, int, or sequence of them, optional
         The nodes: names, numbers, or expressions; all that are there by default.
-    level : str
-        Nodes of different domains of this level are never away together; ``"node"`` for no level.
+    tier : str
+        Nodes of different domains of this tier are never away together; ``"node"`` for no tier.
     batch : int
         How many are away at the same time.
     away : float
@@ -111,13 +111,13 @@ class RollingUpgrade(Event):
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], domains={"zone": ["a", "b", "a"]})
-    >>> upgrade = RollingUpgrade(level="zone", batch=2, away=60.0, pause=30.0)
+    >>> upgrade = RollingUpgrade(tier="zone", batch=2, away=60.0, pause=30.0)
     >>> [(e.at, e.nodes) for e in upgrade.bound(FaultList(), "", c)]
     [(0.0, [0, 2]), (60.0, [0, 2]), (90.0, [1]), (150.0, [1])]
     """
 
     nodes: str | int | Sequence[str | int] | None = None
-    level: str = NODE_LEVEL
+    tier: str = NODE_TIER
     batch: int = 1
     away: float = 120.0
     pause: float = 60.0
@@ -137,10 +137,10 @@ class RollingUpgrade(Event):
             )
             chosen = set(found.tolist())
         everywhere = {"": list(range(len(cluster.nodes)))}
-        members = everywhere if self.level == NODE_LEVEL else domains_of(cluster, self.level)
+        members = everywhere if self.tier == NODE_TIER else domains_of(cluster, self.tier)
         if not members:
-            known = [*cluster.topology.levels, NODE_LEVEL]
-            faults.add(f"{path}.level", self.level, f"is no level; known: {known}")
+            known = [*cluster.topology.tiers, NODE_TIER]
+            faults.add(f"{path}.tier", self.tier, f"is no tier; known: {known}")
         if faults.about(path):
             return ()
         stray = chosen.difference(*members.values())
@@ -173,11 +173,11 @@ class RollingUpgrade(Event):
         return self.bound(FaultList(), "event", world.cluster)
 
     def _said(self, world: World) -> str:
-        return f"rolling upgrade by {self.level}"
+        return f"rolling upgrade by {self.tier}"
 
 
-def domains_of(cluster: Cluster, level: str) -> dict[str, list[int]]:
-    """Return the nodes of each domain of a level that holds any which are not gone.
+def domains_of(cluster: Cluster, tier: str) -> dict[str, list[int]]:
+    """Return the nodes of each domain of a tier that holds any which are not gone.
 
     Examples
     --------
@@ -186,9 +186,9 @@ def domains_of(cluster: Cluster, level: str) -> dict[str, list[int]]:
     {'a': [0, 2], 'b': [1]}
     """
     topology = cluster.topology
-    if level not in topology.levels:
+    if tier not in topology.tiers:
         return {}
-    row = topology.level_index(level)
+    row = topology.tier_index(tier)
     domain = np.where(cluster.nodes.gone, -1, topology.domain[row])
     return {
         topology.domain_name(row, d): np.flatnonzero(domain == d).tolist()

@@ -39,7 +39,7 @@ class NodesAdded(NodesEvent):
     capacity : sequence of float, optional
         Of each new node, one for each dimension; as ``like`` by default.
     domains : mapping of str to str, optional
-        Labels of the new nodes by level, where they are not those of ``like``. Labels may be new.
+        Labels of the new nodes by tier, where they are not those of ``like``. Labels may be new.
 
     Examples
     --------
@@ -95,11 +95,11 @@ def _with_new(faults: FaultList, path: str, cluster: Cluster, event: NodesAdded)
         template = int(found[0]) if len(found) else 0
     elif len(known) == 0:
         faults.add(f"{path}.like", event.like, "the cluster has no node to be like")
-    levels = cluster.topology.levels
+    tiers = cluster.topology.tiers
     labels = entries_of(faults, f"{path}.domains", event.domains or {})
-    for level in labels:
-        if level not in levels:
-            faults.add(f"{path}.domains", level, f"is no level; known: {list(levels)}")
+    for tier in labels:
+        if tier not in tiers:
+            faults.add(f"{path}.domains", tier, f"is no tier; known: {list(tiers)}")
     capacity = None
     if event.capacity is not None:
         shape = (len(cluster.dimensions),)
@@ -149,20 +149,20 @@ def _more_domains(
     """Topology with some more nodes in the domains of one of them, or in others."""
     old = topology.domain.shape[1]
     said: dict[str, list[str]] = {}
-    for row, level in enumerate(topology.levels):
+    for row, tier in enumerate(topology.tiers):
         meaning = topology.label_names[row]
         texts = [meaning[code] if code >= 0 else "" for code in topology.label[row].tolist()]
-        said[level] = texts + [str(labels.get(level, texts[template]))] * count
+        said[tier] = texts + [str(labels.get(tier, texts[template]))] * count
     more = Topology.read(faults, said, old + count, sorted(topology.crossing))
     capacity = {}
-    for level, shared in topology.level_capacity.items():
-        row = topology.level_index(level)
+    for tier, shared in topology.tier_capacity.items():
+        row = topology.tier_index(tier)
         room = np.full((int(more.domain_count[row]), shared.shape[1]), np.inf)
         here = topology.domain[row] >= 0
         room[more.domain[row, :old][here]] = shared[topology.domain[row][here]]
-        capacity[level] = frozen(room)
-    distance = topology.level_distance
+        capacity[tier] = frozen(room)
+    distance = topology.tier_distance
     if distance.ndim == 2:
         at = np.concatenate([np.arange(old), np.full(count, template)])
         distance = frozen(np.ascontiguousarray(distance[np.ix_(at, at)]))
-    return replace(more, level_capacity=capacity, level_distance=distance)
+    return replace(more, tier_capacity=capacity, tier_distance=distance)

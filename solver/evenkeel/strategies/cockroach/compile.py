@@ -133,14 +133,14 @@ def known_workload(cluster: Cluster, fleet: Fleet, eagerness: float) -> Workload
 def sites_of(cluster: Cluster) -> list[Site]:
     """Return what never changes about the stores of a cluster."""
     topology, nodes = cluster.topology, cluster.nodes
-    tiers = [i for i, level in enumerate(topology.levels) if level != HOST]
+    tiers = [i for i, level in enumerate(topology.tiers) if level != HOST]
     carried: list[set[str]] = [{f"node={name}"} for name in nodes.names]
     for tag, has in nodes.tags.items():
         for n in np.flatnonzero(has):
             carried[n].add(tag)
     labels = dict(nodes.attributes)
-    if HOST in topology.levels:
-        row = topology.levels.index(HOST)
+    if HOST in topology.tiers:
+        row = topology.tiers.index(HOST)
         labels[HOST] = (topology.label[row], topology.label_names[row])
     for key, (codes, meaning) in labels.items():
         for n in np.flatnonzero(codes >= 0):
@@ -150,7 +150,7 @@ def sites_of(cluster: Cluster) -> list[Site]:
         Site(
             hosts[n],
             tuple(
-                (topology.levels[i], topology.label_names[i][topology.label[i, n]])
+                (topology.tiers[i], topology.label_names[i][topology.label[i, n]])
                 for i in tiers
                 if topology.label[i, n] >= 0
             ),
@@ -163,9 +163,9 @@ def sites_of(cluster: Cluster) -> list[Site]:
 def _hosts(cluster: Cluster) -> list[int]:
     """Ids of hosts: numbers where the level names numbers, else counted up."""
     topology = cluster.topology
-    if HOST not in topology.levels:
+    if HOST not in topology.tiers:
         return list(range(len(cluster.nodes)))
-    row = topology.levels.index(HOST)
+    row = topology.tiers.index(HOST)
     domain, meaning = topology.domain[row], topology.label_names[row]
     crowd = int(domain.max(initial=-1)) + 1
     alone = np.where(domain >= 0, domain, crowd + np.arange(len(domain)))

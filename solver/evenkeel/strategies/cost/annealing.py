@@ -164,7 +164,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     replicas, (dimensions, nodes) = len(state.node), problem.nodes.capacity.shape
     channels = dimensions + len(problem.nodes.proportion) + len(problem.nodes.hinge)
     moves = problem.moves
-    farthest = max(moves.level_distance.max(initial=0.0), moves.distance.max(initial=0.0))
+    farthest = max(moves.tier_distance.max(initial=0.0), moves.distance.max(initial=0.0))
     each = moves.move_cost.max(initial=0.0) + moves.distance_weight * farthest
     shared = moves.group_weight + 2.0 * steepest(problem)
     now = total_cost(problem, state)

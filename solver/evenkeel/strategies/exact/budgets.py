@@ -35,7 +35,7 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
         model.add(total <= scale.down(limits.bytes))
     _hold_passing(seats, node, limits.node_in, limits.node_out)
     for tier in {*limits.domain_in, *limits.domain_out}:
-        domain = cluster.topology.domain_with_nodes[cluster.topology.level_index(tier)]
+        domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
 
 

@@ -115,13 +115,13 @@ def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
 def _share(seats: Seats, on: list[Any], d: int, scale: Scale) -> None:
     """Add the capacities that the nodes of a domain share."""
     topology = seats.cluster.topology
-    for level, shared in topology.level_capacity.items():
-        domain = topology.domain[topology.level_index(level)]
+    for tier, shared in topology.tier_capacity.items():
+        domain = topology.domain[topology.tier_index(tier)]
         for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
             inside = sum(on[n] for n in np.flatnonzero(domain == where).tolist())
             room = scale.down(float(shared[where, d]))
             seats.reasons.hold(
-                inside <= room, f"level_capacity {seats.cluster.dimensions[d]} ({level} {where})"
+                inside <= room, f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})"
             )
 
 

@@ -33,8 +33,8 @@ def bind(seats: Seats) -> list[Any]:
             _best_led(seats, p, rules[q].lead)
     if (cluster.partitions.group_rule >= 0).any():
         wishes += _bind_groups(seats)
-    for group, other, level in cluster.depends.tolist():
-        _near(seats, group, other, level)
+    for group, other, tier in cluster.depends.tolist():
+        _near(seats, group, other, tier)
     return wishes
 
 
@@ -59,11 +59,11 @@ def _limit(
 ) -> list[Any]:
     """Add one limit on the replicas of some partitions together."""
     cluster, model = seats.cluster, seats.model
-    row = cluster.topology.level_index(limit.level)
+    row = cluster.topology.tier_index(limit.tier)
     slack: Any = 0
     if not limit.hard:
         slack = model.new_int_var(0, wanted + int(limit.amount), "")
-    name = f"{scope.column} {limit.kind} {limit.level} {limit.amount}"
+    name = f"{scope.column} {limit.kind} {limit.tier} {limit.amount}"
     nodes_of = _nodes_by_domain(cluster, row)
     counts = {where: _held(seats, members, nodes) for where, nodes in nodes_of.items()}
     if limit.kind == "spread":
@@ -95,7 +95,7 @@ def _limit(
 def _domain_name(cluster: Cluster, row: int, where: int) -> str:
     if row == len(cluster.topology):
         return f"node={cluster.nodes.names[where]}"
-    return f"{cluster.topology.levels[row]}={cluster.topology.domain_name(row, where)}"
+    return f"{cluster.topology.tiers[row]}={cluster.topology.domain_name(row, where)}"
 
 
 def _nodes_by_domain(cluster: Cluster, row: int) -> dict[int, list[int]]:
@@ -149,14 +149,14 @@ def _best_led(seats: Seats, p: int, lead: list[str]) -> None:
             seats.reasons.hold(sum(worse) + there <= 1, f"lead {lead}")
 
 
-def _near(seats: Seats, group: int, other: int, level: int) -> None:
+def _near(seats: Seats, group: int, other: int, tier: int) -> None:
     """Let a group be in no domain in which a group that it needs is not."""
     cluster = seats.cluster
     own = np.flatnonzero(cluster.partitions.group == group).tolist()
     needed = np.flatnonzero(cluster.partitions.group == other).tolist()
     most = int(cluster.partitions.replicas[own].sum())
     names = cluster.partitions.group_names
-    for nodes in _nodes_by_domain(cluster, level).values():
+    for nodes in _nodes_by_domain(cluster, tier).values():
         there = _occupied(seats, _held(seats, own, nodes), most) if most else 0
         seats.reasons.hold(
             _held(seats, needed, nodes) >= there, f"{names[group]} needs {names[other]}"

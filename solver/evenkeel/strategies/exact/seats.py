@@ -170,7 +170,7 @@ def _class_of(cluster: Cluster, n: int) -> str:
     """Name a node's class: its domain on the widest level, or itself."""
     topology = cluster.topology
     if len(topology) and topology.domain[0, n] >= 0:
-        return f"{topology.levels[0]}={topology.domain_name(0, int(topology.domain[0, n]))}"
+        return f"{topology.tiers[0]}={topology.domain_name(0, int(topology.domain[0, n]))}"
     return f"node={cluster.nodes.names[n]}"
 
 

@@ -34,4 +34,4 @@ def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray
     if tree.zone_names is None:
         return place_on_nodes(tree.node_level, partitions.word, replicas)
     first, nodes = tree.zone_nodes
-    return place_in_zones(tree.zone_level, first, nodes, partitions.word, replicas)
+    return place_in_zones(tree.zone_tier, first, nodes, partitions.word, replicas)

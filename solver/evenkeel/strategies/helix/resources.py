@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.strategies.helix.hashed import HashedNames, hashed
 from evenkeel.strategies.helix.java_order import text_order
 from evenkeel.strategies.helix.states import state_counts
@@ -77,23 +77,23 @@ class Site:
 def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
     """Sort partitions into resources, and resources by the nodes that they may use."""
     faults = FaultList()
-    known = [*cluster.topology.levels, NODE_LEVEL]
+    known = [*cluster.topology.tiers, NODE_TIER]
     if zone is not None and zone not in known:
-        faults.add("options.zone", zone, f"is no level; known: {known}")
+        faults.add("options.zone", zone, f"is no tier; known: {known}")
     faults.raise_if_any()
     rules, rule = bound_rules(cluster)
-    levels = [zone_level(cluster, one) if zone is None else zone for one in rules]
+    tiers = [zone_tier(cluster, one) if zone is None else zone for one in rules]
     masks = allowed_masks(cluster, rules)
     kinds: dict[tuple[bytes, str], int] = {}
     kind = [
-        kinds.setdefault((mask.tobytes(), level), len(kinds))
-        for mask, level in zip(masks, levels, strict=True)
+        kinds.setdefault((mask.tobytes(), tier), len(kinds))
+        for mask, tier in zip(masks, tiers, strict=True)
     ]
     site_of = np.array(kind, np.int64)[rule]
     names = hashed(cluster.partitions.names)
     found = []
-    for number, (mask, level) in enumerate(kinds):
-        site = _site(cluster, np.frombuffer(mask, np.bool_), level)
+    for number, (mask, tier) in enumerate(kinds):
+        site = _site(cluster, np.frombuffer(mask, np.bool_), tier)
         rows = np.flatnonzero(site_of == number)
         resources = _resources(cluster, names, rows, options, int(site.active.sum()), faults)
         if resources:
@@ -102,22 +102,22 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
     return found
 
 
-def zone_level(cluster: Cluster, rule: BoundRule) -> str:
-    """Choose the level of the fault zones: the widest on which a rule spreads replicas."""
-    spread = {limit.level for limit in rule.own.limits() if limit.kind == "spread"}
-    return next((level for level in cluster.topology.levels if level in spread), NODE_LEVEL)
+def zone_tier(cluster: Cluster, rule: BoundRule) -> str:
+    """Choose the tier of the fault zones: the widest on which a rule spreads replicas."""
+    spread = {limit.tier for limit in rule.own.limits() if limit.kind == "spread"}
+    return next((tier for tier in cluster.topology.tiers if tier in spread), NODE_TIER)
 
 
-def _site(cluster: Cluster, allowed: NDArray[np.bool_], level: str) -> Site:
+def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
     """Build the tree of the nodes that are allowed."""
     nodes = cluster.nodes
     evacuating = nodes.alive & ~nodes.keeps
     by_name = text_order(nodes.names)
     chosen = by_name[(allowed & ~evacuating & ~nodes.gone)[by_name]]
     zones = None
-    if level != NODE_LEVEL:
-        row = cluster.topology.level_index(level)
-        labels = [*cluster.topology.label_names[row], f"Default_{level}"]
+    if tier != NODE_TIER:
+        row = cluster.topology.tier_index(tier)
+        labels = [*cluster.topology.label_names[row], f"Default_{tier}"]
         zones = [labels[code] for code in cluster.topology.label[row, chosen].tolist()]
     weight = np.rint(nodes.weight[chosen] * DEFAULT_WEIGHT).astype(np.int64)
     tree = Tree.of([nodes.names[n] for n in chosen.tolist()], zones, weight)

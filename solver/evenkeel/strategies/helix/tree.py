@@ -133,7 +133,7 @@ class Tree:
         return _level(self.names, self.live_weight, np.arange(len(self)))
 
     @cached_property
-    def zone_level(self) -> Level:
+    def zone_tier(self) -> Level:
         """All zones as the children of one bucket."""
         if self.zone_names is None:
             return self.node_level
@@ -141,10 +141,10 @@ class Tree:
 
     @cached_property
     def zone_nodes(self) -> tuple[NDArray[np.int64], Level]:
-        """The nodes zone by zone, in the order of ``zone_level``, and where each zone begins."""
+        """The nodes zone by zone, in the order of ``zone_tier``, and where each zone begins."""
         levels = []
         first = np.zeros(self.zones + 1, np.int64)
-        for place, z in enumerate(self.zone_level.item):
+        for place, z in enumerate(self.zone_tier.item):
             nodes = self.tree_order[self.first[z] : self.first[z + 1]]
             levels.append(_level(self.names, self.live_weight, nodes))
             first[place + 1] = first[place] + nodes.size

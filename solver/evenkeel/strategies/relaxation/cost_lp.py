@@ -191,7 +191,7 @@ class _Program:
                 if binding.kind != "spread" or not binding.hard:
                     continue
                 topology = self.cluster.topology
-                domain = topology.domain_with_nodes[topology.level_index(binding.level)]
+                domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
                 size = np.bincount(member, minlength=len(binding.amount))
                 tight = (binding.amount != NONE) & (size > binding.amount)
                 replica, node = np.nonzero(self.may & tight[member][:, None] & (domain >= 0))

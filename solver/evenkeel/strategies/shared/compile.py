@@ -92,7 +92,7 @@ def compile_state(
         held=np.zeros((dimensions, nodes)),
         replicas=np.zeros(nodes, np.int32),
         leaders=np.zeros(nodes, np.int32),
-        domain_load=np.zeros(problem.domains.level_capacity.shape),
+        domain_load=np.zeros(problem.domains.tier_capacity.shape),
         group_count=np.zeros(_count_length(problem), np.int32),
         group_domains=np.zeros(len(problem.rules.group_limit), np.int32),
         group_inside=np.zeros(len(problem.rules.group_term), np.int32),
@@ -186,8 +186,8 @@ def _domains(cluster: Cluster) -> kernel.DomainArrays:
     np.cumsum(np.bincount(flat[order], minlength=int(offset[-1])), out=member_first[1:])
     capacity = np.full((len(cluster.dimensions), int(offset[-1])), np.inf)
     limited = []
-    for level, shared in topology.level_capacity.items():
-        row = topology.level_index(level)
+    for tier, shared in topology.tier_capacity.items():
+        row = topology.tier_index(tier)
         capacity[:, offset[row] : offset[row + 1]] = shared.T
         limited.append(row)
     return kernel.DomainArrays(
@@ -196,30 +196,29 @@ def _domains(cluster: Cluster) -> kernel.DomainArrays:
         member_first=member_first,
         member=(order % max(nodes, 1)).astype(np.int32),
         limited=np.array(limited, np.int32),
-        level_capacity=capacity,
+        tier_capacity=capacity,
     )
 
 
 def _limit_rows(
     cluster: Cluster, limits: list[Limit], soft_from: float, *, alone: bool
 ) -> list[list[int]]:
-    """One kernel row per level; ``alone`` leaves out limits per node that another one implies."""
+    """One kernel row per tier; ``alone`` leaves out limits per node that another one implies."""
     rows: dict[int, list[int]] = {}
     for limit in limits:
         if limit.hard or limit.weight >= soft_from:
-            level = cluster.topology.level_index(limit.level)
-            row = rows.setdefault(level, [level, -1, -1, -1, -1])
+            tier = cluster.topology.tier_index(limit.tier)
+            row = rows.setdefault(tier, [tier, -1, -1, -1, -1])
             row[LIMIT_COLUMN[limit.kind]] = limit.amount
     domain = cluster.topology.domain
-    node_level = len(cluster.topology)
+    node_tier = len(cluster.topology)
     alone = alone and any(
-        row[1] == 1 and level < node_level and (domain[level] >= 0).all()
-        for level, row in rows.items()
+        row[1] == 1 and tier < node_tier and (domain[tier] >= 0).all() for tier, row in rows.items()
     )
-    per_node = rows.get(node_level, [])
+    per_node = rows.get(node_tier, [])
     if alone and per_node[2:] == [-1, -1, -1] and per_node[1] >= 1:
-        del rows[node_level]  # one replica per domain is one per node
-    return [rows[level] for level in sorted(rows)]
+        del rows[node_tier]  # one replica per domain is one per node
+    return [rows[tier] for tier in sorted(rows)]
 
 
 def _rules(
@@ -310,7 +309,7 @@ def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
     last = len(topology)
     given = [(into, {last: limits.node_in}), (out_of, {last: limits.node_out})]
     for most, by_tier in ((into, limits.domain_in), (out_of, limits.domain_out)):
-        given.append((most, {topology.level_index(tier): n for tier, n in by_tier.items()}))
+        given.append((most, {topology.tier_index(tier): n for tier, n in by_tier.items()}))
     for most, amounts in given:
         for tier, amount in amounts.items():
             if amount is not None:
@@ -375,8 +374,8 @@ def _group_limits(
             members = bound[size[bound] > row[1]] if alone and row[1] >= 0 else bound
             found.append((members, row, -1))
     for i, table in enumerate(tables):
-        level = cluster.topology.level_index(table.level)
-        found.append((table.members(cluster), [level, -1, -1, -1, -1], i))
+        tier = cluster.topology.tier_index(table.tier)
+        found.append((table.members(cluster), [tier, -1, -1, -1, -1], i))
     if not found:
         none = np.zeros(0, np.int64)
         return np.zeros(groups + 1, np.int64), np.zeros((0, 5), np.int32), none, none
@@ -426,7 +425,7 @@ def _group_terms(
 def _neighbours(
     depends: NDArray[np.int32], key: int, other: int, groups: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Rows (other group, level) per group, in order of the group in column ``key``."""
+    """Rows (other group, tier) per group, in order of the group in column ``key``."""
     order = np.argsort(depends[:, key], kind="stable")
     first = np.zeros(groups + 1, np.int64)
     np.cumsum(np.bincount(depends[:, key], minlength=groups), out=first[1:])
@@ -436,11 +435,11 @@ def _neighbours(
 def _near_base(cluster: Cluster, groups: int) -> NDArray[np.int64]:
     base = np.full((groups, len(cluster.topology) + 1), -1, np.int64)
     start = 0
-    for level in np.unique(cluster.depends[:, 2]):
-        pairs = cluster.depends[cluster.depends[:, 2] == level]
+    for tier in np.unique(cluster.depends[:, 2]):
+        pairs = cluster.depends[cluster.depends[:, 2] == tier]
         tied = np.unique(pairs[:, :2])
-        length = int(cluster.topology.domain_count[level])
-        base[tied, level] = start + np.arange(len(tied)) * length
+        length = int(cluster.topology.domain_count[tier])
+        base[tied, tier] = start + np.arange(len(tied)) * length
         start += len(tied) * length
     return base
 
@@ -449,29 +448,29 @@ def _count_length(problem: kernel.Problem) -> int:
     """Entries of ``State.group_count``: one run of domains per group limit."""
     if len(problem.rules.group_limit) == 0:
         return 0
-    level = problem.rules.group_limit[-1, 0]
+    tier = problem.rules.group_limit[-1, 0]
     offset = problem.domains.domain_offset
-    return int(problem.rules.group_base[-1] + offset[level + 1] - offset[level])
+    return int(problem.rules.group_base[-1] + offset[tier + 1] - offset[tier])
 
 
 def _near_length(problem: kernel.Problem) -> int:
-    """Entries of ``State.near_count``: one run of domains per tied group and level."""
+    """Entries of ``State.near_count``: one run of domains per tied group and tier."""
     base = problem.rules.near_base
     if base.size == 0 or base.max() < 0:
         return 0
-    level = int(np.unravel_index(int(base.argmax()), base.shape)[1])
+    tier = int(np.unravel_index(int(base.argmax()), base.shape)[1])
     offset = problem.domains.domain_offset
-    return int(base.max() + offset[level + 1] - offset[level])
+    return int(base.max() + offset[tier + 1] - offset[tier])
 
 
 def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
-    given = cluster.topology.level_distance
+    given = cluster.topology.tier_distance
     by_level = given if given.ndim == 1 else np.zeros(len(cluster.topology) + 1)
     matrix = given if given.ndim == 2 else np.zeros((0, 0))
     return kernel.MoveArrays(
         move_cost=cluster.partitions.move_cost * cost.moves,
         group_weight=float(cost.group_moves),
         distance_weight=float(cost.distance),
-        level_distance=thawed(by_level),
+        tier_distance=thawed(by_level),
         distance=thawed(matrix),
     )

@@ -41,27 +41,27 @@ class Scope:
 
     @cached_property
     def bindings(self) -> "tuple[Binding, ...]":
-        """What binds the members, one kind of limit on one level at a time."""
+        """What binds the members, one kind of limit on one tier at a time."""
         amounts: dict[tuple[str, LimitKind, bool], NDArray[np.int32]] = {}
         for q, limits in enumerate(self.limits):
             for limit in limits:
-                key = (limit.level, limit.kind, limit.hard)
+                key = (limit.tier, limit.kind, limit.hard)
                 none = np.full(len(self.limits), NONE, np.int32)
                 amounts.setdefault(key, none)[q] = limit.amount
         return tuple(
-            Binding(level, kind, hard, by_rule.take(self.rule))
-            for (level, kind, hard), by_rule in amounts.items()
+            Binding(tier, kind, hard, by_rule.take(self.rule))
+            for (tier, kind, hard), by_rule in amounts.items()
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One kind of limit on one level, for all members of a scope.
+    """One kind of limit on one tier, for all members of a scope.
 
     Parameters
     ----------
-    level : str
-        Level, or "node".
+    tier : str
+        Tier, or "node".
     kind : str
         As in ``Limit``.
     hard : bool
@@ -70,7 +70,7 @@ class Binding:
         The number that each member is held to; -1 where it is not bound.
     """
 
-    level: str
+    tier: str
     kind: LimitKind
     hard: bool
     amount: NDArray[np.int32]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.view.plots.canvas import canvas, cased, named, titled
 from evenkeel.view.plots.nodes import dimension_at
 from evenkeel.view.plots.palette import INK, RAMP
@@ -108,7 +108,7 @@ def heat_map(
     step = max(1, -(-len(names) // MOST_NAMES))
     ax.set_yticks(np.arange(0, len(names), step), names[::step], fontsize="small")
     ax.set_xticks([])
-    level_name = named([*cluster.topology.levels, NODE_LEVEL][row])
+    level_name = named([*cluster.topology.tiers, NODE_TIER][row])
     crosses = f"; \u00d7 dead: {int(dead.sum()):,}" if dead.any() else ""
     frames = f"; framed, above capacity: {int(over.sum()):,}" if over.any() else ""
     each = f"nodes of each {level_name}" if row < len(cluster.topology) else "a cell for each node"
@@ -126,9 +126,9 @@ def level_at(cluster: Cluster, domains: str | None) -> int:
     if domains is None:
         return 0
     faults = FaultList()
-    known = [*cluster.topology.levels, NODE_LEVEL]
+    known = [*cluster.topology.tiers, NODE_TIER]
     if domains not in known:
-        faults.add("domains", domains, f"is no level; known: {known}")
+        faults.add("domains", domains, f"is no tier; known: {known}")
     faults.raise_if_any()
     return known.index(domains)
 

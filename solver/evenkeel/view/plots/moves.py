@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.compare import joined
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.model.topology import NODE_LEVEL
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.view.plots.canvas import canvas, named, plain
 from evenkeel.view.plots.domains import domain_names, level_at
 from evenkeel.view.plots.palette import AFTER, FAINT, INK
@@ -154,7 +154,7 @@ def flows(
     ax = canvas(ax, height=4.2)
     ax.set_axis_off()
     total = int(found.count.sum())
-    name = named([*cluster.topology.levels, NODE_LEVEL][level_at(cluster, domains)])
+    name = named([*cluster.topology.tiers, NODE_TIER][level_at(cluster, domains)])
     inside = sum(
         int(every.count[i, j])
         for i, source in enumerate(every.sources)

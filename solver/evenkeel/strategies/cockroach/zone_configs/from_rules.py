@@ -84,7 +84,7 @@ def _constraints(cluster: Cluster, texts: Sequence[str]) -> tuple[Constraint, ..
         for test in parse_expression(FaultList(), "", text):
             if test.value is None:
                 found.append(Constraint(test.wanted, "", test.key))
-            elif test.key in cluster.topology.levels and test.key != HOST:
+            elif test.key in cluster.topology.tiers and test.key != HOST:
                 found.append(Constraint(test.wanted, test.key, test.value))
             else:
                 found.append(Constraint(test.wanted, "", f"{test.key}={test.value}"))

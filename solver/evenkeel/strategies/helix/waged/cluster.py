@@ -13,9 +13,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.topology import NODE_LEVEL, Topology
+from evenkeel.model.topology import NODE_TIER, Topology
 from evenkeel.strategies.helix.hashed import hashed
-from evenkeel.strategies.helix.resources import zone_level
+from evenkeel.strategies.helix.resources import zone_tier
 from evenkeel.strategies.helix.waged.model import NO_LIMIT, Kind, Model
 from evenkeel.strategies.helix.waged.scopes import Scope
 from evenkeel.strategies.options import Waged
@@ -79,13 +79,13 @@ def _cached(given: _Parts) -> Model:
 def _model(cluster: Cluster, options: Waged) -> Model:
     faults = FaultList()
     rules, rule = bound_rules(cluster)
-    levels = {zone_level(cluster, one) for one in rules} if options.zone is None else {options.zone}
-    known = [*cluster.topology.levels, NODE_LEVEL]
+    levels = {zone_tier(cluster, one) for one in rules} if options.zone is None else {options.zone}
+    known = [*cluster.topology.tiers, NODE_TIER]
     if len(levels) > 1:
         message = "must name the level of the fault zones: rules spread over different ones"
         faults.add("options.zone", sorted(levels), message)
     elif not levels <= set(known):
-        faults.add("options.zone", options.zone, f"is no level; known: {known}")
+        faults.add("options.zone", options.zone, f"is no tier; known: {known}")
     capacity = _whole(faults, "capacity", cluster.nodes.capacity)
     weight = _whole(faults, "load", cluster.partitions.load.voter)
     if not _same(cluster.partitions.load.leader, cluster.partitions.load.voter):
@@ -188,11 +188,11 @@ def _kinds(
 
 def _zones(topology: Topology, level: str, nodes: int) -> NDArray[np.int32]:
     """Fault zone of each node: all its labels down to the level; a missing one is a label too."""
-    if level == NODE_LEVEL:
+    if level == NODE_TIER:
         return np.arange(nodes, dtype=np.int32)
-    last = topology.level_index(level)
+    last = topology.tier_index(level)
     rows = [last]
     if level not in topology.crossing:
-        rows = [row for row in range(last + 1) if topology.levels[row] not in topology.crossing]
+        rows = [row for row in range(last + 1) if topology.tiers[row] not in topology.crossing]
     _, zone = np.unique(topology.label[rows], axis=1, return_inverse=True)
     return np.ravel(zone).astype(np.int32)

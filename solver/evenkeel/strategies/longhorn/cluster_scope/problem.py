@@ -155,8 +155,8 @@ def _crowded(
     domain, width = problem.topology.domain_with_nodes, len(problem.nodes)
     crowded = np.zeros(len(replicas), np.bool_)
     for one in broken_limits(PlacementCounts.of(strict, placement)):
-        for row in np.unique(one.level):
-            at = one.level == row
+        for row in np.unique(one.tier):
+            at = one.tier == row
             full = one.partition[at].astype(np.int64) * width + one.domain[at]
             crowded |= np.isin(owner * width + domain[row, node], full)
     return crowded
