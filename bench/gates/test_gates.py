@@ -100,9 +100,9 @@ def test_walk(gate):
     books = redistributed(25_000, 300)
     steps = 100_000
 
-    def run(state, gauge, moved, threshold, random):
+    def run(state, targets, moved, threshold, random):
         return rearrange(
-            books.problem, state, gauge, moved, threshold, 0, steps, steps, np.inf,
+            books.problem, state, targets, moved, threshold, 0, steps, steps, np.inf,
             np.zeros(1, np.int64), random,
         )  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_walk(gate):
         Contender(run, lambda: before_walking(books)),
         Contender(
             lambda: references.price_leader_changes(
-                books.problem, books.state, stroll.gauge.scale, stroll.gauge.knee, steps
+                books.problem, books.state, stroll.targets.scale, stroll.targets.knee, steps
             )
         ),
         rounds=15,

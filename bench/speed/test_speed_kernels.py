@@ -15,7 +15,7 @@ from evenkeel_kernels.build.jit import lean
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import settle
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from evenkeel_kernels.levelling.offload import shed
+from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.threshold_walk import rearrange
 
 SIZES = [
@@ -69,7 +69,9 @@ def test_shed(benchmark, partitions, nodes, dimensions):
     books = expanded_books(partitions, nodes, dimensions)
 
     def run(state, ease, first, member):
-        return shed(books.problem, state, books.forced, ease.share, ease.firm, first, member)
+        return select_evictions(
+            books.problem, state, books.forced, ease.share, ease.firm, first, member
+        )
 
     given = benchmark.pedantic(
         run, setup=lambda: (before_shedding(books), {}), rounds=20, warmup_rounds=1
@@ -83,9 +85,9 @@ def test_shed(benchmark, partitions, nodes, dimensions):
 def test_walk(benchmark, partitions, nodes, dimensions):
     books = redistributed(partitions, nodes, dimensions)
 
-    def run(state, gauge, moved, threshold, random):
+    def run(state, targets, moved, threshold, random):
         return rearrange(
-            books.problem, state, gauge, moved,
+            books.problem, state, targets, moved,
             threshold, 0, STEPS, STEPS, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip
 
@@ -102,9 +104,12 @@ def test_admits(benchmark, partitions, nodes, dimensions):
     books = expanded_books(partitions, nodes, dimensions)
     random = np.random.default_rng(1)
     replicas = random.integers(0, books.replicas, STEPS)
-    targets = random.integers(0, nodes, STEPS)
+    wanted_nodes = random.integers(0, nodes, STEPS)
     count = benchmark.pedantic(
-        count_admitted, (books.problem, books.state, replicas, targets), rounds=10, warmup_rounds=1
+        count_admitted,
+        (books.problem, books.state, replicas, wanted_nodes),
+        rounds=10,
+        warmup_rounds=1,
     )
     benchmark.extra_info["items"] = STEPS
     assert 0 < count < STEPS

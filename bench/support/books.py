@@ -15,9 +15,9 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.descent import Ease, knee, leader_ease, redistribute
-from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT
-from evenkeel_kernels.levelling.penalty import Gauge, new_gauge
+from evenkeel_kernels.levelling.penalty import Targets, new_targets
 from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
 from tests.support.instances import Instance, as_cluster, generate
 
@@ -108,7 +108,7 @@ def before_shedding(books: Books) -> Shedding:
     """Let the leaders stand down, as the descent does first."""
     state = books.fresh()
     extra = np.empty(state.load.shape[0])
-    stand_down(books.problem, state, np.empty(len(state.leader), np.int16), extra)
+    unassign_leaders(books.problem, state, np.empty(len(state.leader), np.int16), extra)
     ease = leader_ease(books.problem, state, extra)
     return Shedding(state, ease, *by_node(state.node, state.load.shape[1]))
 
@@ -117,7 +117,7 @@ class Stroll(NamedTuple):
     """What a walk needs, from where the descent leaves off."""
 
     state: State
-    gauge: Gauge
+    targets: Targets
     moved: NDArray[np.int64]
     threshold: float
     random: NDArray[np.uint64]
@@ -136,11 +136,11 @@ def before_walking(books: Books) -> Stroll:
     """Begin a walk."""
     problem, state = books.problem, books.fresh()
     nodes = state.load.shape[1]
-    gauge = new_gauge(problem, np.full(nodes, np.inf), knee(problem, state, DEFAULT.walk_knee))
+    targets = new_targets(problem, np.full(nodes, np.inf), knee(problem, state, DEFAULT.walk_knee))
     return Stroll(
         state,
-        gauge,
+        targets,
         moved_replicas(problem, state),
-        0.1 * mean_square(gauge, problem.partitions.leader_load - problem.partitions.voter_load),
+        0.1 * mean_square(targets, problem.partitions.leader_load - problem.partitions.voter_load),
         np.array([1], np.uint64),
     )

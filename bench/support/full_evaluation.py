@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import lean, piece
-from evenkeel_kernels.core.feasibility import keeps_group_limits, keeps_near, trade_keeps_near
+from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, trade_keeps_near
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.rng import advance, scaled
 from evenkeel_kernels.core.state import more_moved, most_moved, sharing_cost, trip_cost
 from evenkeel_kernels.cost.annealing import domains_bear, suits
-from evenkeel_kernels.cost.cost_state import Walk, fine_with, shift_price, swap_price
+from evenkeel_kernels.cost.cost_state import CostState, penalty_with, shift_price, swap_price
 
-OVERFULL, MISPLACED, CLASHING, FORSAKEN = 1, 2, 4, 8
+OVERFULL, MISPLACED, CLASHING, AFFINITY_BROKEN = 1, 2, 4, 8
 """What a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of
 its partition or the capacity of a domain; a limit or term of its group (conflict and spread); what
 its group needs, or is needed for, nearby."""
 
 
 @piece
-def nodes_bear(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> bool:
+def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> bool:
     """Whether no node is above a capacity once ``a`` is on ``y``, and ``b``, if any, where it was.
 
     In a transient dimension those who are away from home count at home, too. O(D).
@@ -34,8 +34,8 @@ def nodes_bear(problem: Problem, state: State, walk: Walk, a: int, b: int, y: in
     leaves, arrives = home[a] == x, home[a] == y
     returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
     transient = problem.nodes.transient
-    fine = fine_with(walk.need, walk.room, walk.fine, transient, y, a, arrives, b, departs)
-    fine += fine_with(walk.need, walk.room, walk.fine, transient, x, b, returns, a, leaves)
+    fine = penalty_with(walk.need, walk.room, walk.fine, transient, y, a, arrives, b, departs)
+    fine += penalty_with(walk.need, walk.room, walk.fine, transient, x, b, returns, a, leaves)
     return fine == 0.0
 
 
@@ -65,7 +65,7 @@ def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> floa
 
 
 @piece
-def broken_by(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int) -> int:
+def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> int:
     """Return what breaks if ``a`` went to ``y``, and ``b`` (-1: none) to where ``a`` is, as bits.
 
     A limit that is broken already may stay as broken as it is. All rules are asked.
@@ -90,10 +90,10 @@ def broken_by(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int
             continue
         if not keeps_group_limits(problem, state, k, n):
             broken |= CLASHING
-        if not keeps_near(problem, state, k, n):
-            broken |= FORSAKEN
+        if not affinity(problem, state, k, n):
+            broken |= AFFINITY_BROKEN
     if b >= 0 and not alike and not trade_keeps_near(problem, state, a, b):
-        broken |= FORSAKEN
+        broken |= AFFINITY_BROKEN
     return broken
 
 
@@ -101,7 +101,7 @@ def broken_by(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int
 def probe(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     work: int,
     found: NDArray[np.int64],
 ) -> float:
@@ -151,7 +151,7 @@ def probe(
         price += moving_price(problem, state, a, b, y)
         broken = broken_by(problem, state, walk, a, b, y)
         found[1] += int(broken == 0)
-        found[2] += int(broken & (CLASHING | FORSAKEN) == 0)
+        found[2] += int(broken & (CLASHING | AFFINITY_BROKEN) == 0)
         found[3] += int(price < 0.0)
         if broken == 0:
             total += price

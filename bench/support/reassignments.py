@@ -14,7 +14,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.cost.cost_state import Walk, tighten
+from evenkeel_kernels.cost.cost_state import CostState, tighten
 
 FOLDER = Path(os.environ.get("EVENKEEL_ROADEF", Path(__file__).parents[2] / "tests/data/roadef"))
 SEED = 1
@@ -25,7 +25,7 @@ class Opened(NamedTuple):
 
     problem: Problem
     state: State
-    walk: Walk
+    walk: CostState
 
 
 def models() -> list[Path]:

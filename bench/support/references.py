@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.cost.cost_state import Walk
+from evenkeel_kernels.cost.cost_state import CostState
 
 BLOCK = 5_000
 
@@ -84,7 +84,7 @@ def yardstick(load: NDArray[np.float64], node: NDArray[np.integer], nodes: int) 
     return total
 
 
-def price_swaps(state: State, walk: Walk, steps: int) -> NDArray[np.float64]:
+def price_swaps(state: State, walk: CostState, steps: int) -> NDArray[np.float64]:
     """Price as many swaps of random replicas, and see whether they fit, and nothing else: (steps,).
 
     Those that do not fit cost infinitely much.

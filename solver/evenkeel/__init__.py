@@ -19,9 +19,9 @@ from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
-from evenkeel.model.logs import be_silent
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.logs import be_silent
 from evenkeel.result import Result
 from evenkeel.showing import show_snapshots
 from evenkeel.solve import solve

@@ -130,7 +130,7 @@ class Result:
     native : object
         What only this method returns.
     guard : int
-        How many things would have been worse than they came, had the guard not put them back.
+        How many things would have been worse than before, had the guard not put them back.
     """
 
     cluster: Cluster
@@ -449,7 +449,7 @@ class Result:
         names = self.cluster.partitions.names
         if isinstance(partition, str):
             if partition not in names:
-                raise InvalidInput([Fault("partition", partition, "is no partition")])
+                raise InvalidInput([Fault("partition", partition, "unknown partition")])
             partition = names.index(partition)
         if not 0 <= partition < len(names):
             raise InvalidInput([Fault("partition", partition, f"must be 0 to {len(names) - 1}")])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.model.shown import show_as
+from evenkeel.model.runtime.shown import show_as
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.history import History

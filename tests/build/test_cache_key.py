@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from tests.support import places
 
 KERNELS = places.ROOT / "kernels"
@@ -197,7 +197,7 @@ def test_a_module_run_as_a_script_leaves_its_kernels_usable(toys):
 
 
 def test_a_lean_kernel_creates_no_array():
-    @lean
+    @no_alloc
     def total(count):
         return np.zeros(count).sum()
 

@@ -48,7 +48,7 @@ def test_a_method_is_warmed_up_once():
 
 
 def test_there_must_be_such_a_method():
-    with pytest.raises(ek.InvalidInput, match="is no method"):
+    with pytest.raises(ek.InvalidInput, match="unknown method"):
         ek.warmup(methods=["nobody"])
 
 

@@ -17,9 +17,9 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.annealing import anneal
 from evenkeel_kernels.cost.cost_state import (
-    Walk,
+    CostState,
     chain_price,
-    fine_with,
+    penalty_with,
     shift_price,
     swap_price,
     tighten,
@@ -36,7 +36,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 GENEROUS = settings(deadline=None, max_examples=40)
 
 
-def random_walk(seed: int) -> tuple[Problem, State, Walk]:
+def random_walk(seed: int) -> tuple[Problem, State, CostState]:
     """A random problem with its books open and fines in force."""
     _, problem, state = random_problem(seed)
     walk = begin_walk(problem, state, seed)
@@ -45,12 +45,14 @@ def random_walk(seed: int) -> tuple[Problem, State, Walk]:
 
 
 @njit
-def priced(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int) -> float:
+def priced(
+    problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int
+) -> float:
     """The price of a move (``b`` -1), a swap or a chain, put together as the search does."""
     x = state.node[a]
     home, transient = problem.partitions.home, problem.nodes.transient
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
-    room, fine = walk.room, walk.fine
+    room, penalty_weight = walk.room, walk.penalty_weight
     if b < 0:
         price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
     elif z == x:
@@ -58,12 +60,15 @@ def priced(problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z
     else:
         price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z
-    fines = fine_with(need, room, fine, transient, y, a, home[a] == y, b, was_b)
+    fines = penalty_with(need, room, penalty_weight, transient, y, a, home[a] == y, b, was_b)
     if z == x:
-        fines += fine_with(need, room, fine, transient, x, b, is_b, a, home[a] == x)
+        fines += penalty_with(need, room, penalty_weight, transient, x, b, is_b, a, home[a] == x)
     else:
-        fines += fine_with(need, room, fine, transient, x, -1, False, a, home[a] == x)
-        fines += fine_with(need, room, fine, transient, z, b, is_b, -1, False) - walk.fined[z]
+        fines += penalty_with(need, room, penalty_weight, transient, x, -1, False, a, home[a] == x)
+        fines += (
+            penalty_with(need, room, penalty_weight, transient, z, b, is_b, -1, False)
+            - walk.fined[z]
+        )
     return price + fines - walk.fined[x] - walk.fined[y]
 
 
@@ -119,12 +124,12 @@ def test_breaches_are_counted_as_they_come_and_go(seed):
 @pytest.mark.small
 @given(SEEDS, st.sampled_from([0.5, 20.0]))
 @GENEROUS
-def test_what_breaks_a_rule_on_the_way_is_counted_and_never_the_best(seed, fine):
+def test_what_breaks_a_rule_on_the_way_is_counted_and_never_the_best(seed, penalty_weight):
     problem, state, walk = random_walk(seed)
     if len(walk.item) == 0:
         return
     start = group_breaches(problem, state)
-    walk.breach_fine[0] = fine
+    walk.breach_fine[0] = penalty_weight
     for _ in range(3):
         anneal(problem, state, walk, len(walk.item), 200, 5.0, 2.0)
         assert walk.breaches[0] == group_breaches(problem, state) - start
@@ -271,7 +276,7 @@ def test_nothing_to_do():
 @pytest.mark.parametrize("processors", [1, 2])
 def test_an_interrupted_ending_keeps_the_best(monkeypatch, processors):
     cluster = roadef.read(DATA / "model_a1_3.txt.gz")
-    cooled = ending.Ending._cool
+    cooled = ending.Intensification._cool
     told: list[float] = []
 
     def tell(progress: Progress) -> None:
@@ -285,7 +290,7 @@ def test_an_interrupted_ending_keeps_the_best(monkeypatch, processors):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(portfolio, "processors", lambda: processors)
-    monkeypatch.setattr(ending.Ending, "_cool", cool)
+    monkeypatch.setattr(ending.Intensification, "_cool", cool)
     found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 20_000_000, tell), 3)
     assert found.stop_reason == "interrupted"
     verdict = check(cluster.native, found.node)

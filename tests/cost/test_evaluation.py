@@ -8,14 +8,14 @@ from numba import njit
 
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support import full_evaluation as evaluation
-from bench.support.full_evaluation import CLASHING, FORSAKEN, MISPLACED, OVERFULL
+from bench.support.full_evaluation import AFFINITY_BROKEN, CLASHING, MISPLACED, OVERFULL
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
-from evenkeel_kernels.cost.cost_state import Walk, shift_price, swap_price, tighten
+from evenkeel_kernels.cost.cost_state import CostState, shift_price, swap_price, tighten
 from tests.naive.core import state as naive
 from tests.naive.cost import annealing as naive_search
 from tests.support.random_problems import random_problem
@@ -26,7 +26,7 @@ GENEROUS = settings(deadline=None, max_examples=60)
 
 @njit
 def looked_at(
-    problem: Problem, state: State, walk: Walk, a: int, b: int, y: int
+    problem: Problem, state: State, walk: CostState, a: int, b: int, y: int
 ) -> tuple[float, int]:
     """The whole price of a move (``b`` -1) or a swap, and what it breaks."""
     x = np.int64(state.node[a])
@@ -38,14 +38,14 @@ def looked_at(
     return price, evaluation.broken_by(problem, state, walk, a, b, y)
 
 
-def opened(problem: Problem, state: State, seed: int) -> Walk:
+def opened(problem: Problem, state: State, seed: int) -> CostState:
     """Its books, with a fine of 1 everywhere."""
     walk = begin_walk(problem, state, seed)
     tighten(problem, state, walk, np.ones(len(problem.nodes.weight)), 1.0, 1.0)
     return walk
 
 
-def candidates(problem: Problem, state: State, walk: Walk, seed: int):
+def candidates(problem: Problem, state: State, walk: CostState, seed: int):
     """Some moves and swaps."""
     rng = np.random.default_rng(seed)
     for _ in range(8 if len(walk.item) else 0):
@@ -92,12 +92,12 @@ def test_every_breach_is_found_by_itself(seed):
         group, owner = problem.partitions.group, problem.partitions.owner
         if b >= 0 and group[owner[a]] == group[owner[b]]:
             if state.role[a] == state.role[b]:
-                assert not broken & (CLASHING | FORSAKEN)
+                assert not broken & (CLASHING | AFFINITY_BROKEN)
             continue
         first = naive.moved_to(state, a, y)
         steps = [(state, first, a, y)] + ([(first, after, b, x)] if b >= 0 else [])
         assert bool(broken & CLASHING) != all(naive.group_holds(problem, *s) for s in steps)
-        assert bool(broken & FORSAKEN) != all(naive.near_holds(problem, *s) for s in steps)
+        assert bool(broken & AFFINITY_BROKEN) != all(naive.near_holds(problem, *s) for s in steps)
 
 
 @given(SEEDS)
@@ -109,7 +109,7 @@ def test_what_breaks_nothing_breaks_nothing(seed):
     for a, b, y in candidates(problem, state, walk, seed):
         _, broken = looked_at(problem, state, walk, a, b, y)
         after = naive_search.broken(problem, done(state, a, b, y))
-        if not broken & (MISPLACED | CLASHING | FORSAKEN):
+        if not broken & (MISPLACED | CLASHING | AFFINITY_BROKEN):
             assert all(after[kind] <= before[kind] for kind in before)
         elif broken == MISPLACED and b < 0:
             assert not naive.admits(problem, state, a, y)
@@ -148,7 +148,7 @@ def test_a_probe_changes_nothing_and_counts():
     found = np.zeros(4, np.int64)
     total = evaluation.probe(problem, state, walk, 2_000, found)
     after = [*state, *walk]
-    names = [*State._fields, *Walk._fields]
+    names = [*State._fields, *CostState._fields]
     for name, old, new in zip(names, before, after, strict=True):
         assert name == "random" or (old == new).all(), name
     assert walk.random[0] != before[names.index("random")][0]

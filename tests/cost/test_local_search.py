@@ -15,7 +15,7 @@ from evenkeel.strategies.shared.stopping import Watch
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.compound_move import make_moves, new_joint
-from evenkeel_kernels.cost.cost_state import Walk, tighten
+from evenkeel_kernels.cost.cost_state import CostState, tighten
 from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
 from evenkeel_kernels.cost.forced_insertion import displace, new_forced
 from evenkeel_kernels.cost.two_node_exact import new_division, repartition
@@ -33,7 +33,7 @@ PICKY = settings(FEW, suppress_health_check=list(HealthCheck))
 ENDLESS = Watch(None, None, None)
 
 
-def opened(seed: int, apart: bool = True) -> tuple[Problem, State, Walk]:
+def opened(seed: int, apart: bool = True) -> tuple[Problem, State, CostState]:
     """A random problem without crowded nodes, its books open; ``apart``: groups pay nothing."""
     _, problem, state = random_problem(seed)
     if apart:
@@ -50,7 +50,7 @@ def copied(state: State) -> State:
     return State(*(array.copy() for array in state))
 
 
-def hold(problem: Problem, before: State, state: State, walk: Walk) -> None:
+def hold(problem: Problem, before: State, state: State, walk: CostState) -> None:
     """No rule is broken more, no room is overstepped, and the books are what a recount says."""
     rules, now = naive_search.broken(problem, before), naive_search.broken(problem, state)
     assert all(now[kind] <= rules[kind] for kind in rules), (rules, now)
@@ -184,7 +184,7 @@ def test_a_start_that_does_not_fit_is_left_alone():
     raise AssertionError("no crowded start was drawn")
 
 
-def instance(name: str) -> tuple[Cluster, Problem, State, Walk]:
+def instance(name: str) -> tuple[Cluster, Problem, State, CostState]:
     """A published instance as it came, its books open."""
     cluster = roadef.read(DATA / f"model_{name}.txt.gz")
     cost = roadef.cost_of(cluster)

@@ -293,12 +293,12 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("extra", "says"),
         [
-            (["--method", "magic"], "is no method"),
+            (["--method", "magic"], "unknown method"),
             (["--option", "mended=true"], "balance; it takes none"),
             (["--method", "helix_crushed", "--option", "colour=1"], "known: states, replicas"),
             (["--method", "helix_crushed", "--option", "base=straw"], "options.base"),
-            (["--format", "magic"], "is no format"),
-            (["--level", "heat=0.1"], "is no dimension"),
+            (["--format", "magic"], "unknown format"),
+            (["--level", "heat=0.1"], "unknown dimension"),
             (["--moves", "-1"], "limits.moves"),
             (["--time-limit", "-1"], "time_limit"),
             (["--table", "moves.doc"], "must end in one of"),
@@ -403,7 +403,7 @@ class TestInstallation:
         assert main(["warmup", "helix_crush", "helix_auto", "--json"]) == 0
         assert isinstance(json.loads(capsys.readouterr().out)["compiled"], dict)
         assert main(["warmup", "nobody"]) == 2
-        assert "is no method" in capsys.readouterr().err
+        assert "unknown method" in capsys.readouterr().err
 
     def test_it_is_the_same_as_a_module(self):
         done = subprocess.run(

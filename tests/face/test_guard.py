@@ -1,4 +1,4 @@
-"""The guard: whatever a method answers, nothing is worse than it came."""
+"""The guard: whatever a method answers, nothing is worse than before."""
 
 import numpy as np
 import pytest

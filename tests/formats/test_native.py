@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from evenkeel.formats import registry
 from evenkeel.formats.documents import Document
 from evenkeel.formats.json_text import decode_json
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.atomic import write_atomically
 from tests.support import places
 from tests.support.clusters import assert_same, clusters
 

@@ -260,7 +260,7 @@ def test_the_zone_is_the_widest_level_that_the_rule_spreads_over():
     assert any(
         len(set(rack[r])) < 3 for r in table(solved(cluster_of(**arrays), "helix_crush", narrow))
     )
-    with pytest.raises(ek.InvalidInput, match=r"options.zone: is no level"):
+    with pytest.raises(ek.InvalidInput, match=r"options.zone: unknown tier"):
         solved(cluster_of(**arrays), "helix_crush", ek.options.Crush(zone="hall"))
 
 

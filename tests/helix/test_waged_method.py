@@ -399,7 +399,7 @@ def test_groups_may_have_limits_of_their_own():
 
     assert run({"orders": 2}).success and run(2).success
     assert run({"carts": 1}).native.reasons == {0: Reason.LIMIT, 1: Reason.TAG}
-    with pytest.raises(InvalidInput, match="is no group"):
+    with pytest.raises(InvalidInput, match="unknown group"):
         run({"order": 2})
     with pytest.raises(InvalidInput, match="must not be negative"):
         run({"orders": -2})
@@ -417,7 +417,7 @@ def test_groups_may_have_state_models_of_their_own():
 
     assert run({}).native.state.tolist() == [0, 1] * 4
     assert run({"carts": {"ONLINE": "R"}}).native.state.tolist() == [0, 1, 0, 1, 0, 0, 0, 0]
-    with pytest.raises(InvalidInput, match="is no group"):
+    with pytest.raises(InvalidInput, match="unknown group"):
         run({"cart": {"ONLINE": "R"}})
     with pytest.raises(InvalidInput, match="names no state"):
         run({"carts": {}})

@@ -64,7 +64,7 @@ BETWEEN_WINGS = {
 MOST_MODULES = 15
 """In one folder, beside its sub-rooms."""
 
-STILL_CROWDED = {ROOT / "solver/evenkeel/model", ROOT / "kernels/evenkeel_kernels/levelling"}
+STILL_CROWDED = {ROOT / "solver/evenkeel/model"}
 """Rooms that are about to be parted."""
 
 NUMPY_ONLY = {"evenkeel.measure", "evenkeel.planning.replay"}

@@ -11,7 +11,7 @@ import pytest
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.control import InlineWorkers, Pipeline
-from evenkeel.model import logs
+from evenkeel.model.runtime import logs
 
 ROOT = Path(ek.__file__).parent
 LOGGERS = {

@@ -31,7 +31,7 @@ Sum = Any
 
 
 class Model:
-    """Every placement that breaks no hard rule; or, ``partly``, that is no worse than it came."""
+    """Every placement that breaks no hard rule; or, ``partly``, that is no worse than before."""
 
     def __init__(self, world: World, *, partly: bool = False) -> None:
         self.world, self.partly = world, partly

@@ -1,4 +1,4 @@
-"""The verdict on a result: what is worse than it came, and which claims are false.
+"""The verdict on a result: what is worse than before, and which claims are false.
 
 "Worse" is judged rule by rule and partition by partition (group by group, node by node), never by
 sums that net out. Four readings of the design are taken on purpose:
@@ -78,7 +78,7 @@ def _but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
     return (f for f in found if not (mended and f.kind.startswith("wish dropped")))
 
 
-# worse than it came -----------------------------------------------------------------------------
+# worse than before -----------------------------------------------------------------------------
 
 
 def worse(world: World, after: Standing) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import evenkeel as ek
 from evenkeel.model.errors import InvalidInput
 from evenkeel_kernels.core.leader_lists import Leading
 from evenkeel_kernels.leaders import level_by_load as kernel
-from evenkeel_kernels.leaders.level_by_load import Duty
+from evenkeel_kernels.leaders.level_by_load import LeaderAssignment
 from tests.naive.leaders import level_by_load as naive
 
 BY_LOAD = ek.options.Leaders(by="load")
@@ -186,7 +186,7 @@ def random_duty(seed):
     share = np.repeat(extra, width, axis=0) * rng.choice([1.0, 2.0], (nodes, dimensions))[node]
     base = rng.integers(0, 5, (nodes, dimensions)) / 4.0
     empty = np.full(partitions, -1, np.int64)
-    duty = Duty(
+    assignment = LeaderAssignment(
         first=first,
         node=node,
         share=share,
@@ -196,58 +196,60 @@ def random_duty(seed):
             np.zeros(nodes, np.int64), np.full(nodes, -1, np.int64), empty, empty.copy()
         ),
     )
-    kernel.muster(duty, base)
-    return duty, base
+    kernel.rebuild(assignment, base)
+    return assignment, base
 
 
 @pytest.mark.small
 @given(SEEDS, st.sampled_from([0.5, 1.0, 1.5]))
 @GENEROUS
 def test_searches_lower_the_penalty_and_keep_their_books(seed, threshold):
-    duty, base = random_duty(seed)
+    assignment, base = random_duty(seed)
     for step in range(4):
-        before = naive.penalty(naive.levels(duty, base, duty.taken.tolist()), threshold)
+        before = naive.penalty(naive.levels(assignment, base, assignment.taken.tolist()), threshold)
         if step % 2 == 0:
-            kernel.descend(duty, threshold)
+            kernel.descend(assignment, threshold)
         else:
-            kernel.trade(duty, threshold, np.array([1000]))
-        level = naive.levels(duty, base, duty.taken.tolist())
+            kernel.trade(assignment, threshold, np.array([1000]))
+        level = naive.levels(assignment, base, assignment.taken.tolist())
         assert naive.penalty(level, threshold) <= before
-        assert np.allclose(duty.level, level)
-        assert kernel.fullest(duty) == pytest.approx(level.max())
+        assert np.allclose(assignment.level, level)
+        assert kernel.fullest(assignment) == pytest.approx(level.max())
         assert (
-            duty.leading.led.tolist()
-            == np.bincount(duty.node[duty.taken], minlength=len(base)).tolist()
+            assignment.leading.led.tolist()
+            == np.bincount(assignment.node[assignment.taken], minlength=len(base)).tolist()
         )
-    kernel.shake(duty, threshold, 50, 0.1, 0.001, np.array([seed + 1], np.uint64))
-    assert np.allclose(duty.level, naive.levels(duty, base, duty.taken.tolist()))
-    owner = np.repeat(np.arange(len(duty.taken)), np.diff(duty.first))
-    assert (owner[duty.taken] == np.arange(len(duty.taken))).all()
+    kernel.perturb(assignment, threshold, 50, 0.1, 0.001, np.array([seed + 1], np.uint64))
+    assert np.allclose(assignment.level, naive.levels(assignment, base, assignment.taken.tolist()))
+    owner = np.repeat(np.arange(len(assignment.taken)), np.diff(assignment.first))
+    assert (owner[assignment.taken] == np.arange(len(assignment.taken))).all()
 
 
 @pytest.mark.small
 @given(SEEDS)
 @GENEROUS
 def test_a_descent_ends_where_no_lead_lowers_the_penalty(seed):
-    duty, base = random_duty(seed)
-    kernel.descend(duty, 1.0)
-    taken = duty.taken.tolist()
-    least = naive.penalty(naive.levels(duty, base, taken), 1.0)
-    full = (naive.levels(duty, base, taken) > 1.0).any(axis=1)
+    assignment, base = random_duty(seed)
+    kernel.descend(assignment, 1.0)
+    taken = assignment.taken.tolist()
+    least = naive.penalty(naive.levels(assignment, base, taken), 1.0)
+    full = (naive.levels(assignment, base, taken) > 1.0).any(axis=1)
     for p, a in enumerate(taken):
-        for b in range(duty.first[p], duty.first[p + 1]) if full[duty.node[a]] else ():
+        for b in (
+            range(assignment.first[p], assignment.first[p + 1]) if full[assignment.node[a]] else ()
+        ):
             other = [*taken[:p], b, *taken[p + 1 :]]
-            assert naive.penalty(naive.levels(duty, base, other), 1.0) >= least - 1e-12
+            assert naive.penalty(naive.levels(assignment, base, other), 1.0) >= least - 1e-12
 
 
 @pytest.mark.small
 @given(SEEDS)
 @GENEROUS
 def test_going_back_passes_no_limit(seed):
-    duty, base = random_duty(seed)
-    began = duty.first[:-1].copy()
-    most = kernel.fullest(duty)
-    apart = np.count_nonzero(duty.taken != began)
-    restored = kernel.restore(duty, began, most)
-    assert np.count_nonzero(duty.taken != began) == apart - restored
-    assert naive.levels(duty, base, duty.taken.tolist()).max() <= most + 1e-12
+    assignment, base = random_duty(seed)
+    began = assignment.first[:-1].copy()
+    most = kernel.fullest(assignment)
+    apart = np.count_nonzero(assignment.taken != began)
+    restored = kernel.restore(assignment, began, most)
+    assert np.count_nonzero(assignment.taken != began) == apart - restored
+    assert naive.levels(assignment, base, assignment.taken.tolist()).max() <= most + 1e-12

@@ -16,8 +16,8 @@ from evenkeel_kernels.levelling.breakout import (
     new_breakout,
 )
 from evenkeel_kernels.levelling.descent import place_anew, redistribute
-from evenkeel_kernels.levelling.penalty import Gauge, highest, new_gauge
-from evenkeel_kernels.levelling.repair import homeless
+from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
+from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.threshold_walk import moved_replicas
 from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
 from tests.naive.levelling import breakout as naive
@@ -28,12 +28,12 @@ from tests.support.small_problems import Small, level_case, random_small
 seeds = st.integers(0, 2**32 - 1)
 
 
-def redistributed(small: Small) -> tuple[Problem, State, Gauge]:
+def redistributed(small: Small) -> tuple[Problem, State, Targets]:
     """Place what must move, so that something has moved; leaders are not levelled yet."""
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     place_anew(problem, state, forced, no_leader_limit(small), NO_LIMIT)
-    return problem, state, new_gauge(problem, no_leader_limit(small), 0.95)
+    return problem, state, new_targets(problem, no_leader_limit(small), 0.95)
 
 
 def books_of(small: Small, state: State) -> Books:
@@ -49,16 +49,16 @@ def books_of(small: Small, state: State) -> Books:
 @given(seeds)
 def test_a_turn_makes_the_best_change_at_the_hottest_node(seed: int) -> None:
     small = random_small(seed)
-    problem, state, gauge = redistributed(small)
+    problem, state, targets = redistributed(small)
     books = books_of(small, state)
-    before = penalty(books, gauge.scale, gauge.knee)
-    none_hot = naive.hottest(books, gauge.scale) < 0
-    expected = naive.turn(books, gauge.scale, gauge.knee)
+    before = penalty(books, targets.scale, targets.knee)
+    none_hot = naive.hottest(books, targets.scale) < 0
+    expected = naive.turn(books, targets.scale, targets.knee)
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, len(small.zone))
-    assert break_out(problem, state, gauge, moved, *homes, breakout, 1) == none_hot
-    after = penalty(books_of(small, state), gauge.scale, gauge.knee)
+    assert break_out(problem, state, targets, moved, *homes, breakout, 1) == none_hot
+    after = penalty(books_of(small, state), targets.scale, targets.knee)
     assert after == pytest.approx(expected, rel=1e-9, abs=1e-9 * before + 1e-13)
     check_books(problem, state)
     check_rules(small, state)
@@ -69,13 +69,13 @@ def test_nothing_more_moves_and_it_can_be_cut_in_two(seed: int, cut: int) -> Non
     small = random_small(seed)
     ends = []
     for cuts in ((3000,), (cut, 3000)):
-        problem, state, gauge = redistributed(small)
+        problem, state, targets = redistributed(small)
         moved = moved_replicas(problem, state)
         count = len(moved)
         breakout = new_breakout(state, moved)
         homes = by_node(problem.partitions.home, len(small.zone))
         for most in cuts:
-            break_out(problem, state, gauge, moved, *homes, breakout, most)
+            break_out(problem, state, targets, moved, *homes, breakout, most)
         check_books(problem, state)
         check_rules(small, state)
         assert sorted(moved) == moved_replicas(problem, state).tolist()
@@ -88,15 +88,15 @@ def test_nothing_more_moves_and_it_can_be_cut_in_two(seed: int, cut: int) -> Non
 def test_what_chance_would_hardly_find_gets_level(seed: int) -> None:
     small = level_case(seed, partitions=400, nodes=24, tolerance=0.03)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     redistribute(problem, state, forced, no_leader_limit(small), NO_LIMIT)
-    gauge = new_gauge(problem, no_leader_limit(small), 0.95)
-    assert highest(state, gauge) > 1.0
+    targets = new_targets(problem, no_leader_limit(small), 0.95)
+    assert highest(state, targets) > 1.0
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, 24)
-    assert break_out(problem, state, gauge, moved, *homes, breakout, 2_000_000)
-    assert highest(state, gauge) <= 1.0
+    assert break_out(problem, state, targets, moved, *homes, breakout, 2_000_000)
+    assert highest(state, targets) <= 1.0
     assert breakout.tally[LOOKED] < 2_000_000
     check_rules(small, state)
 
@@ -109,11 +109,11 @@ def test_what_cannot_be_level_is_given_up() -> None:
         leads=[True, True],
     )  # fmt: skip
     problem, state = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 0.95)
+    targets = new_targets(problem, no_leader_limit(small), 0.95)
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, 2)
-    assert not break_out(problem, state, gauge, moved, *homes, breakout, 1_000_000)
+    assert not break_out(problem, state, targets, moved, *homes, breakout, 1_000_000)
     assert gave_up(breakout)
     assert breakout.tally[CHANGED] == 0
     assert breakout.tally[TURN] == breakout.tally[LOOKED] < 100

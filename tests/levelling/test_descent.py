@@ -13,15 +13,15 @@ from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import State
 from evenkeel_kernels.core.state import lead, settle
 from evenkeel_kernels.levelling.descent import descend, redistribute, relieve, send_home
-from evenkeel_kernels.levelling.leader_moves import reinstate, spread_leaders
+from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_leaders
 from evenkeel_kernels.levelling.offload import cover, shed_each
-from evenkeel_kernels.levelling.penalty import highest, new_gauge
-from evenkeel_kernels.levelling.repair import homeless
+from evenkeel_kernels.levelling.penalty import highest, new_targets
+from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.threshold_walk import (
+    accept_by_threshold,
     mean_square,
     moved_replicas,
     placed_replicas,
-    rearrange,
 )
 from tests.naive.levelling import descent as naive
 from tests.naive.levelling.best_fit import Books
@@ -109,16 +109,16 @@ def test_a_cover_covers_and_in_one_dimension_nothing_smaller_does(seed: int) -> 
 def test_leaders_go_where_the_whole_penalty_is_least(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    targets = new_targets(problem, no_leader_limit(small), 0.9)
     books = Books(small)
-    expected = naive.spread_leaders(books, gauge.scale, 0.9, 0.95)
-    got = spread_leaders(problem, state, gauge, 0.95, 1, 0.0)
+    expected = naive.spread_leaders(books, targets.scale, 0.9, 0.95)
+    got = spread_leaders(problem, state, targets, 0.95, 1, 0.0)
     check_books(problem, state)
     if state.leader.tolist() != books.leader:  # near ties may fall either way
         kept = Books(small)
         kept.leader = state.leader.tolist()
-        assert naive.penalty(kept, gauge.scale, 0.9) == pytest.approx(
-            naive.penalty(books, gauge.scale, 0.9), rel=1e-6
+        assert naive.penalty(kept, targets.scale, 0.9) == pytest.approx(
+            naive.penalty(books, targets.scale, 0.9), rel=1e-6
         )
     else:
         assert got == expected
@@ -128,17 +128,17 @@ def test_leaders_go_where_the_whole_penalty_is_least(seed: int) -> None:
 def test_relief_lowers_the_penalty_and_keeps_the_rules(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    targets = new_targets(problem, no_leader_limit(small), 0.9)
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
-    before = naive.penalty(Books(small), gauge.scale, 0.9)
+    before = naive.penalty(Books(small), targets.scale, 0.9)
     members = by_node(state.node, len(small.zone))
-    made = relieve(problem, state, gauge, scan, *members, NO_LIMIT)
+    made = relieve(problem, state, targets, scan, *members, NO_LIMIT)
     check_books(problem, state)
     check_rules(small, state)
     after = Books(small)
     after.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
     if made:
-        now = naive.penalty(after, gauge.scale, 0.9)
+        now = naive.penalty(after, targets.scale, 0.9)
         # beside what a watermark of nothing costs, the rest is lost in rounding
         assert now < before or (before > 1e30 and now <= before)
     assert made >= (state.node != problem.partitions.home).sum()
@@ -147,23 +147,23 @@ def test_relief_lowers_the_penalty_and_keeps_the_rules(seed: int) -> None:
 @given(seeds, st.integers(0, 2000))
 def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut: int) -> None:
     small = random_small(seed)
-    forced = homeless(*small.arrays(), np.array(small.accepts))
+    forced = must_relocate(*small.arrays(), np.array(small.accepts))
     ends = []
     for cuts in ((2000,), (cut, 2000)):
         problem, state = small.arrays()
         redistribute(problem, state, forced, no_leader_limit(small), NO_LIMIT)
-        gauge = new_gauge(problem, no_leader_limit(small), 0.95)
+        targets = new_targets(problem, no_leader_limit(small), 0.95)
         moved = moved_replicas(problem, state)
         count = moved.shape[0]
         random = np.array([seed + 1], np.uint64)
-        threshold = mean_square(gauge, small.extra)
+        threshold = mean_square(targets, small.extra)
         spare = np.zeros(1, np.int64)
         step = 0
         for end in cuts:
-            step = rearrange(
+            step = accept_by_threshold(
                 problem,
                 state,
-                gauge,
+                targets,
                 moved,
                 threshold,
                 step,
@@ -173,7 +173,7 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
                 spare,
                 random,
             )
-            level = highest(state, gauge) <= 1.0
+            level = highest(state, targets) <= 1.0
         check_books(problem, state)
         check_rules(small, state)
         assert moved_replicas(problem, state).shape[0] == count
@@ -187,14 +187,14 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
 def test_the_mean_square_is_of_the_pressure_on_an_average_node_that_counts(seed: int) -> None:
     small = random_small(seed)
     problem, _ = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    targets = new_targets(problem, no_leader_limit(small), 0.9)
     load = np.array(small.load)
     total = 0.0
-    for d, scales in enumerate(gauge.scale.tolist()):
+    for d, scales in enumerate(targets.scale.tolist()):
         counted = [scale for scale in scales if 0.0 < scale < 1e29]
         average = sum(counted) / max(1, len(counted))
         total += sum((weight * average) ** 2 for weight in load[:, d].tolist())
-    assert mean_square(gauge, load) == pytest.approx(total / max(1, len(load)))
+    assert mean_square(targets, load) == pytest.approx(total / max(1, len(load)))
 
 
 @walks
@@ -202,7 +202,7 @@ def test_the_mean_square_is_of_the_pressure_on_an_average_node_that_counts(seed:
 def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     for pieces, _ in enumerate(
         descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, seed)
     ):
@@ -218,7 +218,7 @@ def test_an_expanded_cluster_gets_level_with_few_moves(seed: int) -> None:
     small = level_case(seed, partitions=400, nodes=24, tolerance=0.05)
     problem, state = small.arrays()
     alive = np.array(small.accepts)
-    forced = homeless(problem, state, alive)
+    forced = must_relocate(problem, state, alive)
     stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
     assert stages[-1].stage == "level"
     assert (state.load[:, alive] <= problem.nodes.watermark[:, alive] * (1 + 1e-9)).all()
@@ -240,7 +240,7 @@ def test_the_same_seed_gives_the_same_bits_and_no_leader_limit_is_passed() -> No
     ends = []
     for _ in range(2):
         problem, state = small.arrays()
-        forced = homeless(problem, state, np.array(small.accepts))
+        forced = must_relocate(problem, state, np.array(small.accepts))
         stages = list(descend(problem, state, forced, most, NO_LIMIT, 7))
         ends.append((state.node.tolist(), state.leader.tolist(), stages))
     assert ends[0] == ends[1]
@@ -253,7 +253,7 @@ def test_a_budget_of_moves_is_kept_and_repairs_do_not_count_against_it() -> None
     small = level_case(4, partitions=300, nodes=20, tolerance=0.02)
     for budget in (0, 5):
         problem, state = small.arrays()
-        forced = homeless(problem, state, np.array(small.accepts))
+        forced = must_relocate(problem, state, np.array(small.accepts))
         for pieces, _ in enumerate(
             descend(problem, state, forced, no_leader_limit(small), budget, 0)
         ):
@@ -270,7 +270,7 @@ def test_a_level_cluster_is_left_alone() -> None:
     small.accepts = small.leads = [True] * 12
     small.watermark[:] = 1e9
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
     assert [s.stage for s in stages] == ["redistribute", "level"]
     assert (state.node == problem.partitions.home).all()
@@ -309,14 +309,16 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
 def test_an_open_walk_spends_no_more_moves_than_it_may(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 0.9)
+    targets = new_targets(problem, no_leader_limit(small), 0.9)
     replicas = placed_replicas(problem, state)
-    data = mean_square(gauge, small.load)
+    data = mean_square(targets, small.load)
     spare = np.array([2], np.int64)
     random = np.array([seed + 1], np.uint64)
     if not replicas.size:
         return
-    rearrange(problem, state, gauge, replicas, data, 0, 3000, 3000, 0.01 * data, spare, random)
+    accept_by_threshold(
+        problem, state, targets, replicas, data, 0, 3000, 3000, 0.01 * data, spare, random
+    )
     check_books(problem, state)
     check_rules(small, state)
     away = int(((state.node != problem.partitions.home) & (state.node >= 0)).sum())
@@ -332,8 +334,8 @@ def test_leaders_come_back_where_the_level_holds() -> None:
     problem, state = small.arrays()
     was = state.leader.copy()
     let_second_lead(problem, state)
-    gauge = new_gauge(problem, no_leader_limit(small), 1.0)
-    reinstate(problem, state, gauge, was)
+    targets = new_targets(problem, no_leader_limit(small), 1.0)
+    restore_leaders(problem, state, targets, was)
     for p, row in enumerate(small.placement):
         assert state.leader[p] == (1 if row[0] == 3 else 0)
     check_books(problem, state)
@@ -349,9 +351,9 @@ def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
     for array in state[3:]:
         array[...] = 0
     settle(problem, state)
-    gauge = new_gauge(problem, no_leader_limit(small), 1.0)
-    assert send_home(problem, state, gauge, np.zeros(180, bool)) == 180
-    assert highest(state, gauge) <= 1.0
+    targets = new_targets(problem, no_leader_limit(small), 1.0)
+    assert send_home(problem, state, targets, np.zeros(180, bool)) == 180
+    assert highest(state, targets) <= 1.0
     check_books(problem, state)
 
 

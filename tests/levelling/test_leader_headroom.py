@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.levelling.descent import descend
-from evenkeel_kernels.levelling.leader_headroom import draw_off
-from evenkeel_kernels.levelling.leader_moves import stand_down
-from evenkeel_kernels.levelling.repair import homeless
+from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
+from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
+from evenkeel_kernels.levelling.repair import must_relocate
 from tests.naive.levelling import leader_headroom as naive
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -32,14 +32,14 @@ def led_everywhere(seed: int, partitions: int = 60, nodes: int = 12) -> Small:
 def test_the_largest_leave_until_all_load_could_find_a_place(seed: int, expanded: bool) -> None:
     small = led_everywhere(seed) if expanded else random_small(seed)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     was = np.empty(len(small.leader), np.int16)
     extra = np.empty(state.load.shape[0])
-    stand_down(problem, state, was, extra)
-    got = draw_off(problem, state, forced, extra)
+    unassign_leaders(problem, state, was, extra)
+    got = reserve_leader_headroom(problem, state, forced, extra)
     rows = forced.reshape(len(small.placement), -1).tolist()
     wide = len(small.placement[0])
-    expected = naive.draw_off(small, state.leader.tolist(), rows, extra)
+    expected = naive.reserve_leader_headroom(small, state.leader.tolist(), rows, extra)
     assert [divmod(k, wide) for k in got.tolist()] == expected
 
 
@@ -48,7 +48,7 @@ def test_the_largest_leave_until_all_load_could_find_a_place(seed: int, expanded
 def test_one_dimension_gets_level_at_once_with_few_moves(seed: int) -> None:
     small = led_everywhere(seed, partitions=1200, nodes=36)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     most = np.full(len(small.zone), np.inf)
     stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
     assert stages[-1].stage == "level"
@@ -57,7 +57,7 @@ def test_one_dimension_gets_level_at_once_with_few_moves(seed: int) -> None:
     was = np.empty(len(small.leader), np.int16)
     extra = np.empty(1)
     before = small.arrays()[1]
-    stand_down(problem, before, was, extra)
-    drawn = len(draw_off(problem, before, forced, extra))
+    unassign_leaders(problem, before, was, extra)
+    drawn = len(reserve_leader_headroom(problem, before, forced, extra))
     assert drawn > 0
     assert moves <= 1.2 * (forced.sum() + drawn)

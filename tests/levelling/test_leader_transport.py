@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.levelling.descent import descend, place_anew
-from evenkeel_kernels.levelling.leader_levelling import level_leaders
-from evenkeel_kernels.levelling.leader_transport import (
+from evenkeel_kernels.levelling.leaders.levelling import level_leaders
+from evenkeel_kernels.levelling.leaders.transport import (
     Charges,
     Choices,
     sweep_choices,
     trade_choices,
     transport_leaders,
 )
-from evenkeel_kernels.levelling.penalty import highest, new_gauge
-from evenkeel_kernels.levelling.repair import homeless
+from evenkeel_kernels.levelling.penalty import highest, new_targets
+from evenkeel_kernels.levelling.repair import must_relocate
 from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
 from tests.naive.levelling.leader_transport import Plain, fewest_changes
 from tests.support.small_problems import level_case, random_small
@@ -100,7 +100,7 @@ def test_few_more_leaders_change_than_the_linear_program_says_must(
 ) -> None:
     small = level_case(seed, partitions=2400, nodes=36, tolerance=tolerance)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     most = no_leader_limit(small)
     stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
     assert stages[-1].stage == "level"
@@ -114,7 +114,7 @@ def test_few_more_leaders_change_than_the_linear_program_says_must(
 def test_numbers_of_leaders_are_levelled_with_few_changes(seed: int) -> None:
     small = level_case(seed, partitions=2400, nodes=36, tolerance=0.04)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     most = np.where(small.leads, np.ceil(1.1 * 2400 / np.sum(small.leads)), np.inf)
     stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
     assert stages[-1].stage == "level"
@@ -129,13 +129,13 @@ def test_numbers_of_leaders_are_levelled_with_few_changes(seed: int) -> None:
 def test_it_can_be_stopped_at_any_slice_and_breaks_nothing(seed: int, slices: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    forced = homeless(problem, state, np.array(small.accepts))
+    forced = must_relocate(problem, state, np.array(small.accepts))
     was, most = state.leader.copy(), no_leader_limit(small)
     place_anew(problem, state, forced, most, NO_LIMIT)
     node, led = state.node.copy(), state.leader >= 0
     over = np.maximum(state.load - problem.nodes.capacity, 0.0)
-    gauge = new_gauge(problem, most, 0.95)
-    pieces = level_leaders(problem, state, gauge, was, 12)
+    targets = new_targets(problem, most, 0.95)
+    pieces = level_leaders(problem, state, targets, was, 12)
     for _, _ in zip(range(slices), pieces, strict=False):
         pass
     pieces.close()
@@ -152,8 +152,8 @@ def test_where_leading_weighs_nothing_and_any_number_will_do_no_leader_changes()
     small = random_small(3)
     small.extra[:] = 0.0
     problem, state = small.arrays()
-    gauge = new_gauge(problem, no_leader_limit(small), 1.0)
+    targets = new_targets(problem, no_leader_limit(small), 1.0)
     before = state.leader.copy()
-    assert list(transport_leaders(problem, state, gauge, before)) == []
+    assert list(transport_leaders(problem, state, targets, before)) == []
     assert (state.leader == before).all()
-    assert highest(state, gauge) >= 0.0
+    assert highest(state, targets) >= 0.0

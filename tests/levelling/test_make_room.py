@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.levelling.leader_chains import relay_leaders
-from evenkeel_kernels.levelling.leader_moves import stand_down
+from evenkeel_kernels.levelling.leaders.chains import chain_leaders
+from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims
-from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.penalty import new_targets
 from tests.levelling.test_descent import check_books
 from tests.naive.levelling import leader_chains as naive_relay
 from tests.naive.levelling import make_room as naive_displace
@@ -42,9 +42,9 @@ def test_leadership_takes_the_shortest_chain(seed: int, most: int) -> None:
     problem, state = small.arrays()
     books = Books(small)
     expected = naive_relay.relay(books, [float(most)] * len(small.zone))
-    gauge = new_gauge(problem, np.full(len(small.zone), float(most)), 0.9)
+    targets = new_targets(problem, np.full(len(small.zone), float(most)), 0.9)
     hot = state.leaders.copy()
-    assert relay_leaders(problem, state, gauge) == expected
+    assert chain_leaders(problem, state, targets) == expected
     assert state.leader.tolist() == books.leader
     check_books(problem, state)
     assert (state.leaders <= np.maximum(hot, most)).all()
@@ -109,7 +109,7 @@ def test_making_room_breaks_nothing_and_loses_nobody(seed: int) -> None:
 def test_every_kind_of_rule_holds_and_a_budget_is_kept(seed: int) -> None:
     _, problem, state = random_problem(seed)
     was = np.empty(len(state.leader), np.int16)
-    stand_down(problem, state, was, np.empty(len(state.load)))
+    unassign_leaders(problem, state, was, np.empty(len(state.load)))
     forced = (state.node < 0) & problem.partitions.movable
     before = state.node.copy()
     make_room(problem, state, forced, 1)

@@ -9,11 +9,11 @@ import evenkeel as ek
 from evenkeel_kernels.build.jit import lean
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
-from evenkeel_kernels.core.state import hand_on, relocate
-from evenkeel_kernels.levelling.leader_seats import seat_leaders
+from evenkeel_kernels.core.state import relocate, transfer_leader
+from evenkeel_kernels.levelling.leaders.seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
-from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
 from tests.naive.levelling import repair as naive
 from tests.support.small_problems import Small, random_small
@@ -25,9 +25,9 @@ seeds = st.integers(0, 2**32 - 1)
 def could_lead(problem, state, p, slot, n):
     """Whether a slot could move to a node if it led."""
     before = state.leader[p]
-    hand_on(problem, state, p, slot)
+    transfer_leader(problem, state, p, slot)
     found = admits(problem, state, problem.partitions.first[p] + slot, n)
-    hand_on(problem, state, p, before)
+    transfer_leader(problem, state, p, before)
     return found
 
 
@@ -97,10 +97,10 @@ def test_a_pair_leaves_less_broken_and_loses_nobody(seed: int) -> None:
     before = [naive.breaches(small, row) for row in small.placement]
     none = np.zeros(len(state.node), bool)
     nodes = len(small.zone)
-    gauge = new_gauge(problem, np.full(nodes, np.inf), 1.0)
+    targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
     scratch = np.zeros((2, COUNTS), np.int64)
     pairs = mend_pairs(
-        problem, state, gauge, none, none, np.arange(len(before)), np.arange(nodes), nodes,
+        problem, state, targets, none, none, np.arange(len(before)), np.arange(nodes), nodes,
         np.array([10**6]), scratch, scratch.copy(),
     )  # fmt: skip
     after = [naive.breaches(small, row) for row in rows_of(small, state)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
-from evenkeel_kernels.levelling.penalty import new_gauge
+from evenkeel_kernels.levelling.penalty import new_targets
 from tests.naive.levelling import pair_moves as naive
 from tests.support.cockroach_clusters import two_at_once
 from tests.support.small_problems import random_small
@@ -19,11 +19,11 @@ def tried(small, replica, moves=2, looks=10**6):
     """The pairs that moved, and the state afterwards; every node is a kind of its own."""
     problem, state = small.arrays()
     nodes = len(small.zone)
-    gauge = new_gauge(problem, np.full(nodes, np.inf), 1.0)
+    targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
     left = np.array([moves, looks], np.int64)
     scratch = [np.zeros((2, COUNTS), np.int64) for _ in range(2)]
     made = move_in_tandem(
-        problem, state, gauge, np.array(replica, np.int64), np.arange(nodes), nodes, left,
+        problem, state, targets, np.array(replica, np.int64), np.arange(nodes), nodes, left,
         *scratch, 0, len(replica),
     )  # fmt: skip
     return made, problem, state

@@ -10,8 +10,12 @@ from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import settle
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from evenkeel_kernels.levelling.leader_moves import depose, stand_down, stand_up
-from evenkeel_kernels.levelling.repair import breaches, homeless, mend
+from evenkeel_kernels.levelling.leaders.moves import (
+    assign_leaders,
+    replace_leaders,
+    unassign_leaders,
+)
+from evenkeel_kernels.levelling.repair import breaches, mend, must_relocate
 from tests.naive.levelling import repair as naive
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -71,8 +75,8 @@ def test_who_must_leave(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
     keeps = np.random.default_rng(seed).random(len(small.zone)) < 0.8
-    forced = homeless(problem, state, keeps)
-    assert forced.tolist() == naive.homeless(small, [bool(k) for k in keeps])
+    forced = must_relocate(problem, state, keeps)
+    assert forced.tolist() == naive.must_relocate(small, [bool(k) for k in keeps])
 
 
 @given(seeds)
@@ -117,7 +121,7 @@ def test_mending_leaves_nothing_that_one_move_mends(seed: int) -> None:
 def test_leaders_that_may_not_lead_are_replaced_where_another_can(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
-    depose(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
+    replace_leaders(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
     check_leaders(small, state)
     check_books(small, problem, state)
 
@@ -128,9 +132,9 @@ def test_leaders_that_stood_down_come_back(seed: int) -> None:
     problem, state = small.arrays()
     was = np.empty(len(small.placement), np.int16)
     extra = np.empty(state.load.shape[0])
-    stand_down(problem, state, was, extra)
+    unassign_leaders(problem, state, was, extra)
     assert was.tolist() == small.leader
-    stand_up(problem, state, new_scan(problem, np.zeros(state.load.shape[0])), was)
+    assign_leaders(problem, state, new_scan(problem, np.zeros(state.load.shape[0])), was)
     check_leaders(small, state)
     check_books(small, problem, state)
     for p, row in enumerate(small.placement):
@@ -164,9 +168,9 @@ def test_the_replicas_of_a_dead_node_find_homes_and_no_others_move() -> None:
     small = level_case(1, partitions=200, nodes=16)
     problem, state = small.arrays()
     keeps = np.array(small.accepts)
-    forced = homeless(problem, state, keeps)
+    forced = must_relocate(problem, state, keeps)
     scan = new_scan(problem, np.zeros(2))
-    depose(problem, state, scan)
+    replace_leaders(problem, state, scan)
     order = largest_first(problem, forced)
     led = np.ones(200, bool)
     assert (

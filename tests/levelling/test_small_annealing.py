@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel_kernels.levelling.penalty import new_gauge
-from evenkeel_kernels.levelling.small_annealing import (
+from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.small.annealing import (
     Aim,
     Best,
     Course,
@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.small_annealing import (
     note,
     refine,
 )
-from evenkeel_kernels.levelling.small_tree_search import Trail, complete
+from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from tests.naive.core import state as books
 from tests.naive.levelling import small_annealing as naive
 from tests.support.small_problems import random_small, tiny_case
@@ -27,10 +27,10 @@ def begun(small, value=1.0, most_leaders=np.inf, forced=None):
     """What a run starts from; replicas without a node are to get one."""
     problem, state = small.arrays()
     nodes = len(small.zone)
-    gauge, scratch = (
-        new_gauge(problem, np.full(nodes, most_leaders), 1.0 + 1e-10) for _ in range(2)
+    targets, scratch = (
+        new_targets(problem, np.full(nodes, most_leaders), 1.0 + 1e-10) for _ in range(2)
     )
-    aim = Aim(np.ones(1), gauge, scratch)
+    aim = Aim(np.ones(1), targets, scratch)
     course = Course(
         forced=state.node < 0 if forced is None else forced,
         was=state.leader.copy(),

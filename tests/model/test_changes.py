@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
-from evenkeel.model.arguments import Arguments
+from evenkeel.model.intake.arguments import Arguments
 from tests.support.clusters import clusters
 from tests.support.plain_cluster import build
 
@@ -361,8 +361,8 @@ class TestNoHole:
         def again(*_):
             raise AssertionError("checked twice")
 
-        monkeypatch.setattr("evenkeel.model.consistency._partitions", again)
-        monkeypatch.setattr("evenkeel.model.consistency._placement", again)
+        monkeypatch.setattr("evenkeel.model.intake.consistency._partitions", again)
+        monkeypatch.setattr("evenkeel.model.intake.consistency._placement", again)
         assert cluster.down("n0").up("n0").drain(1).nodes.alive.all()
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.model.arrays import frozen, thawed
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only, writable
 from evenkeel.model.rules import Rule
 from tests.support.clusters import clusters
 from tests.support.plain_cluster import build, faults_of
@@ -54,7 +54,7 @@ class TestMemory:
             np.testing.assert_array_equal(array, copies[name])
 
     def test_read_only_input_is_taken(self):
-        arrays = {name: frozen(array) for name, array in self.arrays().items()}
+        arrays = {name: read_only(array) for name, array in self.arrays().items()}
         assert len(Cluster.from_arrays(**arrays).partitions) == 4
 
     @given(clusters())
@@ -78,10 +78,10 @@ class TestMemory:
 
     def test_thawing_shares_what_is_ours_and_copies_what_is_locked(self):
         own = np.zeros(3)
-        assert np.shares_memory(thawed(frozen(own)), own)
+        assert np.shares_memory(writable(read_only(own)), own)
         locked = np.zeros(3)
         locked.flags.writeable = False
-        copy = thawed(frozen(locked))
+        copy = writable(read_only(locked))
         assert copy.flags.writeable and not np.shares_memory(copy, locked)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import find_nodes, find_partitions
+from evenkeel.model.reading.selection import find_nodes, find_partitions
 
 
 @pytest.fixture(scope="module")

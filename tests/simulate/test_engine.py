@@ -450,7 +450,7 @@ def test_faults_of_a_scenario_are_reported_together():
         assert part in text
     with pytest.raises(ek.InvalidInput, match=r"rates\.receive"):
         Rates(receive=0)
-    with pytest.raises(ek.InvalidInput, match="is no method"):
+    with pytest.raises(ek.InvalidInput, match="unknown method"):
         simulate.run(scenario(), "nothing")
 
 

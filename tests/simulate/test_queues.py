@@ -126,10 +126,10 @@ def test_leases_wait_for_each_other_and_not_for_replicas(toy):
     toy.told["lease"] = lambda toy, p: Decision(p, lead=1)
     game = scenario(Ranges(count=4, on=[([0, 1], 1.0)], mebibytes=1.0), minutes=1.0)
 
-    def once(toy, p):
+    def memoize(toy, p):
         return Decision(p, lead=1) if toy.sight.leaders[0] > 0 else None
 
-    toy.told["lease"] = once
+    toy.told["lease"] = memoize
     history, ends = play(game)
     at = [round(at, 3) for at, _, made in ends if made]
     assert np.diff(at).min() >= 1.0

@@ -18,8 +18,8 @@ from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.balance import balance
 from evenkeel.strategies.registry import METHODS, Method
 from evenkeel.studies.fan_out import Failure, Shared, fan_out
@@ -48,7 +48,7 @@ def without(cluster, *lost):
     flags = {name: getattr(cluster.nodes, name).copy() for name in ("alive", "keeps")}
     for flag in flags.values():
         flag[list(lost)] = False
-    flags = {name: frozen(flag) for name, flag in flags.items()}
+    flags = {name: read_only(flag) for name, flag in flags.items()}
     return replace(cluster, nodes=replace(cluster.nodes, **flags))
 
 

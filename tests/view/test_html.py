@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
-from evenkeel.model.shown import Shown
+from evenkeel.model.runtime.shown import Shown
 from evenkeel.simulate.scenarios.generators import expansion
 from tests.support.clusters import clusters
 

@@ -204,7 +204,7 @@ class TestNodes:
 
     @pytest.mark.parametrize("dimension", ["memory", 3, -1])
     def test_a_dimension_that_is_none(self, few, dimension):
-        with pytest.raises(InvalidInput, match="is no dimension"):
+        with pytest.raises(InvalidInput, match="unknown dimension"):
             plots.utilisation(few, dimension)
 
 
@@ -236,7 +236,7 @@ class TestHeatMap:
         )  # fmt: skip
         drawn = plots.heat_map(cluster, levelness(cluster, cluster.placement))
         assert [label.get_text() for label in drawn.get_yticklabels()] == ["a", "in none"]
-        with pytest.raises(InvalidInput, match="is no level"):
+        with pytest.raises(InvalidInput, match="unknown tier"):
             plots.heat_map(cluster, levelness(cluster, cluster.placement), 0, "rack")
 
 

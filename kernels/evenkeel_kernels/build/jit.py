@@ -14,7 +14,15 @@ try:
 except (ImportError, AttributeError):  # a version that is not known, or one that lacks a name
     from evenkeel_kernels.build import numba_public as backend  # type: ignore[no-redef]
 
-__all__ = ["KernelCacheWarning", "backend", "inlined", "jit", "lean", "piece", "shared"]
+__all__ = [
+    "KernelCacheWarning",
+    "backend",
+    "device_function",
+    "inline_only",
+    "inlined",
+    "jit",
+    "no_alloc",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -57,7 +65,7 @@ def jit(function: F) -> F:
     return _kept(function, _njit()(function))
 
 
-def lean(function: F) -> F:
+def no_alloc(function: F) -> F:
     """Compile like `jit` a kernel that creates no array, and so need count no references.
 
     Counting them costs an atomic operation for every array of a tuple that is taken apart: booking
@@ -88,7 +96,7 @@ def lean(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a small function like `lean`, and always inline it into the kernels that call it.
+    """Compile a small function like `no_alloc`, and always inline it into the kernels that call it.
 
     The compiler vectorises no loop with a call in it, and leaves by itself some small functions as
     calls.
@@ -114,7 +122,7 @@ def inlined(function: F) -> F:
     return _kept(function, _njit(**backend.INLINED, **_lean)(function))
 
 
-def piece(function: F) -> F:
+def inline_only(function: F) -> F:
     """Compile like `inlined` a part of kernels that Python itself never calls.
 
     What lets Python call it would take longer to compile than the part itself, where it takes
@@ -144,8 +152,8 @@ def piece(function: F) -> F:
     return _within_kernels(function, backend.INLINED)
 
 
-def shared(function: F) -> F:
-    """Compile like `piece` a part that several kernels call, as a call and not as a copy of it.
+def device_function(function: F) -> F:
+    """Compile like `inline_only` a part of several kernels, as a call and not as a copy of it.
 
     Parameters
     ----------

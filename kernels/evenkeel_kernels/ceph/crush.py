@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.ceph.crush_choose import Searches, Trials, firstn, indep, searches
 from evenkeel_kernels.ceph.straw2 import NONE, Ints, Lanes, Tree, Words, lanes
 from evenkeel_kernels.core.jenkins_hash import hash2
@@ -55,7 +55,7 @@ class Tunables(NamedTuple):
     chooseleaf_stable: int = 1
 
 
-@lean
+@no_alloc
 def _begin(
     tree: Tree, x: Words, work: Ints, width: Ints, replicas: int, sized: bool, s: Searches
 ) -> int:
@@ -80,7 +80,7 @@ def _begin(
     return n
 
 
-@lean
+@no_alloc
 def _gather(s: Searches, n: int, chosen: Ints, work: Ints, width: Ints) -> None:
     """String together what the searches of each input chose, as far as there is room."""
     for i in range(width.size):
@@ -94,7 +94,7 @@ def _gather(s: Searches, n: int, chosen: Ints, work: Ints, width: Ints) -> None:
             width[i] += 1
 
 
-@lean
+@no_alloc
 def _with(limit: Trials, operation: int, number: int) -> Trials:
     """Set one limit as a rule's step does: tries only above 0, the others from 0."""
     tries, leaf_tries, local, vary_r, stable = limit
@@ -192,7 +192,7 @@ def map_inputs(
     return answer, length
 
 
-@lean
+@no_alloc
 def _map_batch(
     tree: Tree,
     steps: Ints,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.ceph.straw2 import (
     NONE,
     UNDEFINED,
@@ -143,7 +143,7 @@ def searches(capacity: int, replicas: int) -> Searches:
     )
 
 
-@lean
+@no_alloc
 def is_out(x: np.uint32, device: int, reweight: Words) -> bool:
     """Whether input ``x`` may not use ``device`` because of its reweight.
 
@@ -168,7 +168,7 @@ def is_out(x: np.uint32, device: int, reweight: Words) -> bool:
     return (hash2(x, np.uint32(device)) & np.uint32(0xFFFF)) >= reweight[device]
 
 
-@lean
+@no_alloc
 def _holds(slots: Ints, n: int, item: int) -> bool:
     """Whether one of the first ``n`` slots is ``item``; looks at all, as no end can be foreseen."""
     held = False
@@ -177,7 +177,7 @@ def _holds(slots: Ints, n: int, item: int) -> bool:
     return held
 
 
-@lean
+@no_alloc
 def _leaves(
     tree: Tree,
     reweight: Words,
@@ -235,7 +235,7 @@ def _leaves(
         n = left
 
 
-@lean
+@no_alloc
 def firstn(
     tree: Tree,
     reweight: Words,
@@ -338,7 +338,7 @@ def firstn(
         active = left
 
 
-@lean
+@no_alloc
 def indep(
     tree: Tree,
     reweight: Words,

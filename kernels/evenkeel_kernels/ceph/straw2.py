@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenkeel_kernels.build.jit import inlined, jit, lean
+from evenkeel_kernels.build.jit import inlined, jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import SEED, X, Y, mix
 
 Ints = npt.NDArray[np.int32]
@@ -147,7 +147,7 @@ def _hash_pair(
     return h0, h1
 
 
-@lean
+@no_alloc
 def _draw(
     tree: Tree, bucket: int, row: int, begin: int, end: int, x: Words, r: Words, room: Lanes
 ) -> None:
@@ -190,7 +190,7 @@ def _draw(
             room.drawn[room.order[base + i]] = room.place[i]
 
 
-@lean
+@no_alloc
 def straw2(
     tree: Tree,
     asking: Longs,
@@ -253,7 +253,7 @@ def straw2(
         begin = end
 
 
-@lean
+@no_alloc
 def descend(
     tree: Tree,
     devices: int,

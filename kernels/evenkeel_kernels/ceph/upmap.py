@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -117,7 +117,7 @@ def spread(osd: Ints, size: int, choice: Ints, enclosure: Ints, domain: Ints) ->
     return state
 
 
-@lean
+@no_alloc
 def _insert(s: Spread, token: int, osd: int) -> None:
     """Put a token at the head of a device's list."""
     first = s.head[osd]
@@ -130,7 +130,7 @@ def _insert(s: Spread, token: int, osd: int) -> None:
     s.tally[osd] += 1
 
 
-@lean
+@no_alloc
 def _move(s: Spread, token: int, osd: int) -> None:
     """Take a token out of the list of its device and into another's."""
     source = s.osd[token]
@@ -146,7 +146,7 @@ def _move(s: Spread, token: int, osd: int) -> None:
     _insert(s, token, osd)
 
 
-@lean
+@no_alloc
 def may_move(s: Spread, token: int, osd: int) -> bool:
     """Whether a token may go to a device.
 
@@ -177,7 +177,7 @@ def may_move(s: Spread, token: int, osd: int) -> bool:
     return True
 
 
-@lean
+@no_alloc
 def _movable(s: Spread, source: int, target: int) -> int:
     """Find a token on one device that may go to another, best one that has moved already."""
     found = NOWHERE
@@ -192,26 +192,26 @@ def _movable(s: Spread, source: int, target: int) -> int:
     return found
 
 
-@lean
+@no_alloc
 def _link(s: Spread, here: int, there: int, giving: bool) -> int:
     """Find a token that may go from here to there, or the other way if not ``giving``."""
     return _movable(s, here, there) if giving else _movable(s, there, here)
 
 
-@lean
+@no_alloc
 def _has_room(s: Spread, bands: Bands, osd: int, giving: bool) -> bool:
     """Whether a device may still take a token, or give one."""
     return s.tally[osd] < bands.high[osd] if giving else s.tally[osd] > bands.low[osd]
 
 
-@lean
+@no_alloc
 def _need(s: Spread, bands: Bands, osd: int, giving: bool) -> float:
     """How much a device would like to take a token, or give one."""
     excess = s.tally[osd] - bands.target[osd]
     return -excess if giving else excess
 
 
-@lean
+@no_alloc
 def _settle_directly(
     s: Spread, bands: Bands, osd: int, giving: bool, refused: NDArray[np.bool_]
 ) -> bool:
@@ -235,7 +235,7 @@ def _settle_directly(
         refused[partner] = True
 
 
-@lean
+@no_alloc
 def _settle_along(
     s: Spread, bands: Bands, osd: int, giving: bool, toward: Ints, queue: Ints
 ) -> int:
@@ -264,7 +264,7 @@ def _settle_along(
     return 0
 
 
-@lean
+@no_alloc
 def _follow(s: Spread, osd: int, end: int, giving: bool, toward: Ints) -> int:
     """Move one token over each link of a chain, beginning at the end that has room.
 
@@ -283,7 +283,7 @@ def _follow(s: Spread, osd: int, end: int, giving: bool, toward: Ints) -> int:
     return length
 
 
-@lean
+@no_alloc
 def _outermost(s: Spread, bands: Bands, giving: bool, broken: Ints) -> int:
     """Among devices outside their bands, above if ``giving``, else below: the one furthest off."""
     worst = NOWHERE

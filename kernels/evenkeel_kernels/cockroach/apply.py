@@ -5,7 +5,7 @@ store is tallied again. Where a decision is made on what somebody knows of store
 given here are the ones as they are, or the copy that the decision maker keeps up to date itself.
 """
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.tables import (
     AMOUNTS,
     BYTES,
@@ -17,7 +17,7 @@ from evenkeel_kernels.cockroach.tables import (
 from evenkeel_kernels.core.problem import index
 
 
-@shared
+@device_function
 def book(stores: Stores, load: Floats, p: int, s: int, sign: float) -> None:
     """Add ``sign`` times column ``p`` of ``load (A, P)`` to what a store has. O(A)."""
     for row in range(AMOUNTS):
@@ -25,7 +25,7 @@ def book(stores: Stores, load: Floats, p: int, s: int, sign: float) -> None:
     stores.available[s] -= sign * load[BYTES, p]
 
 
-@piece
+@inline_only
 def slot_of(ranges: Ranges, p: int, s: int) -> int:
     """Return the place of a range's replica on a store, among all replicas; -1 for none. O(W)."""
     for k in range(ranges.first[p], ranges.first[p + 1]):
@@ -34,7 +34,7 @@ def slot_of(ranges: Ranges, p: int, s: int) -> int:
     return NOWHERE
 
 
-@piece
+@inline_only
 def leaseholder(ranges: Ranges, p: int) -> int:
     """Return the store that holds a range's lease, or -1. O(1)."""
     if ranges.lease[p] < 0:
@@ -42,7 +42,7 @@ def leaseholder(ranges: Ranges, p: int) -> int:
     return ranges.store[ranges.first[p] + ranges.lease[p]]
 
 
-@shared
+@device_function
 def join(ranges: Ranges, stores: Stores, p: int, s: int, role: int) -> bool:
     """Put a replica on a store, or make a voter of the non-voter there; whether there was room.
 
@@ -66,7 +66,7 @@ def join(ranges: Ranges, stores: Stores, p: int, s: int, role: int) -> bool:
     return True
 
 
-@shared
+@device_function
 def withdraw(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
     """Take a range's replica off a store; its lease goes with it. O(W)."""
     k = slot_of(ranges, p, s)
@@ -76,7 +76,7 @@ def withdraw(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
     book(stores, ranges.replica_load, p, s, -1.0)
 
 
-@shared
+@device_function
 def swap(ranges: Ranges, stores: Stores, p: int, target: int, removed: int) -> None:
     """Let the replica on ``removed`` move to ``target``, in its slot and role. O(W).
 
@@ -99,7 +99,7 @@ def swap(ranges: Ranges, stores: Stores, p: int, target: int, removed: int) -> N
     book(stores, ranges.replica_load, p, target, 1.0)
 
 
-@shared
+@device_function
 def give_lease(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
     """Let the replica on a store hold the lease; nobody, for -1. O(W)."""
     holder = leaseholder(ranges, p)

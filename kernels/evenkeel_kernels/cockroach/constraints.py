@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.tables import Configs, Ints, Localities, Longs, Members
 
 VALID, NECESSARY = 1, 2
@@ -61,7 +61,7 @@ def room_to_analyse(configs: Configs) -> Analysis:
     return Analysis(np.zeros(most, np.int32), np.zeros(voters, np.int32))
 
 
-@piece
+@inline_only
 def every(configs: Configs, q: int, analysis: Analysis) -> Table:
     """Return the conjunctions that bind every replica. O(E)."""
     start, stop = configs.first[q], configs.first[q + 1]
@@ -69,7 +69,7 @@ def every(configs: Configs, q: int, analysis: Analysis) -> Table:
     return Table(configs.row, configs.asked, start, stop, analysis.held, free)
 
 
-@piece
+@inline_only
 def of_voters(configs: Configs, q: int, analysis: Analysis) -> Table:
     """Return the conjunctions that bind voters. O(E)."""
     start, stop = configs.voter_first[q], configs.voter_first[q + 1]
@@ -77,7 +77,7 @@ def of_voters(configs: Configs, q: int, analysis: Analysis) -> Table:
     return Table(configs.voter_row, configs.voter_asked, start, stop, analysis.voter_held, free)
 
 
-@piece
+@inline_only
 def is_free(asked: Ints, start: int, stop: int, total: int) -> bool:
     """Whether the numbers ``asked (E,)`` of some conjunctions leave some of ``total`` replicas."""
     bound = 0
@@ -86,7 +86,7 @@ def is_free(asked: Ints, start: int, stop: int, total: int) -> bool:
     return 0 < bound < total
 
 
-@shared
+@device_function
 def analyse(
     localities: Localities, configs: Configs, q: int, members: Members, analysis: Analysis
 ) -> None:
@@ -102,7 +102,7 @@ def analyse(
         table.held[e - table.start] = held
 
 
-@piece
+@inline_only
 def satisfying(localities: Localities, row: int, store: Longs, size: int) -> int:
     """Count those of the first ``size`` of ``store (W,)`` that satisfy a conjunction. O(W)."""
     found = 0
@@ -112,7 +112,7 @@ def satisfying(localities: Localities, row: int, store: Longs, size: int) -> int
     return found
 
 
-@piece
+@inline_only
 def check_add(localities: Localities, table: Table, a: int) -> int:
     """Check a store of class ``a`` that would join. O(E)."""
     found = VALID if table.free or table.start == table.stop else 0
@@ -124,7 +124,7 @@ def check_add(localities: Localities, table: Table, a: int) -> int:
     return found
 
 
-@piece
+@inline_only
 def check_remove(localities: Localities, table: Table, a: int) -> int:
     """Check a store of class ``a`` that might leave. O(E)."""
     found = VALID if table.free or table.start == table.stop else 0
@@ -136,7 +136,7 @@ def check_remove(localities: Localities, table: Table, a: int) -> int:
     return found
 
 
-@piece
+@inline_only
 def check_rebalance(localities: Localities, table: Table, a: int, b: int) -> int:
     """Check a store of class ``a`` that would take over from one of class ``b``. O(E)."""
     found = VALID if table.free or table.start == table.stop else 0
@@ -149,7 +149,7 @@ def check_rebalance(localities: Localities, table: Table, a: int, b: int) -> int
     return found
 
 
-@piece
+@inline_only
 def check_replace(localities: Localities, table: Table, a: int, b: int) -> int:
     """Check a store of class ``a`` that would stand in for a lost one of class ``b``. O(E).
 
@@ -168,7 +168,7 @@ def check_replace(localities: Localities, table: Table, a: int, b: int) -> int:
     return found
 
 
-@piece
+@inline_only
 def both(found: int, voters: int) -> int:
     """Join the answers of two tables: valid for both, necessary for either."""
     return (found & voters & VALID) | ((found | voters) & NECESSARY)
@@ -178,7 +178,7 @@ ADD, REMOVE, REBALANCE, REPLACE = 0, 1, 2, 3
 """What a store might be looked at for."""
 
 
-@shared
+@device_function
 def check(localities: Localities, table: Table, change: int, a: int, b: int) -> int:
     """Check a store of class ``a`` for a change, in which one of class ``b`` may leave. O(E)."""
     if change == ADD:

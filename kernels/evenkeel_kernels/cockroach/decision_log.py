@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece
+from evenkeel_kernels.build.jit import inline_only
 from evenkeel_kernels.cockroach.tables import Floats, Ints, Longs
 
 REMEMBERED = 4
@@ -71,7 +71,7 @@ def nothing_left(ranges: int) -> Left:
     return Left(np.full((ranges, REMEMBERED), -1, np.int32))
 
 
-@piece
+@inline_only
 def note(log: DecisionLog, kind: int, p: int, source: int, target: int, score: float) -> None:
     """Append a decision, for which there must be room. O(1)."""
     at = log.size[0]
@@ -83,13 +83,13 @@ def note(log: DecisionLog, kind: int, p: int, source: int, target: int, score: f
     log.size[0] += 1
 
 
-@piece
+@inline_only
 def has_room(log: DecisionLog, more: int) -> bool:
     """Whether so many more decisions fit. O(1)."""
     return log.size[0] + more <= log.kind.size
 
 
-@piece
+@inline_only
 def has_left(left: Left, p: int, s: int) -> bool:
     """Whether a replica of the range has left the store. O(1)."""
     for i in range(REMEMBERED):
@@ -98,7 +98,7 @@ def has_left(left: Left, p: int, s: int) -> bool:
     return False
 
 
-@piece
+@inline_only
 def note_left(left: Left, p: int, s: int) -> None:
     """Remember a store that a replica has left, and forget the first of too many. O(1)."""
     for i in range(REMEMBERED):
@@ -110,7 +110,7 @@ def note_left(left: Left, p: int, s: int) -> None:
     left.store[p, REMEMBERED - 1] = s
 
 
-@piece
+@inline_only
 def is_worn(left: Left, p: int) -> bool:
     """Whether the range has left as many stores as it remembers. O(1)."""
     return left.store[p, REMEMBERED - 1] >= 0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     NECESSARY,
     VALID,
@@ -140,7 +140,7 @@ def room_for_classes(localities: Localities, width: int) -> ClassRoom:
     )
 
 
-@shared
+@device_function
 def find_classes(
     localities: Localities,
     stores: Stores,
@@ -198,7 +198,7 @@ def find_classes(
     return must_move
 
 
-@piece
+@inline_only
 def take_replicas(members: Members, role: int, room: ClassRoom) -> None:
     """Copy the replicas of the kind that may move."""
     if role == VOTER:
@@ -211,7 +211,7 @@ def take_replicas(members: Members, role: int, room: ClassRoom) -> None:
             room.replica[i] = members.non_voter[i]
 
 
-@piece
+@inline_only
 def take_specials(
     localities: Localities,
     stores: Stores,
@@ -231,7 +231,7 @@ def take_specials(
         take_host(localities, stores, tally, scorer, members.non_voter[i], room)
 
 
-@shared
+@device_function
 def take_host(
     localities: Localities,
     stores: Stores,
@@ -254,7 +254,7 @@ def take_host(
             room.without_total[a] += stores.amount[scorer.row, s]
 
 
-@piece
+@inline_only
 def take_reach(localities: Localities, members: Members, role: int, room: ClassRoom) -> None:
     """Sum up the diversity of each class to all replicas, and of these among themselves."""
     for a in range(room.reach.size):
@@ -274,20 +274,20 @@ def take_reach(localities: Localities, members: Members, role: int, room: ClassR
     room.current[0] = among / pairs if pairs else 1.0
 
 
-@piece
+@inline_only
 def compared(members: Members, i: int) -> int:
     """Return the store of the ``i``-th replica, voters first."""
     n = members.size[0]
     return members.voter[i] if i < n else members.non_voter[i - n]
 
 
-@piece
+@inline_only
 def pairs_of(n: int) -> int:
     """Return how many pairs ``n`` replicas make."""
     return n * (n - 1) // 2
 
 
-@shared
+@device_function
 def find_class(
     localities: Localities,
     stores: Stores,
@@ -345,7 +345,7 @@ def find_class(
     return top_rank > own_rank or (top_rank == own_rank and top > room.current[0] + CLOSE)
 
 
-@shared
+@device_function
 def gather(
     localities: Localities,
     stores: Stores,
@@ -395,7 +395,7 @@ def gather(
     room.least[i] = least
 
 
-@piece
+@inline_only
 def is_candidate(tally: Tally, members: Members, role: int, s: int, r: int) -> bool:
     """Whether store ``s`` could take over from ``r``, as far as its state goes. O(W)."""
     if s == r or not tally.eligible[s]:
@@ -403,7 +403,7 @@ def is_candidate(tally: Tally, members: Members, role: int, s: int, r: int) -> b
     return role == VOTER or place_of(members.voter, members.size[0], s) < 0
 
 
-@shared
+@device_function
 def rank_of(
     localities: Localities,
     configs: Configs,
@@ -434,7 +434,7 @@ def rank_of(
     return rank
 
 
-@piece
+@inline_only
 def special_rank(
     localities: Localities,
     configs: Configs,
@@ -451,7 +451,7 @@ def special_rank(
     return rank_of(localities, configs, q, role, holds, analysis, localities.alike[s], b)
 
 
-@piece
+@inline_only
 def rest_of(localities: Localities, members: Members, n: int, r: int, among: float) -> float:
     """Return the diversity of all pairs without ``r``, of ``among`` with it. O(W)."""
     for i in range(n):
@@ -460,7 +460,7 @@ def rest_of(localities: Localities, members: Members, n: int, r: int, among: flo
     return among
 
 
-@piece
+@inline_only
 def reach_of(localities: Localities, members: Members, n: int, s: int, r: int) -> float:
     """Return the diversity of a store to all replicas but ``r``, in all. O(W)."""
     reach = 0.0
@@ -470,7 +470,7 @@ def reach_of(localities: Localities, members: Members, n: int, s: int, r: int) -
     return reach
 
 
-@piece
+@inline_only
 def share(total: float, pairs: int) -> float:
     """Return the mean over all pairs; 1 where there are none."""
     return total / pairs if pairs else 1.0

@@ -5,7 +5,7 @@ References
 CockroachDB, ``allocator.go``, ``FilterUnremovableReplicas``.
 """
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.tables import Flags
 
 
@@ -15,7 +15,7 @@ def quorum(n: int) -> int:
     return n // 2 + 1
 
 
-@lean
+@no_alloc
 def removable(up_to_date: Flags, n: int, newest: int, free: Flags) -> None:
     """Fill ``free (n,)`` with whether each of ``n`` replicas can be removed.
 

@@ -7,7 +7,7 @@ than the decisions. These are the ways in, each compiled when it is first used.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.cockroach.constraints import (
     Analysis,
     analyse,
@@ -35,7 +35,7 @@ from evenkeel_kernels.cockroach.tables import (
 )
 
 
-@lean
+@no_alloc
 def check_all(
     localities: Localities,
     configs: Configs,
@@ -61,7 +61,7 @@ def check_all(
         code[a] = found
 
 
-@lean
+@no_alloc
 def best_to_add(
     context: AllocatorContext, q: int, members: Members, role: int, replaced: int, recovers: bool
 ) -> int:
@@ -74,7 +74,7 @@ def best_to_add(
     return size
 
 
-@lean
+@no_alloc
 def add_alone(
     context: AllocatorContext,
     q: int,
@@ -91,7 +91,7 @@ def add_alone(
     )  # fmt: skip
 
 
-@lean
+@no_alloc
 def worst_to_remove(
     context: AllocatorContext, q: int, members: Members, role: int, newest: int
 ) -> int:
@@ -103,7 +103,7 @@ def worst_to_remove(
     )  # fmt: skip
 
 
-@lean
+@no_alloc
 def remove_alone(
     context: AllocatorContext,
     q: int,
@@ -120,7 +120,7 @@ def remove_alone(
     )  # fmt: skip
 
 
-@lean
+@no_alloc
 def should_rebalance_alone(context: AllocatorContext, q: int, members: Members, role: int) -> bool:
     """As `should_rebalance`; the classes it finds stay in ``context.rooms``."""
     return should_rebalance(
@@ -130,13 +130,13 @@ def should_rebalance_alone(context: AllocatorContext, q: int, members: Members, 
     )  # fmt: skip
 
 
-@lean
+@no_alloc
 def better_alone(context: AllocatorContext, i: int) -> int:
     """As `better_of`, of the classes found last, into ``context.rooms``."""
     return better_of(context.localities, context.tally, context.rooms, i)
 
 
-@lean
+@no_alloc
 def rebalance_alone(
     context: AllocatorContext, q: int, members: Members, role: int, rng_state: NDArray[np.uint64]
 ) -> Decision:
@@ -148,7 +148,7 @@ def rebalance_alone(
     )  # fmt: skip
 
 
-@lean
+@no_alloc
 def decide_alone(
     ranges: Ranges,
     context: AllocatorContext,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.scores import is_load
 from evenkeel_kernels.cockroach.tables import (
     RANGES,
@@ -56,7 +56,7 @@ def room_to_tally(stores: int, classes: int) -> Tally:
     )
 
 
-@piece
+@inline_only
 def is_listed(scorer: Scorer, stores: Stores, s: int) -> bool:
     """Whether a store takes part: available ones, and where load is moved throttled ones too."""
     if is_load(scorer):
@@ -64,7 +64,7 @@ def is_listed(scorer: Scorer, stores: Stores, s: int) -> bool:
     return may_receive(stores.status[s])
 
 
-@shared
+@device_function
 def tally_class(
     localities: Localities,
     stores: Stores,
@@ -91,7 +91,7 @@ def tally_class(
     tally.least[a] = least
 
 
-@lean
+@no_alloc
 def tally_all(
     localities: Localities, stores: Stores, settings: Settings, scorer: Scorer, tally: Tally
 ) -> None:

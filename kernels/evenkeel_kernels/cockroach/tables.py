@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean, piece
+from evenkeel_kernels.build.jit import inline_only, inlined, no_alloc
 from evenkeel_kernels.core.problem import index
 from evenkeel_kernels.core.rng import advance
 
@@ -258,7 +258,7 @@ def may_receive_load(status: int) -> bool:
     return status == AVAILABLE or status == THROTTLED
 
 
-@lean
+@no_alloc
 def draw(rng_state: NDArray[np.uint64], below: int) -> int:
     """Return a number from 0 up to ``below``; ``rng_state (1,)`` is the generator's state
     (xorshift).
@@ -267,7 +267,7 @@ def draw(rng_state: NDArray[np.uint64], below: int) -> int:
     return index((rng_state[0] >> np.uint64(33)) % np.uint64(below))
 
 
-@piece
+@inline_only
 def take_members(ranges: Ranges, p: int, members: Members) -> None:
     """Fill ``members`` with the replicas of a range; learners are left out. O(W squared)."""
     members.size[0] = 0

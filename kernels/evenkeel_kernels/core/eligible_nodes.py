@@ -8,7 +8,7 @@ time on that. Replicas that can go anywhere share row 0.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 
 
@@ -34,7 +34,7 @@ def reaches(reach: NDArray[np.uint64], reach_row: NDArray[np.int32], k: int, n: 
     return bool((word >> np.uint64(n & 63)) & np.uint64(1))
 
 
-@lean
+@no_alloc
 def fill_reach(
     problem: Problem,
     state: State,

@@ -1,9 +1,9 @@
 """The squared hinge by which every search charges what exceeds a threshold."""
 
-from evenkeel_kernels.build.jit import piece
+from evenkeel_kernels.build.jit import inline_only
 
 
-@piece
+@inline_only
 def squared_excess(pressure: float, knee: float) -> float:
     """Square of what ``pressure`` is above ``knee``."""
     over = pressure - knee

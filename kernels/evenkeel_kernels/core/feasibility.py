@@ -1,14 +1,14 @@
 """Which changes the rules admit: a replica to a node, or a leader to a slot.
 
 A rule that is broken already may stay as broken as it is, never become worse. Everything here is
-inlined into the kernel that calls it, which should be ``lean`` itself: then a call of ``admits``
-takes some 60 ns, otherwise microseconds.
+inlined into the kernel that calls it, which should be ``no_alloc`` itself: then a call of
+``admits`` takes some 60 ns, otherwise microseconds.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece
+from evenkeel_kernels.build.jit import inline_only
 from evenkeel_kernels.core.problem import (
     NON_VOTER,
     VOTER,
@@ -21,7 +21,7 @@ from evenkeel_kernels.core.problem import (
 )
 
 
-@piece
+@inline_only
 def count_in_domain(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -42,7 +42,7 @@ def count_in_domain(
     return count
 
 
-@piece
+@inline_only
 def distinct_domains(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -73,7 +73,7 @@ def distinct_domains(
     return count
 
 
-@piece
+@inline_only
 def skew_of(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -106,7 +106,7 @@ def skew_of(
     return max(0, most - least)
 
 
-@piece
+@inline_only
 def may_stand(problem: Problem, p: int, n: int) -> bool:
     """Whether a replica of ``p`` may be put on ``n`` at all: the node, mask and bans allow."""
     if not problem.nodes.accepts[n]:
@@ -120,7 +120,7 @@ def may_stand(problem: Problem, p: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def fits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether node ``n`` and the domains around it have room for replica ``k``."""
     nodes = problem.nodes
@@ -147,7 +147,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` breaks no limit of its partition, or mends more than it breaks.
 
@@ -188,7 +188,7 @@ def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every term of its rule as well met as it was."""
     partitions, rules = problem.partitions, problem.rules
@@ -228,7 +228,7 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def group_skew(problem: Problem, state: State, i: int, come_from: int, to: int) -> int:
     """Most minus fewest replicas per domain of group limit ``i`` if one changed domains.
 
@@ -248,7 +248,7 @@ def group_skew(problem: Problem, state: State, i: int, come_from: int, to: int) 
     return max(index(0), most - least)
 
 
-@piece
+@inline_only
 def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
     rules, domains = problem.rules, problem.domains
@@ -286,8 +286,8 @@ def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
-def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
+@inline_only
+def affinity(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether every group still has the groups it needs in each domain that it touches. O(L)."""
     rules, domains = problem.rules, problem.domains
     if state.near_count.shape[0] == 0:
@@ -310,9 +310,9 @@ def keeps_near(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
-    """Whether what `keeps_near` said of ``a`` and ``b`` by themselves holds if they trade nodes.
+    """Whether what `affinity` said of ``a`` and ``b`` by themselves holds if they trade nodes.
 
     Each is told what it finds there while the other one has not left. O(L), and O(groups tied to
     theirs) where one of them is the last of its group in a domain.
@@ -339,14 +339,14 @@ def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def leader_away(problem: Problem, p: int, n: int) -> bool:
     """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
     was = problem.partitions.led_from[p]
     return was >= 0 and n >= 0 and n != was
 
 
-@piece
+@inline_only
 def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether the budget of leader changes lets node ``n`` lead ``p``."""
     if not problem.budgets.binds or not leader_away(problem, p, n):
@@ -359,7 +359,7 @@ def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
     return state.spent[2] + 1.0 <= problem.budgets.leader_changes
 
 
-@piece
+@inline_only
 def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     """Whether the budgets let replica ``k`` of ``p`` lead where it stands.
 
@@ -377,7 +377,7 @@ def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     return affords_leader(problem, state, p, n)
 
 
-@piece
+@inline_only
 def affords_move(problem: Problem, state: State, k: int) -> bool:
     """Whether the budgets, those of nodes and domains apart, let ``k`` be away from its home."""
     budgets = problem.budgets
@@ -396,7 +396,7 @@ def affords_move(problem: Problem, state: State, k: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def affords(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether the budgets let ``k`` move to ``n``; going home is free. O(tiers)."""
     budgets, domain = problem.budgets, problem.domains.domain
@@ -422,7 +422,7 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` may move to node ``n``: every hard rule, every budget, and room.
 
@@ -447,11 +447,11 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         and keeps_limits(problem, state, k, n)
         and keeps_terms(problem, state, k, n)
         and keeps_group_limits(problem, state, k, n)
-        and keeps_near(problem, state, k, n)
+        and affinity(problem, state, k, n)
     )
 
 
-@piece
+@inline_only
 def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
     """Whether ``slot`` may lead ``p``: a voter, where leaders may be, preferred, with room."""
     partitions = problem.partitions

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 
 
 class Leading(NamedTuple):
@@ -46,7 +46,7 @@ class Search(NamedTuple):
     before: NDArray[np.int64]
 
 
-@lean
+@no_alloc
 def take_lead(leading: Leading, n: int, p: int) -> None:
     """Let a node lead one more partition."""
     follower = leading.first[n]
@@ -58,7 +58,7 @@ def take_lead(leading: Leading, n: int, p: int) -> None:
     leading.led[n] += 1
 
 
-@lean
+@no_alloc
 def leave_lead(leading: Leading, n: int, p: int) -> None:
     """Let a node lead one partition less."""
     before, after = leading.previous[p], leading.next[p]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.feasibility import admits, count_in_domain
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
@@ -51,7 +51,7 @@ def inverse(limit: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1.0 / np.maximum(limit, 1e-30)
 
 
-@piece
+@inline_only
 def lowest(scan: Scan) -> int:
     """Node with the least score; among those that agree in all bits that count, the first.
 
@@ -63,7 +63,7 @@ def lowest(scan: Scan) -> int:
     return least & ~scan.keep
 
 
-@piece
+@inline_only
 def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
     """Score every node, with its ``load (D, N)``, for the replica in hand.
 
@@ -79,7 +79,7 @@ def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
             scan.score[n] = max(scan.score[n], (load[d, n] + more) * scan.scale[d, n])
 
 
-@piece
+@inline_only
 def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Close the domains that hold as many other replicas of the partition as its limits allow."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
@@ -106,14 +106,14 @@ def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
                 scan.score[domains.member[m]] = FAR
 
 
-@piece
+@inline_only
 def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Take replica ``k`` in hand."""
     for d in range(scan.size.shape[0]):
         scan.size[d] = load_of(problem.partitions, state, k, d)
 
 
-@shared
+@device_function
 def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
     """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
     take_size(problem, state, scan, k)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece
+from evenkeel_kernels.build.jit import inline_only
 
 VOTER = 0
 NON_VOTER = 1
@@ -161,19 +161,19 @@ class State(NamedTuple):
     went: NDArray[np.int64]  # (domains,) replicas that left each; budgets bind
 
 
-@piece
+@inline_only
 def index(value: int) -> int:
     """Widen an index to 64 bits, so that no piece is compiled for two widths or for a constant."""
     return int(np.int64(value))
 
 
-@piece
+@inline_only
 def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` leads it, by ``first (P + 1,)`` and ``leader (P,)``."""
     return leader[p] >= 0 and k == first[p] + leader[p]
 
 
-@piece
+@inline_only
 def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
     """Load of replica ``k`` in dimension ``d``, in the role it has now."""
     p = index(partitions.owner[k])

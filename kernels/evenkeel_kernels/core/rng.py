@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, piece
+from evenkeel_kernels.build.jit import inline_only, inlined
 
 
 @inlined
@@ -21,7 +21,7 @@ def scaled(number: np.uint64, bound: int) -> int:
     return int(np.int64(((number >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)))
 
 
-@piece
+@inline_only
 def draw(state: NDArray[np.uint64], bound: int) -> int:
     """Draw an index below ``bound`` and advance the generator ``state (1,)``."""
     state[0] = advance(state[0])

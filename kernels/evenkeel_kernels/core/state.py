@@ -1,18 +1,18 @@
 """The books of a search: what a change costs, and keeping every load and count in step with it.
 
-The pieces are inlined into the kernel that calls them, which should be ``lean`` itself: then a call
-of ``delta`` takes some 45 ns, otherwise microseconds.
+The pieces are inlined into the kernel that calls them, which should be ``no_alloc`` itself: then a
+call of ``delta`` takes some 45 ns, otherwise microseconds.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, leader_away
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now, load_of
 
 
-@piece
+@inline_only
 def excess_cost(problem: Problem, state: State, n: int) -> float:
     """Cost of node ``n`` now: load above its watermarks, dimensions out of proportion, hinges."""
     nodes = problem.nodes
@@ -30,7 +30,7 @@ def excess_cost(problem: Problem, state: State, n: int) -> float:
     return cost
 
 
-@piece
+@inline_only
 def excess_cost_with(problem: Problem, state: State, n: int, k: int, sign: float) -> float:
     """Cost of node ``n`` with replica ``k`` added (``sign`` 1.0) or taken away (-1.0)."""
     nodes = problem.nodes
@@ -52,7 +52,7 @@ def excess_cost_with(problem: Problem, state: State, n: int, k: int, sign: float
     return cost
 
 
-@piece
+@inline_only
 def distance(problem: Problem, a: int, b: int) -> float:
     """Distance of two nodes: the matrix if there is one, else by the widest level that differs."""
     moves, domains = problem.moves, problem.domains
@@ -67,7 +67,7 @@ def distance(problem: Problem, a: int, b: int) -> float:
     return moves.tier_distance[levels]
 
 
-@piece
+@inline_only
 def trip_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what movement costs if replica ``k`` went to ``n``, its group's share apart."""
     home = index(problem.partitions.home[k])
@@ -81,14 +81,14 @@ def trip_cost(problem: Problem, state: State, k: int, n: int) -> float:
     return cost
 
 
-@piece
+@inline_only
 def more_moved(problem: Problem, state: State, k: int, n: int) -> int:
     """How many more replicas are away from home if replica ``k`` went to ``n``: -1, 0 or 1."""
     home = problem.partitions.home[k]
     return int(n != home) - int(state.node[k] != home)
 
 
-@piece
+@inline_only
 def most_moved(state: State, g: int, more: int, h: int, also: int) -> int:
     """Moved replicas of the group with most of them, ``more`` in ``g`` and ``also`` in ``h``. O(1).
 
@@ -113,7 +113,7 @@ def most_moved(state: State, g: int, more: int, h: int, also: int) -> int:
     return after
 
 
-@piece
+@inline_only
 def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what movement costs if ``k`` went to ``n``: its own, its group's, its distance."""
     cost = trip_cost(problem, state, k, n)
@@ -126,7 +126,7 @@ def move_cost(problem: Problem, state: State, k: int, n: int) -> float:
     return cost
 
 
-@piece
+@inline_only
 def price_of_count(problem: Problem, i: int, where: int, count: int) -> float:
     """Return what group limit ``i`` charges for ``count`` replicas in its domain ``where``."""
     rules = problem.rules
@@ -138,7 +138,7 @@ def price_of_count(problem: Problem, i: int, where: int, count: int) -> float:
     return rules.price[row, last] + each * (count - last)
 
 
-@piece
+@inline_only
 def sharing_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what the group of replica ``k`` pays for sharing domains if ``k`` went to ``n``."""
     rules, domains = problem.rules, problem.domains
@@ -165,7 +165,7 @@ def sharing_cost(problem: Problem, state: State, k: int, n: int) -> float:
     return change
 
 
-@piece
+@inline_only
 def sharing_total(problem: Problem, state: State) -> float:
     """Return what all groups pay for sharing domains. O(counts)."""
     rules, offset = problem.rules, problem.domains.domain_offset
@@ -179,7 +179,7 @@ def sharing_total(problem: Problem, state: State) -> float:
     return cost
 
 
-@piece
+@inline_only
 def delta(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of the total cost if replica ``k`` moved to node ``n``. O(D + hinges)."""
     here = index(state.node[k])
@@ -191,7 +191,7 @@ def delta(problem: Problem, state: State, k: int, n: int) -> float:
     return change + move_cost(problem, state, k, n) + sharing_cost(problem, state, k, n)
 
 
-@piece
+@inline_only
 def count_move(state: State, g: int, by: int) -> None:
     """Book one more (``by`` 1) or one fewer (-1) moved replica of group ``g``."""
     before = state.moved[g]
@@ -205,7 +205,7 @@ def count_move(state: State, g: int, by: int) -> None:
         state.moved_most[0] -= 1
 
 
-@shared
+@device_function
 def count_near(problem: Problem, state: State, g: int, level: int, where: int, by: int) -> None:
     """Book one more (``by`` 1) or one fewer (-1) replica of the tied group ``g`` in a domain.
 
@@ -226,7 +226,7 @@ def count_near(problem: Problem, state: State, g: int, level: int, where: int, b
             state.near_relying[rules.near_base[rules.needs[i, 0], level] + inside] += by
 
 
-@piece
+@inline_only
 def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Add replica ``k`` to the books of node ``n`` (``sign`` 1), or take it out of them (-1)."""
     partitions, domains, rules = problem.partitions, problem.domains, problem.rules
@@ -268,7 +268,7 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 count_near(problem, state, g, level, index(domains.domain[level, n]), sign)
 
 
-@shared
+@device_function
 def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Book what replica ``k`` on ``n`` takes of the budgets (``sign`` 1), or give it back (-1).
 
@@ -298,7 +298,7 @@ def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 state.went[origin] += sign
 
 
-@piece
+@inline_only
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = index(state.node[k])
@@ -317,7 +317,7 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
         book(problem, state, k, n, index(1))
 
 
-@piece
+@inline_only
 def lead(problem: Problem, state: State, p: int, slot: int) -> None:
     """Let ``slot`` (-1: nobody) lead partition ``p``; the leader's extra load goes with it."""
     partitions = problem.partitions
@@ -353,19 +353,19 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
     state.leader[p] = slot
 
 
-@shared
+@device_function
 def move(problem: Problem, state: State, k: int, n: int) -> None:
     """Do what `apply` does, as a call."""
     apply(problem, state, k, n)
 
 
-@shared
-def hand_on(problem: Problem, state: State, p: int, slot: int) -> None:
+@device_function
+def transfer_leader(problem: Problem, state: State, p: int, slot: int) -> None:
     """Do what `lead` does, as a call."""
     lead(problem, state, p, slot)
 
 
-@shared
+@device_function
 def move_if_admitted(problem: Problem, state: State, k: int, n: int) -> bool:
     """Move replica ``k`` to node ``n`` if every rule admits it; whether it moved."""
     if not admits(problem, state, k, n):
@@ -374,7 +374,7 @@ def move_if_admitted(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@lean
+@no_alloc
 def relocate(
     problem: Problem, state: State, replicas: NDArray[np.int64], nodes: NDArray[np.int32]
 ) -> None:
@@ -383,7 +383,7 @@ def relocate(
         apply(problem, state, replicas[i], index(nodes[i]))
 
 
-@lean
+@no_alloc
 def settle(problem: Problem, state: State) -> None:
     """Fill every book of ``state`` from ``node``, ``role`` and ``leader``, which are given.
 
@@ -416,7 +416,7 @@ def settle(problem: Problem, state: State) -> None:
             count_move(state, index(partitions.group[partitions.owner[k]]), index(1))
 
 
-@lean
+@no_alloc
 def total_cost(problem: Problem, state: State) -> float:
     """Cost of the whole state, from scratch: nodes, moves, distances, groups. O(N D + K)."""
     cost = 0.0

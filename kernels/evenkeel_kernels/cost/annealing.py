@@ -5,17 +5,17 @@ additions, and only the rest is asked whether the rules allow it. What is applie
 ``state.apply``, so that the books are those of every other search.
 
 The caller, who alone knows a clock, cuts a search into slices: all that one slice leaves to the
-next is in ``State`` and ``Walk``.
+next is in ``State`` and ``CostState``.
 """
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.core.eligible_nodes import reaches
 from evenkeel_kernels.core.feasibility import (
+    affinity,
     keeps_group_limits,
     keeps_limits,
-    keeps_near,
     keeps_terms,
     may_stand,
 )
@@ -26,10 +26,10 @@ from evenkeel_kernels.cost.cost_state import (
     APPLIED,
     EVALUATED,
     NEVER,
-    Walk,
+    CostState,
     chain_price,
-    fine_with,
     keep_if_best,
+    penalty_with,
     refresh,
     shift_price,
     stray,
@@ -69,7 +69,7 @@ def suits(problem: Problem, state: State, k: int, n: int) -> bool:
 @inlined
 def suits_group(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` on ``n`` leaves the rules of its group and of those tied to it met."""
-    return keeps_group_limits(problem, state, k, n) and keeps_near(problem, state, k, n)
+    return keeps_group_limits(problem, state, k, n) and affinity(problem, state, k, n)
 
 
 @inlined
@@ -93,7 +93,7 @@ def domains_bear(problem: Problem, state: State, n: int, comes: int, goes: int) 
 
 @inlined
 def both_suit(
-    problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int, accepted: float
+    problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int, accepted: float
 ) -> bool:
     """Whether ``a`` suits ``y`` and ``b``, if any, ``z``, and moving them may cost ``accepted``.
 
@@ -119,7 +119,7 @@ def both_suit(
 
 @inlined
 def breaks_more(
-    problem: Problem, state: State, walk: Walk, a: int, b: int, y: int, z: int, afford: float
+    problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int, afford: float
 ) -> bool:
     """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely costs more than ``afford`` in fines.
 
@@ -135,17 +135,17 @@ def breaks_more(
 
 
 @inlined
-def note_breaches(walk: Walk, k: int, more: int) -> None:
+def note_breaches(walk: CostState, k: int, more: int) -> None:
     """Note that the group of replica ``k`` breaks rules ``more`` times more often."""
     g = walk.group[k]
     walk.broken[g] = max(walk.tied[g], walk.broken[g] + more)
 
 
-@lean
+@no_alloc
 def settle(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     a: int,
     b: int,
     y: int,
@@ -230,9 +230,9 @@ def settle(
     keep_if_best(state, walk)
 
 
-@lean
+@no_alloc
 def anneal(
-    problem: Problem, state: State, walk: Walk, items: int, work: int, hot: float, cold: float
+    problem: Problem, state: State, walk: CostState, items: int, work: int, hot: float, cold: float
 ) -> None:
     """Try candidates at random while the temperature falls: moves, swaps, and chains of two moves.
 
@@ -260,7 +260,7 @@ def anneal(
     Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room
-    cost, fine, fined, item = walk.cost, walk.fine, walk.fined, walk.item
+    cost, penalty_weight, fined, item = walk.cost, walk.penalty_weight, walk.fined, walk.item
     reach, reach_row, group, broken = walk.reach, walk.reach_row, walk.group, walk.broken
     node, home, transient = state.node, problem.partitions.home, problem.nodes.transient
     nodes = cost.shape[0]
@@ -322,16 +322,16 @@ def anneal(
         leaves, arrives = home[a] == x, home[a] == y
         returns, departs = b >= 0 and home[b] == z, b >= 0 and home[b] == y
         price -= before
-        price += fine_with(need, room, fine, transient, y, a, arrives, b, departs)
+        price += penalty_with(need, room, penalty_weight, transient, y, a, arrives, b, departs)
         if price > limit:
             continue
         if z == x:
-            price += fine_with(need, room, fine, transient, x, b, returns, a, leaves)
+            price += penalty_with(need, room, penalty_weight, transient, x, b, returns, a, leaves)
         else:
-            price += fine_with(need, room, fine, transient, z, b, returns, -1, False)
+            price += penalty_with(need, room, penalty_weight, transient, z, b, returns, -1, False)
             if price > limit:
                 continue
-            price += fine_with(need, room, fine, transient, x, -1, False, a, leaves)
+            price += penalty_with(need, room, penalty_weight, transient, x, -1, False, a, leaves)
         if price > limit:
             continue
         settle(problem, state, walk, a, b, y, z, price, accepted)

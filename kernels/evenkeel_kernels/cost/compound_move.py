@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 from evenkeel_kernels.core.state import move, move_cost, sharing_cost
 from evenkeel_kernels.cost.annealing import suits, suits_group
-from evenkeel_kernels.cost.cost_state import Walk, keep_if_best, refresh, stray
+from evenkeel_kernels.cost.cost_state import CostState, keep_if_best, refresh, stray
 
 LEAST_GAIN = 1e-12
 """Part of the cost that a gain must exceed; less is rounding."""
 
 
-class Joint(NamedTuple):
+class CompoundMove(NamedTuple):
     """Moves to make as one, and what is noted while they are made."""
 
     replica: NDArray[np.int64]  # (J,) each at most once
@@ -31,7 +31,7 @@ class Joint(NamedTuple):
     log_node: NDArray[np.int64]  # (2 J,) where it came from
 
 
-def new_joint(most: int) -> Joint:
+def new_joint(most: int) -> CompoundMove:
     """Room for so many moves.
 
     Parameters
@@ -44,7 +44,7 @@ def new_joint(most: int) -> Joint:
     Joint
         Without any.
     """
-    return Joint(
+    return CompoundMove(
         np.zeros(most, np.int64),
         np.zeros(most, np.int64),
         np.zeros(2, np.int64),
@@ -53,8 +53,8 @@ def new_joint(most: int) -> Joint:
     )
 
 
-@piece
-def add_move(joint: Joint, k: int, n: int) -> None:
+@inline_only
+def add_move(joint: CompoundMove, k: int, n: int) -> None:
     """Note that replica ``k`` shall go to ``n``."""
     at = joint.number[0]
     joint.replica[at] = k
@@ -62,13 +62,13 @@ def add_move(joint: Joint, k: int, n: int) -> None:
     joint.number[0] = at + 1
 
 
-@piece
+@inline_only
 def beside_load(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what movement and groups cost if replica ``k`` went to ``n``."""
     return move_cost(problem, state, k, n) + sharing_cost(problem, state, k, n)
 
 
-@piece
+@inline_only
 def are_alike(problem: Problem, state: State, a: int, b: int) -> bool:
     """Whether ``a`` and ``b`` may change places as far as the rules of their group go."""
     partitions = problem.partitions
@@ -76,8 +76,8 @@ def are_alike(problem: Problem, state: State, a: int, b: int) -> bool:
     return p != q and partitions.group[p] == partitions.group[q] and state.role[a] == state.role[b]
 
 
-@piece
-def came_from(state: State, joint: Joint, k: int) -> int:
+@inline_only
+def came_from(state: State, joint: CompoundMove, k: int) -> int:
     """Node that replica ``k`` was on before any move was made."""
     for i in range(joint.number[1]):
         if joint.log_replica[i] == k:
@@ -85,8 +85,8 @@ def came_from(state: State, joint: Joint, k: int) -> int:
     return index(state.node[k])
 
 
-@piece
-def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
+@inline_only
+def domains_hold(problem: Problem, state: State, joint: CompoundMove) -> bool:
     """Whether the domains around all targets have room, or are no fuller than before."""
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
@@ -111,8 +111,8 @@ def domains_hold(problem: Problem, state: State, joint: Joint) -> bool:
     return True
 
 
-@lean
-def make_moves(problem: Problem, state: State, walk: Walk, joint: Joint) -> float:
+@no_alloc
+def make_moves(problem: Problem, state: State, walk: CostState, joint: CompoundMove) -> float:
     """Make the moves of ``joint`` if all of them may be made and lower the cost.
 
     Parameters

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 from evenkeel_kernels.core.state import move
 
@@ -29,7 +29,7 @@ EVALUATED, APPLIED, IMPROVED = 0, 1, 2
 """Places in ``Walk.tally``."""
 
 
-class Walk(NamedTuple):
+class CostState(NamedTuple):
     """Where a search stands. C channels: D dimensions, proportions, hinges."""
 
     item: NDArray[np.int32]  # (I,) replicas that may move and are somewhere
@@ -41,7 +41,7 @@ class Walk(NamedTuple):
     excess: NDArray[np.float64]  # (N, C) load above the watermark, negative below
     room: NDArray[np.float64]  # (N, D) capacity left, replicas that left counted where transient
     cost: NDArray[np.float64]  # (N,) what the node costs now
-    fine: NDArray[np.float64]  # (N, D) fine for one unit above capacity
+    penalty_weight: NDArray[np.float64]  # (N, D) fine for one unit above capacity
     fined: NDArray[np.float64]  # (N,) fines of the node now
     crowded: NDArray[np.int64]  # (1,) nodes above capacity
     breaches: NDArray[np.int64]  # (1,) how often rules of groups are broken, over the start
@@ -58,8 +58,8 @@ class Walk(NamedTuple):
     tally: NDArray[np.int64]  # (3,) candidates evaluated, applied, and new best states
 
 
-@lean
-def begin(problem: Problem, state: State, walk: Walk) -> None:
+@no_alloc
+def begin(problem: Problem, state: State, walk: CostState) -> None:
     """Fill weights, needs and the rows of every node; totals, fines and ``random`` are given."""
     nodes = problem.nodes
     dimensions = nodes.capacity.shape[0]
@@ -85,7 +85,7 @@ def begin(problem: Problem, state: State, walk: Walk) -> None:
 
 
 @inlined
-def refresh(problem: Problem, state: State, walk: Walk, n: int) -> None:
+def refresh(problem: Problem, state: State, walk: CostState, n: int) -> None:
     """Bring the rows of node ``n``, and the number of crowded nodes, in step with the loads."""
     nodes = problem.nodes
     dimensions = nodes.capacity.shape[0]
@@ -94,7 +94,7 @@ def refresh(problem: Problem, state: State, walk: Walk, n: int) -> None:
     for d in range(dimensions):
         walk.excess[n, d] = state.load[d, n] - nodes.watermark[d, n]
         walk.room[n, d] = nodes.capacity[d, n] - state.load[d, n] - state.held[d, n]
-        fined += walk.fine[n, d] * max(0.0, -walk.room[n, d])
+        fined += walk.penalty_weight[n, d] * max(0.0, -walk.room[n, d])
     for b in range(nodes.proportion.shape[0]):
         i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
         free_i = nodes.capacity[i, n] - state.load[i, n]
@@ -111,15 +111,20 @@ def refresh(problem: Problem, state: State, walk: Walk, n: int) -> None:
     walk.fined[n] = fined
 
 
-@lean
+@no_alloc
 def tighten(
-    problem: Problem, state: State, walk: Walk, floor: NDArray[np.float64], up: float, down: float
+    problem: Problem,
+    state: State,
+    walk: CostState,
+    floor: NDArray[np.float64],
+    up: float,
+    down: float,
 ) -> None:
     """Raise fines of crowded nodes by the factor ``up``, lower others towards ``floor`` (D,)."""
     for n in range(walk.cost.shape[0]):
         for d in range(floor.shape[0]):
             factor = up if walk.room[n, d] < 0.0 else down
-            walk.fine[n, d] = max(floor[d], walk.fine[n, d] * factor)
+            walk.penalty_weight[n, d] = max(floor[d], walk.penalty_weight[n, d] * factor)
         refresh(problem, state, walk, n)
 
 
@@ -254,10 +259,10 @@ def chain_price(
 
 
 @inlined
-def fine_with(
+def penalty_with(
     need: NDArray[np.float64],
     room: NDArray[np.float64],
-    fine: NDArray[np.float64],
+    penalty_weight: NDArray[np.float64],
     transient: NDArray[np.bool_],
     n: int,
     comes: int,
@@ -301,12 +306,12 @@ def fine_with(
             more += need[comes, d]
         if goes >= 0 and not (was_home and transient[d]):
             more -= need[goes, d]
-        fined += fine[n, d] * max(0.0, more - room[n, d])
+        fined += penalty_weight[n, d] * max(0.0, more - room[n, d])
     return fined
 
 
 @inlined
-def stray(walk: Walk, k: int) -> None:
+def stray(walk: CostState, k: int) -> None:
     """Note that replica ``k`` may stand elsewhere than in the best state."""
     if not walk.is_astray[k]:
         walk.is_astray[k] = True
@@ -315,7 +320,7 @@ def stray(walk: Walk, k: int) -> None:
 
 
 @inlined
-def keep_if_best(state: State, walk: Walk) -> None:
+def keep_if_best(state: State, walk: CostState) -> None:
     """Make the state the best one if it is; O(replicas moved since the last best one)."""
     feasible = walk.crowded[0] == 0 and walk.breaches[0] <= 0
     if not feasible or walk.total[0] >= walk.total[1]:
@@ -329,8 +334,10 @@ def keep_if_best(state: State, walk: Walk) -> None:
     walk.astray_count[0] = 0
 
 
-@lean
-def visit(problem: Problem, state: State, walk: Walk, node: NDArray[np.int32], cost: float) -> None:
+@no_alloc
+def visit(
+    problem: Problem, state: State, walk: CostState, node: NDArray[np.int32], cost: float
+) -> None:
     """Go to the placement ``node`` (K,), which breaks no rule of a group and costs ``cost``.
 
     It becomes the best one if it is.

@@ -19,18 +19,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.compound_move import (
     LEAST_GAIN,
-    Joint,
+    CompoundMove,
     add_move,
     are_alike,
     beside_load,
     make_moves,
 )
-from evenkeel_kernels.cost.cost_state import Walk
+from evenkeel_kernels.cost.cost_state import CostState
 
 SCANNED_PER_PRICED = 8
 """Arcs looked at in the time that pricing one takes."""
@@ -89,8 +89,8 @@ def new_arcs(node: NDArray[np.int64], replica: NDArray[np.int64]) -> Arcs:
     )
 
 
-@piece
-def arriving(problem: Problem, walk: Walk, n: int, comes: int, goes: int) -> float:
+@inline_only
+def arriving(problem: Problem, walk: CostState, n: int, comes: int, goes: int) -> float:
     """Change of the cost of node ``n``, movement apart; inf where there is no room.
 
     One ``comes`` and one ``goes``; -1 for nobody.
@@ -115,9 +115,9 @@ def arriving(problem: Problem, walk: Walk, n: int, comes: int, goes: int) -> flo
     return change
 
 
-@lean
+@no_alloc
 def price_arcs(
-    problem: Problem, state: State, walk: Walk, place: NDArray[np.int64], arcs: Arcs
+    problem: Problem, state: State, walk: CostState, place: NDArray[np.int64], arcs: Arcs
 ) -> int:
     """Price the arcs of all nodes that are out of date.
 
@@ -194,14 +194,14 @@ def price_arcs(
     return priced
 
 
-@piece
+@inline_only
 def note_best(arcs: Arcs, length: int, s: int, j: int, c: int) -> None:
     """Remember a chain: how many replicas move, which, and in what order."""
     arcs.best[0] = length
     arcs.best[1], arcs.best[2], arcs.best[3] = s, j, c
 
 
-@shared
+@device_function
 def best_chain(arcs: Arcs, s: int, freest: float, least: float) -> tuple[float, int]:
     """Find the cheapest chain or cycle that begins with replica ``s`` of the window.
 
@@ -245,8 +245,8 @@ def best_chain(arcs: Arcs, s: int, freest: float, least: float) -> tuple[float, 
     return best, scanned
 
 
-@piece
-def take_chain(arcs: Arcs, joint: Joint) -> None:
+@inline_only
+def take_chain(arcs: Arcs, joint: CompoundMove) -> None:
     """Make the best chain of ``arcs`` the moves of ``joint``."""
     joint.number[0] = 0
     length = abs(arcs.best[0])
@@ -261,14 +261,14 @@ def take_chain(arcs: Arcs, joint: Joint) -> None:
         add_move(joint, index(arcs.replica[member]), index(arcs.node[to]))
 
 
-@lean
+@no_alloc
 def eject(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     place: NDArray[np.int64],
     arcs: Arcs,
-    joint: Joint,
+    joint: CompoundMove,
     turn: NDArray[np.int64],
     begin: int,
     work: int,

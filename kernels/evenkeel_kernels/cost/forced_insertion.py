@@ -15,11 +15,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
-from evenkeel_kernels.cost.compound_move import LEAST_GAIN, Joint, add_move, beside_load, make_moves
-from evenkeel_kernels.cost.cost_state import Walk
+from evenkeel_kernels.cost.compound_move import (
+    LEAST_GAIN,
+    CompoundMove,
+    add_move,
+    beside_load,
+    make_moves,
+)
+from evenkeel_kernels.cost.cost_state import CostState
 from evenkeel_kernels.cost.ejection_chains import arriving
 
 
@@ -47,8 +53,8 @@ def new_forced(nodes: int, channels: int, dimensions: int) -> Forced:
     return Forced(np.zeros(channels), np.zeros(dimensions), np.zeros(nodes, bool))
 
 
-@piece
-def pass_by(problem: Problem, walk: Walk, forced: Forced, y: int, k: int, sign: float) -> None:
+@inline_only
+def pass_by(problem: Problem, walk: CostState, forced: Forced, y: int, k: int, sign: float) -> None:
     """Book replica ``k`` as come to node ``y`` (``sign`` 1.0) or gone from it (-1.0)."""
     for c in range(forced.excess.shape[0]):
         forced.excess[c] += sign * walk.need[k, c]
@@ -57,8 +63,8 @@ def pass_by(problem: Problem, walk: Walk, forced: Forced, y: int, k: int, sign: 
             forced.room[d] -= sign * walk.need[k, d]
 
 
-@piece
-def cost_less(walk: Walk, forced: Forced, b: int) -> float:
+@inline_only
+def cost_less(walk: CostState, forced: Forced, b: int) -> float:
     """Cost of the forced node if replica ``b`` (-1: nobody) left it."""
     cost = 0.0
     for c in range(forced.excess.shape[0]):
@@ -69,8 +75,8 @@ def cost_less(walk: Walk, forced: Forced, b: int) -> float:
     return cost
 
 
-@piece
-def lack_less(problem: Problem, walk: Walk, forced: Forced, y: int, b: int) -> float:
+@inline_only
+def lack_less(problem: Problem, walk: CostState, forced: Forced, y: int, b: int) -> float:
     """Room that the forced node would lack, in parts of what is lacking, if ``b`` left it."""
     lack = 0.0
     for d in range(forced.room.shape[0]):
@@ -83,13 +89,13 @@ def lack_less(problem: Problem, walk: Walk, forced: Forced, y: int, b: int) -> f
     return lack
 
 
-@shared
+@device_function
 def next_to_leave(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     forced: Forced,
-    joint: Joint,
+    joint: CompoundMove,
     y: int,
     member: NDArray[np.int64],
 ) -> tuple[int, int, float, int]:
@@ -132,13 +138,13 @@ def next_to_leave(
     return best_k, best_n, best, work
 
 
-@lean
+@no_alloc
 def displace(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     forced: Forced,
-    joint: Joint,
+    joint: CompoundMove,
     k: int,
     y: int,
     member: NDArray[np.int64],
@@ -203,13 +209,13 @@ def displace(
     return make_moves(problem, state, walk, joint), work
 
 
-@lean
+@no_alloc
 def displace_each(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     forced: Forced,
-    joint: Joint,
+    joint: CompoundMove,
     trial: NDArray[np.int64],
     first: NDArray[np.int64],
     member: NDArray[np.int64],

@@ -6,11 +6,11 @@ search that pays for each breach can pass through states that break rules, as it
 states that do not fit.
 """
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 
 
-@piece
+@inline_only
 def breaches_of_limits(problem: Problem, state: State, g: int, k: int, n: int) -> int:
     """Change of what breaks limits and terms of group ``g`` if its replica ``k`` went to ``n``."""
     rules, domains = problem.rules, problem.domains
@@ -49,7 +49,7 @@ def breaches_of_limits(problem: Problem, state: State, g: int, k: int, n: int) -
     return change
 
 
-@piece
+@inline_only
 def breaches_of_needs(problem: Problem, state: State, g: int, k: int, n: int) -> int:
     """Change of the replicas without a group that theirs needs nearby if ``k`` went to ``n``.
 
@@ -84,14 +84,14 @@ def breaches_of_needs(problem: Problem, state: State, g: int, k: int, n: int) ->
     return change
 
 
-@shared
+@device_function
 def breaches(problem: Problem, state: State, k: int, n: int) -> int:
     """Change of the number of breaches if replica ``k`` went to node ``n``."""
     g = index(problem.partitions.group[problem.partitions.owner[k]])
     return breaches_of_limits(problem, state, g, k, n) + breaches_of_needs(problem, state, g, k, n)
 
 
-@piece
+@inline_only
 def tied(problem: Problem, g: int, h: int) -> bool:
     """Whether group ``g`` needs group ``h`` anywhere, or the other way round."""
     rules = problem.rules
@@ -104,7 +104,7 @@ def tied(problem: Problem, g: int, h: int) -> bool:
     return False
 
 
-@lean
+@no_alloc
 def all_breaches(problem: Problem, state: State) -> int:
     """Count the breaches of a whole state. O(counts)."""
     rules, domains = problem.rules, problem.domains

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.compound_move import (
     LEAST_GAIN,
-    Joint,
+    CompoundMove,
     add_move,
     are_alike,
     beside_load,
     make_moves,
 )
-from evenkeel_kernels.cost.cost_state import Walk
+from evenkeel_kernels.cost.cost_state import CostState
 
 NO_ITEM = -1
 
@@ -80,7 +80,7 @@ def new_division(most: int, channels: int, dimensions: int) -> Division:
     )
 
 
-@piece
+@inline_only
 def may_cross(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether the rules, room apart, admit replica ``k`` on ``n``."""
     return (
@@ -90,7 +90,7 @@ def may_cross(problem: Problem, state: State, k: int, n: int) -> bool:
     )
 
 
-@shared
+@device_function
 def find_items(
     problem: Problem,
     state: State,
@@ -135,16 +135,16 @@ def find_items(
     return items
 
 
-@piece
-def room_part(problem: Problem, walk: Walk, k: int, n: int, is_there: bool, d: int) -> float:
+@inline_only
+def room_part(problem: Problem, walk: CostState, k: int, n: int, is_there: bool, d: int) -> float:
     """Room that replica ``k`` takes of node ``n``: where it is, and where it left what is kept."""
     kept = problem.nodes.transient[d] and problem.partitions.home[k] == n
     return walk.need[k, d] if is_there or kept else 0.0
 
 
-@shared
+@device_function
 def weigh_items(
-    problem: Problem, state: State, walk: Walk, division: Division, x: int, y: int, items: int
+    problem: Problem, state: State, walk: CostState, division: Division, x: int, y: int, items: int
 ) -> None:
     """Fill all that ``division`` says of its items, and the bounds before any is decided."""
     channels, dimensions = walk.weight.shape[0], walk.room.shape[1]
@@ -205,8 +205,8 @@ def weigh_items(
         division.spent[0] += min(0.0, division.moving[f])
 
 
-@piece
-def decide(division: Division, walk: Walk, depth: int, option: int, least: float) -> float:
+@inline_only
+def decide(division: Division, walk: CostState, depth: int, option: int, least: float) -> float:
     """Give the item at ``depth`` its ``option``; the bound then, inf where room is lacking."""
     f = division.order[depth]
     spent = division.spent[depth] - min(0.0, division.moving[f])
@@ -235,9 +235,9 @@ def decide(division: Division, walk: Walk, depth: int, option: int, least: float
     return bound
 
 
-@shared
+@device_function
 def divide(
-    division: Division, walk: Walk, items: int, least: float, work: int
+    division: Division, walk: CostState, items: int, least: float, work: int
 ) -> tuple[float, int]:
     """Find the division of least cost below ``least``, into ``division.best``.
 
@@ -277,13 +277,13 @@ def divide(
     return best, looked
 
 
-@lean
+@no_alloc
 def repartition(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     division: Division,
-    joint: Joint,
+    joint: CompoundMove,
     x: int,
     y: int,
     replica: NDArray[np.int64],
@@ -341,7 +341,7 @@ def repartition(
     return make_moves(problem, state, walk, joint), looked + 1
 
 
-@piece
+@inline_only
 def gather(
     state: State,
     x: int,
@@ -369,13 +369,13 @@ def gather(
     return count
 
 
-@lean
+@no_alloc
 def repartition_each(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     division: Division,
-    joint: Joint,
+    joint: CompoundMove,
     pair: NDArray[np.int64],
     first: NDArray[np.int64],
     member: NDArray[np.int64],

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, jit, lean
+from evenkeel_kernels.build.jit import inlined, jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
 
 WIDTH = 256
@@ -84,7 +84,7 @@ def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
     return straw
 
 
-@lean
+@no_alloc
 def fill_straws(weight: NDArray[np.int64], straw: NDArray[np.uint32]) -> None:
     """Compute straw lengths into an array that is there already.
 

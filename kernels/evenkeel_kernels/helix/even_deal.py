@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 
 ROUNDS = 3
 """Times that cards are dealt, with one card more per node each time."""
@@ -335,7 +335,7 @@ def give_up(
     return Deal(kept, pool, following, held, size, load, taker, np.empty(cards, np.int64))
 
 
-@lean
+@no_alloc
 def settle_down(key: NDArray[np.int64], node: NDArray[np.int32], size: int, at: int) -> None:
     """Let an entry of a heap sink to its place; the least key, then the least node, is on top.
 
@@ -367,7 +367,7 @@ def settle_down(key: NDArray[np.int64], node: NDArray[np.int32], size: int, at: 
     node[at] = who
 
 
-@lean
+@no_alloc
 def take_card(deal: Deal, zone: int) -> int:
     """Take the first card of the pool whose partition is not in a zone.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1
 from evenkeel_kernels.helix.crush import Level, by_value, choose, select
 from evenkeel_kernels.helix.reweighted_zone import (
@@ -256,7 +256,7 @@ def new_hands(weight: NDArray[np.int64], count: int) -> Hands:
     )
 
 
-@lean
+@no_alloc
 def deal(
     rooms: Rooms,
     begin: int,
@@ -319,7 +319,7 @@ def deal(
     return which
 
 
-@lean
+@no_alloc
 def note_surplus(hands: Hands, n: int) -> None:
     """Note that a node came to hold one more partition.
 
@@ -344,7 +344,7 @@ def note_surplus(hands: Hands, n: int) -> None:
         hands.size[OVERFULL] += 1
 
 
-@lean
+@no_alloc
 def take_back(
     rooms: Rooms, begin: int, hands: Hands, waiting: NDArray[np.int64], place: NDArray[np.int64]
 ) -> int:
@@ -394,7 +394,7 @@ def take_back(
     return left
 
 
-@lean
+@no_alloc
 def remember(hands: Hands) -> None:
     """Write down the oldest partitions of every node whose surplus has changed.
 
@@ -421,7 +421,7 @@ def remember(hands: Hands) -> None:
     hands.fresh[:] = 0
 
 
-@lean
+@no_alloc
 def walk(rooms: Rooms, begin: int, place: NDArray[np.int64], count: int) -> None:
     """Put nodes that entered a map one after another into the order in which it is walked.
 

@@ -8,7 +8,7 @@ Apache Helix, CRUSH-ed for even distribution, step 3; ``AbstractEvenDistribution
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
 from evenkeel_kernels.helix.even_deal import Lists
 
@@ -120,7 +120,7 @@ def level_leaders(lists: Lists, nodes: int) -> None:
             goal = giver
 
 
-@lean
+@no_alloc
 def shortest_chain(lists: Lists, leading: Leading, search: Search, top: int, number: int) -> int:
     """Find the nearest node that leads at least two fewer than another.
 

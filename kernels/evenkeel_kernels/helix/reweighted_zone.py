@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, lean
+from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
 from evenkeel_kernels.helix.crush import LOOPBACKS, LOW, STRIDE, WIDTH, fill_straws
 
@@ -153,7 +153,7 @@ def first_hashes(node: NDArray[np.uint32], x: NDArray[np.uint32]) -> NDArray[np.
     return hashed
 
 
-@lean
+@no_alloc
 def weigh(straws: Straws, which: int) -> None:
     """Compute the straws of one of the two buckets from its weights.
 
@@ -180,7 +180,7 @@ def weigh(straws: Straws, which: int) -> None:
         straws.straw[which, straws.order[which, i]] = straws.sorted_straw[i]
 
 
-@lean
+@no_alloc
 def longest(straws: Straws, which: int, hashed: NDArray[np.uint32], row: int) -> int:
     """Draw a node: the longest straw; among equals the first bucket, the heavier, the first.
 
@@ -213,7 +213,7 @@ def longest(straws: Straws, which: int, hashed: NDArray[np.uint32], row: int) ->
     return winner
 
 
-@lean
+@no_alloc
 def draw_again(
     straws: Straws, which: int, ids: NDArray[np.uint32], begin: int, x: np.uint32
 ) -> int:

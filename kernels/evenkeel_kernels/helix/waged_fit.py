@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import index
 from evenkeel_kernels.helix.waged_sigmoid import sigmoid
 
@@ -98,7 +98,7 @@ class WagedState(NamedTuple):
     bits: NDArray[np.int64]  # (n,) the same memory, read as integers
 
 
-@lean
+@no_alloc
 def hold(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -120,7 +120,7 @@ def hold(
         _count(nodes, terms, state, n)
 
 
-@lean
+@no_alloc
 def fit(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -158,7 +158,7 @@ def fit(
     return end
 
 
-@lean
+@no_alloc
 def scan(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -205,7 +205,7 @@ def scan(
         _close_zone(nodes, state, index(state.row_node[i]))
 
 
-@piece
+@inline_only
 def _fill_usage(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -235,7 +235,7 @@ def _fill_usage(
             state.usage[n] = SHUT if state.group_count[g, n] >= most else state.usage[n]
 
 
-@piece
+@inline_only
 def _fill_usage_top(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -255,7 +255,7 @@ def _fill_usage_top(
             state.usage_top[n] = usage if usage > state.usage_top[n] else state.usage_top[n]
 
 
-@piece
+@inline_only
 def _score_void(
     nodes: WagedNodes,
     partitions: WagedPartitions,
@@ -278,7 +278,7 @@ def _score_void(
             state.bits[n] = 0x7FF8000000000000
 
 
-@piece
+@inline_only
 def _score_again(
     partitions: WagedPartitions,
     terms: WagedTerms,
@@ -305,7 +305,7 @@ def _score_again(
     state.score[n] = score
 
 
-@piece
+@inline_only
 def _stay(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -321,7 +321,7 @@ def _stay(
     return 0.0
 
 
-@piece
+@inline_only
 def _first_of_the_best(state: WagedState) -> int:
     """Return the first node with the greatest score, -1 if none may be used."""
     count = state.bits.shape[0]
@@ -334,7 +334,7 @@ def _first_of_the_best(state: WagedState) -> int:
     return -1 if best < 0 else first
 
 
-@piece
+@inline_only
 def _book(partitions: WagedPartitions, state: WagedState, p: int, role: np.uint8, n: int) -> None:
     """Give node ``n`` a replica of ``p``; what follows from that is for the caller to renew."""
     for d in range(state.left.shape[0]):
@@ -349,14 +349,14 @@ def _book(partitions: WagedPartitions, state: WagedState, p: int, role: np.uint8
     state.row_size[p] += np.int32(1)
 
 
-@piece
+@inline_only
 def _measure(nodes: WagedNodes, state: WagedState, d: int, n: int) -> None:
     """Renew what a node uses of a key, in 32-bit floats as the original takes the difference."""
     state.used[d, n] = nodes.capacity[d, n] - np.float32(state.left[d, n])
     state.used_top[d, n] = nodes.capacity[d, n] - np.float32(state.left_top[d, n])
 
 
-@piece
+@inline_only
 def _count(nodes: WagedNodes, terms: WagedTerms, state: WagedState, n: int) -> None:
     """Renew what follows from the number of replicas on a node."""
     state.count_score[n] = _score_of_count(terms.weight[2], state.replicas[n], terms.replicas)
@@ -365,13 +365,13 @@ def _count(nodes: WagedNodes, terms: WagedTerms, state: WagedState, n: int) -> N
             state.closed[m, n] = SHUT
 
 
-@piece
+@inline_only
 def _score_of_count(weight: float, count: int, expected: float) -> float:
     """Return the term for a number of replicas."""
     return weight * sigmoid(np.float64(count) / expected)
 
 
-@piece
+@inline_only
 def _close_zone(nodes: WagedNodes, state: WagedState, n: int) -> None:
     """Close the zone of a node that holds the partition in hand."""
     zone = index(nodes.zone[n])

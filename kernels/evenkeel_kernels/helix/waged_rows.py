@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 
 
-@lean
+@no_alloc
 def pack_rows(
     row_first: NDArray[np.int64],
     row_size: NDArray[np.int32],
@@ -38,7 +38,7 @@ def pack_rows(
         first[p + 1] = begin + row_size[p]
 
 
-@lean
+@no_alloc
 def into_slots(
     slot_first: NDArray[np.int64],
     before: NDArray[np.int32],
@@ -83,7 +83,7 @@ def into_slots(
     return spilled
 
 
-@lean
+@no_alloc
 def _within(node: NDArray[np.int32], begin: int, end: int, sought: int) -> bool:
     """Whether ``node[begin:end]`` holds a node."""
     for i in range(begin, end):
@@ -92,7 +92,7 @@ def _within(node: NDArray[np.int32], begin: int, end: int, sought: int) -> bool:
     return False
 
 
-@lean
+@no_alloc
 def _is_top(
     begin: int, end: int, node: NDArray[np.int32], state: NDArray[np.uint8], sought: int
 ) -> bool:

@@ -17,11 +17,11 @@ Apache Helix, ``ClusterModelProvider`` and ``DelayedRebalanceOverwriteUtil``.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.problem import index
 
 
-@lean
+@no_alloc
 def crowded(
     first: NDArray[np.int64],
     state: NDArray[np.uint8],
@@ -44,7 +44,7 @@ def crowded(
     return False
 
 
-@lean
+@no_alloc
 def keep_all_valid(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -70,7 +70,7 @@ def keep_all_valid(
                 place[p, s] -= np.int32(1)
 
 
-@lean
+@no_alloc
 def keep_where_active(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -101,7 +101,7 @@ def keep_where_active(
                 keep[i] = False
 
 
-@lean
+@no_alloc
 def keep_what_agrees(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -164,7 +164,7 @@ def keep_what_agrees(
                 place[p, index(state[k])] -= np.int32(1)
 
 
-@lean
+@no_alloc
 def _is_meant(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
@@ -180,7 +180,7 @@ def _is_meant(
     return False
 
 
-@lean
+@no_alloc
 def keep_and_fill(
     first: NDArray[np.int64],
     node: NDArray[np.int32],

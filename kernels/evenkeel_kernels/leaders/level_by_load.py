@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
 from evenkeel_kernels.core.rng import advance
@@ -23,7 +23,7 @@ COOLING_STEP = 64
 UNIT = 2.0**-53
 
 
-class Duty(NamedTuple):
+class LeaderAssignment(NamedTuple):
     """Who may lead what, who does, and how full nodes are by that. A arcs, N nodes, D dimensions.
 
     Attributes
@@ -50,72 +50,75 @@ class Duty(NamedTuple):
     leading: Leading
 
 
-@lean
-def muster(duty: Duty, base: NDArray[np.float64]) -> None:
+@no_alloc
+def rebuild(assignment: LeaderAssignment, base: NDArray[np.float64]) -> None:
     """Fill levels and lists from ``taken``, over ``base (N, D)``. O(P D + N D)."""
-    leading = duty.leading
+    leading = assignment.leading
     for n in range(base.shape[0]):
         leading.led[n] = 0
         leading.first[n] = -1
         for d in range(base.shape[1]):
-            duty.level[n, d] = base[n, d]
-    for p in range(duty.taken.shape[0] - 1, -1, -1):
-        a = duty.taken[p]
-        take_lead(leading, duty.node[a], p)
+            assignment.level[n, d] = base[n, d]
+    for p in range(assignment.taken.shape[0] - 1, -1, -1):
+        a = assignment.taken[p]
+        take_lead(leading, assignment.node[a], p)
         for d in range(base.shape[1]):
-            duty.level[duty.node[a], d] += duty.share[a, d]
+            assignment.level[assignment.node[a], d] += assignment.share[a, d]
 
 
-@lean
-def fullest(duty: Duty) -> float:
+@no_alloc
+def fullest(assignment: LeaderAssignment) -> float:
     """Greatest level anywhere. O(N D)."""
     most = -np.inf
-    for n in range(duty.level.shape[0]):
-        for d in range(duty.level.shape[1]):
-            most = max(most, duty.level[n, d])
+    for n in range(assignment.level.shape[0]):
+        for d in range(assignment.level.shape[1]):
+            most = max(most, assignment.level[n, d])
     return most
 
 
 @inlined
-def shifted(duty: Duty, a: int, b: int, threshold: float) -> float:
+def shifted(assignment: LeaderAssignment, a: int, b: int, threshold: float) -> float:
     """Change of the penalty if what is led over arc ``a`` were led over ``b``."""
-    here, there = duty.node[a], duty.node[b]
+    here, there = assignment.node[a], assignment.node[b]
     change = 0.0
     if here == there:
         return change
-    for d in range(duty.level.shape[1]):
-        before = squared_excess(duty.level[here, d], threshold) + squared_excess(
-            duty.level[there, d], threshold
+    for d in range(assignment.level.shape[1]):
+        before = squared_excess(assignment.level[here, d], threshold) + squared_excess(
+            assignment.level[there, d], threshold
         )
-        less, more = duty.level[here, d] - duty.share[a, d], duty.level[there, d] + duty.share[b, d]
+        less, more = (
+            assignment.level[here, d] - assignment.share[a, d],
+            assignment.level[there, d] + assignment.share[b, d],
+        )
         change += squared_excess(less, threshold) + squared_excess(more, threshold) - before
     return change
 
 
-@lean
-def hand_over(duty: Duty, p: int, b: int) -> None:
+@no_alloc
+def hand_over(assignment: LeaderAssignment, p: int, b: int) -> None:
     """Let partition ``p`` be led over arc ``b``. O(D)."""
-    a = duty.taken[p]
-    here, there = duty.node[a], duty.node[b]
-    for d in range(duty.level.shape[1]):
-        duty.level[here, d] -= duty.share[a, d]
-        duty.level[there, d] += duty.share[b, d]
-    leave_lead(duty.leading, here, p)
-    take_lead(duty.leading, there, p)
-    duty.taken[p] = b
+    a = assignment.taken[p]
+    here, there = assignment.node[a], assignment.node[b]
+    for d in range(assignment.level.shape[1]):
+        assignment.level[here, d] -= assignment.share[a, d]
+        assignment.level[there, d] += assignment.share[b, d]
+    leave_lead(assignment.leading, here, p)
+    take_lead(assignment.leading, there, p)
+    assignment.taken[p] = b
 
 
 @inlined
-def is_above(duty: Duty, n: int, threshold: float) -> bool:
+def is_above(assignment: LeaderAssignment, n: int, threshold: float) -> bool:
     """Whether a node is above the threshold in some dimension."""
-    for d in range(duty.level.shape[1]):
-        if duty.level[n, d] > threshold:
+    for d in range(assignment.level.shape[1]):
+        if assignment.level[n, d] > threshold:
             return True
     return False
 
 
-@lean
-def descend(duty: Duty, threshold: float) -> int:
+@no_alloc
+def descend(assignment: LeaderAssignment, threshold: float) -> int:
     """Hand leads on one by one, from nodes above ``threshold``, until that lowers nothing more.
 
     Returns how often. O(A D) for each sweep.
@@ -124,25 +127,25 @@ def descend(duty: Duty, threshold: float) -> int:
     before = -1
     while changes != before:
         before = changes
-        for p in range(duty.taken.shape[0]):
-            a = duty.taken[p]
-            if not is_above(duty, duty.node[a], threshold):
+        for p in range(assignment.taken.shape[0]):
+            a = assignment.taken[p]
+            if not is_above(assignment, assignment.node[a], threshold):
                 continue
             best = -1
             least = LEAST_GAIN
-            for b in range(duty.first[p], duty.first[p + 1]):
+            for b in range(assignment.first[p], assignment.first[p + 1]):
                 if b != a:
-                    change = shifted(duty, a, b, threshold)
+                    change = shifted(assignment, a, b, threshold)
                     if change < least:
                         best, least = b, change
             if best >= 0:
-                hand_over(duty, p, best)
+                hand_over(assignment, p, best)
                 changes += 1
     return changes
 
 
-@lean
-def trade(duty: Duty, threshold: float, work: NDArray[np.int64]) -> int:
+@no_alloc
+def trade(assignment: LeaderAssignment, threshold: float, work: NDArray[np.int64]) -> int:
     """Hand on two leads at once where that lowers the penalty, the second from the first one's end.
 
     Each lead of a node above ``threshold`` is the first of such a pair at most once. Ends once
@@ -150,38 +153,43 @@ def trade(duty: Duty, threshold: float, work: NDArray[np.int64]) -> int:
     O(R^2 D) for each lead and each one of the node it goes to.
     """
     changes = 0
-    leading = duty.leading
-    for p in range(duty.taken.shape[0]):
-        a = duty.taken[p]
-        if work[0] <= 0 or not is_above(duty, duty.node[a], threshold):
+    leading = assignment.leading
+    for p in range(assignment.taken.shape[0]):
+        a = assignment.taken[p]
+        if work[0] <= 0 or not is_above(assignment, assignment.node[a], threshold):
             continue
         done = False
-        for b in range(duty.first[p], duty.first[p + 1]):
+        for b in range(assignment.first[p], assignment.first[p + 1]):
             if b == a or done:
                 continue
-            alone = shifted(duty, a, b, threshold)
-            hand_over(duty, p, b)
-            q = leading.first[duty.node[b]]
+            alone = shifted(assignment, a, b, threshold)
+            hand_over(assignment, p, b)
+            q = leading.first[assignment.node[b]]
             while q >= 0 and not done:
                 follower = leading.next[q]
                 if q != p:
-                    work[0] -= duty.first[q + 1] - duty.first[q]
-                    for c in range(duty.first[q], duty.first[q + 1]):
-                        own = duty.taken[q]
-                        if c != own and alone + shifted(duty, own, c, threshold) < LEAST_GAIN:
-                            hand_over(duty, q, c)
+                    work[0] -= assignment.first[q + 1] - assignment.first[q]
+                    for c in range(assignment.first[q], assignment.first[q + 1]):
+                        own = assignment.taken[q]
+                        if c != own and alone + shifted(assignment, own, c, threshold) < LEAST_GAIN:
+                            hand_over(assignment, q, c)
                             changes += 1
                             done = True
                             break
                 q = follower
             if not done:
-                hand_over(duty, p, a)
+                hand_over(assignment, p, a)
     return changes
 
 
-@lean
-def shake(
-    duty: Duty, threshold: float, work: int, hot: float, cold: float, random: NDArray[np.uint64]
+@no_alloc
+def perturb(
+    assignment: LeaderAssignment,
+    threshold: float,
+    work: int,
+    hot: float,
+    cold: float,
+    random: NDArray[np.uint64],
 ) -> None:
     """Hand leads on at random while a temperature falls, those that lower the penalty always.
 
@@ -198,7 +206,7 @@ def shake(
     random : (1,) uint64
         State of the generator, not 0; changed.
     """
-    partitions = np.uint64(duty.taken.shape[0])
+    partitions = np.uint64(assignment.taken.shape[0])
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))
     temperature = hot
     now = random[0]
@@ -207,21 +215,21 @@ def shake(
             temperature *= fall
         now = advance(now)
         p = int(np.int64(((now >> np.uint64(32)) * partitions) >> np.uint64(32)))
-        first, arcs = duty.first[p], duty.first[p + 1] - duty.first[p]
+        first, arcs = assignment.first[p], assignment.first[p + 1] - assignment.first[p]
         if arcs < 2:
             continue
-        a = duty.taken[p]
+        a = assignment.taken[p]
         skip = 1 + np.int64((now & np.uint64(0xFFFF)) % np.uint64(arcs - 1))
         b = int(first + (a - first + skip) % arcs)
         now = advance(now)
         accepted = -temperature * np.log((np.float64(now >> np.uint64(11)) + 1.0) * UNIT)
-        if shifted(duty, a, b, threshold) <= accepted:
-            hand_over(duty, p, b)
+        if shifted(assignment, a, b, threshold) <= accepted:
+            hand_over(assignment, p, b)
     random[0] = now
 
 
-@lean
-def restore(duty: Duty, began: NDArray[np.int64], most: float) -> int:
+@no_alloc
+def restore(assignment: LeaderAssignment, began: NDArray[np.int64], most: float) -> int:
     """Give leads back to the arcs ``began (P,)``, -1 for none, where no level passes ``most``.
 
     Returns how many went back. O(P D) for each sweep.
@@ -231,16 +239,16 @@ def restore(duty: Duty, began: NDArray[np.int64], most: float) -> int:
     while restored != before:
         before = restored
         for p in range(began.shape[0]):
-            a, b = duty.taken[p], began[p]
+            a, b = assignment.taken[p], began[p]
             if b < 0 or a == b:
                 continue
             fits = True
-            for d in range(duty.level.shape[1]):
-                more = duty.level[duty.node[b], d] + duty.share[b, d]
-                less = duty.level[duty.node[a], d] - duty.share[a, d]
+            for d in range(assignment.level.shape[1]):
+                more = assignment.level[assignment.node[b], d] + assignment.share[b, d]
+                less = assignment.level[assignment.node[a], d] - assignment.share[a, d]
                 if more > most or less > most:
                     fits = False
             if fits:
-                hand_over(duty, p, b)
+                hand_over(assignment, p, b)
                 restored += 1
     return restored

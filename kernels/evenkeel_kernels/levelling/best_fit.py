@@ -3,15 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits, affords_move
 from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import apply
-from evenkeel_kernels.levelling.leader_moves import appoint, can_lead, stands_alone
+from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, stands_alone
 
 
-@lean
+@no_alloc
 def best_fit(
     problem: Problem,
     state: State,

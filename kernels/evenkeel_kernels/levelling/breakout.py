@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import admits_leader
 from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
-from evenkeel_kernels.core.state import hand_on, move, move_if_admitted
-from evenkeel_kernels.levelling.penalty import Gauge
+from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
+from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted
 
 LEAST = -1e-14  # change of the penalty that is worth making
@@ -58,49 +58,49 @@ def gave_up(breakout: Breakout) -> bool:
     return bool(idle >= PATIENCE * breakout.rest.shape[0])
 
 
-@piece
-def more_leaders(state: State, gauge: Gauge, n: int, more: int) -> float:
+@inline_only
+def more_leaders(state: State, targets: Targets, n: int, more: int) -> float:
     """Change of the penalty if node ``n`` led so many more."""
-    scale = gauge.leader_scale[n]
+    scale = targets.leader_scale[n]
     return squared_excess((state.leaders[n] + more) * scale, 1.0) - squared_excess(
         state.leaders[n] * scale, 1.0
     )
 
 
-@piece
+@inline_only
 def more_load(
-    state: State, gauge: Gauge, weight: NDArray[np.float64], d: int, n: int, more: float
+    state: State, targets: Targets, weight: NDArray[np.float64], d: int, n: int, more: float
 ) -> float:
     """Change of the penalty, by ``weight (D, N)``, if ``n`` carried ``more`` in dimension ``d``."""
-    now = state.load[d, n] * gauge.scale[d, n]
-    then = (state.load[d, n] + more) * gauge.scale[d, n]
-    return weight[d, n] * (squared_excess(then, gauge.knee) - squared_excess(now, gauge.knee))
+    now = state.load[d, n] * targets.scale[d, n]
+    then = (state.load[d, n] + more) * targets.scale[d, n]
+    return weight[d, n] * (squared_excess(then, targets.knee) - squared_excess(now, targets.knee))
 
 
-@piece
+@inline_only
 def lead_passing(
     partitions: PartitionArrays,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     weight: NDArray[np.float64],
     p: int,
     n: int,
     more: int,
 ) -> float:
     """Change of ``n``'s penalty, by ``weight (D, N)``, if it led ``p`` (``more`` 1) or not (-1)."""
-    change = more_leaders(state, gauge, n, more)
+    change = more_leaders(state, targets, n, more)
     for d in range(state.load.shape[0]):
         extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
         if extra != 0.0:
-            change += more_load(state, gauge, weight, d, n, more * extra)
+            change += more_load(state, targets, weight, d, n, more * extra)
     return change
 
 
-@piece
+@inline_only
 def replica_passing(
     partitions: PartitionArrays,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     weight: NDArray[np.float64],
     k: int,
     n: int,
@@ -109,18 +109,18 @@ def replica_passing(
     """Change of ``n``'s penalty, by ``weight (D, N)``, if ``k`` came (``more`` 1) or left (-1)."""
     change = 0.0
     if leads_now(partitions.first, state.leader, index(partitions.owner[k]), k):
-        change = more_leaders(state, gauge, n, more)
+        change = more_leaders(state, targets, n, more)
     for d in range(state.load.shape[0]):
         load = more * load_of(partitions, state, k, d)
-        change += more_load(state, gauge, weight, d, n, load)
+        change += more_load(state, targets, weight, d, n, load)
     return change
 
 
-@piece
+@inline_only
 def replaced(
     partitions: PartitionArrays,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     weight: NDArray[np.float64],
     k: int,
     i: int,
@@ -132,15 +132,15 @@ def replaced(
         leads_now(partitions.first, state.leader, index(partitions.owner[k]), k)
     )
     if leaders != 0:
-        change = more_leaders(state, gauge, n, leaders)
+        change = more_leaders(state, targets, n, leaders)
     for d in range(state.load.shape[0]):
         load = load_of(partitions, state, i, d) - load_of(partitions, state, k, d)
-        change += more_load(state, gauge, weight, d, n, load)
+        change += more_load(state, targets, weight, d, n, load)
     return change
 
 
-@piece
-def hottest(state: State, gauge: Gauge, breakout: Breakout) -> int:
+@inline_only
+def hottest(state: State, targets: Targets, breakout: Breakout) -> int:
     """Find the node that is most above its watermarks, by weight; -1 if none is.
 
     One that is passed over is taken only if all hot ones are.
@@ -150,9 +150,9 @@ def hottest(state: State, gauge: Gauge, breakout: Breakout) -> int:
     awake = False
     turn = breakout.tally[TURN] + 1
     for n in range(state.load.shape[1]):
-        excess = max(0.0, state.leaders[n] * gauge.leader_scale[n] - 1.0)
+        excess = max(0.0, state.leaders[n] * targets.leader_scale[n] - 1.0)
         for d in range(state.load.shape[0]):
-            over = state.load[d, n] * gauge.scale[d, n] - 1.0
+            over = state.load[d, n] * targets.scale[d, n] - 1.0
             if over > 0.0:
                 excess += breakout.weight[d, n] * over
         if excess > 0.0:
@@ -164,9 +164,9 @@ def hottest(state: State, gauge: Gauge, breakout: Breakout) -> int:
     return best
 
 
-@shared
+@device_function
 def hand_best_on(
-    problem: Problem, state: State, gauge: Gauge, breakout: Breakout, k: int, least: float
+    problem: Problem, state: State, targets: Targets, breakout: Breakout, k: int, least: float
 ) -> float:
     """Return by how much the penalty changes if ``k`` hands its leadership on, at best.
 
@@ -175,7 +175,7 @@ def hand_best_on(
     partitions = problem.partitions
     p = index(partitions.owner[k])
     here = index(state.node[k])
-    relief = lead_passing(partitions, state, gauge, breakout.weight, p, here, index(-1))
+    relief = lead_passing(partitions, state, targets, breakout.weight, p, here, index(-1))
     if relief >= least:
         return least
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
@@ -184,7 +184,7 @@ def hand_best_on(
             continue
         breakout.tally[LOOKED] += 1
         change = relief + lead_passing(
-            partitions, state, gauge, breakout.weight, p, there, index(1)
+            partitions, state, targets, breakout.weight, p, there, index(1)
         )
         if change < least and admits_leader(problem, state, p, slot):
             least = change
@@ -192,11 +192,11 @@ def hand_best_on(
     return least
 
 
-@shared
+@device_function
 def best_partner(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     breakout: Breakout,
     moved: NDArray[np.int64],
     k: int,
@@ -215,12 +215,12 @@ def best_partner(
     for at in range(partners):
         i = moved[breakout.partner[at]]
         there = index(state.node[i])
-        change = replaced(partitions, state, gauge, weight, k, i, here)
+        change = replaced(partitions, state, targets, weight, k, i, here)
         if change >= least or partitions.owner[k] == partitions.owner[i]:
             continue
         if partitions.home[k] == there:
             continue
-        change += replaced(partitions, state, gauge, weight, i, k, there)
+        change += replaced(partitions, state, targets, weight, i, k, there)
         if change < least and trade_if_admitted(problem, state, k, i):
             move(problem, state, k, here)
             move(problem, state, i, there)
@@ -229,20 +229,22 @@ def best_partner(
     return best, least
 
 
-@shared
+@device_function
 def best_place(
-    problem: Problem, state: State, gauge: Gauge, breakout: Breakout, k: int, least: float
+    problem: Problem, state: State, targets: Targets, breakout: Breakout, k: int, least: float
 ) -> tuple[int, float]:
     """Find the node to send ``k`` to, as `best_partner` finds a partner; home is none."""
     partitions = problem.partitions
     here = index(state.node[k])
     best = index(-1)
-    relief = replica_passing(partitions, state, gauge, breakout.weight, k, here, index(-1))
+    relief = replica_passing(partitions, state, targets, breakout.weight, k, here, index(-1))
     breakout.tally[LOOKED] += state.load.shape[1]
     for n in range(state.load.shape[1]):
         if n == here or n == partitions.home[k]:
             continue
-        change = relief + replica_passing(partitions, state, gauge, breakout.weight, k, n, index(1))
+        change = relief + replica_passing(
+            partitions, state, targets, breakout.weight, k, n, index(1)
+        )
         if change < least and move_if_admitted(problem, state, k, index(n)):
             move(problem, state, k, here)
             least = change
@@ -250,11 +252,11 @@ def best_place(
     return best, least
 
 
-@lean
+@no_alloc
 def break_out(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     moved: NDArray[np.int64],
     home_first: NDArray[np.int64],
     home_member: NDArray[np.int64],
@@ -277,7 +279,7 @@ def break_out(
     while (
         breakout.tally[LOOKED] < most and breakout.tally[TURN] - breakout.tally[CHANGED] < patience
     ):
-        here = hottest(state, gauge, breakout)
+        here = hottest(state, targets, breakout)
         if here < 0:
             return True
         breakout.tally[TURN] += 1
@@ -290,11 +292,11 @@ def break_out(
             p = index(partitions.owner[k])
             if state.node[k] != here or not leads_now(partitions.first, state.leader, p, k):
                 continue
-            change = hand_best_on(problem, state, gauge, breakout, k, least)
+            change = hand_best_on(problem, state, targets, breakout, k, least)
             if change < least:
                 least, best, other = change, index(k), partner[0]
         if best >= 0:
-            hand_on(problem, state, index(partitions.owner[best]), other)
+            transfer_leader(problem, state, index(partitions.owner[best]), other)
             breakout.tally[CHANGED] = breakout.tally[TURN]
             continue
         partners = 0
@@ -307,7 +309,7 @@ def break_out(
             k = home_member[home_first[here] + at]
             if state.node[k] == here:
                 found, least = best_partner(
-                    problem, state, gauge, breakout, moved, k, partners, least
+                    problem, state, targets, breakout, moved, k, partners, least
                 )
                 if found >= 0:
                     best, other = index(k), found
@@ -322,10 +324,12 @@ def break_out(
             k = moved[at]
             if state.node[k] != here or partitions.home[k] == here:
                 continue
-            found, least = best_partner(problem, state, gauge, breakout, moved, k, partners, least)
+            found, least = best_partner(
+                problem, state, targets, breakout, moved, k, partners, least
+            )
             if found >= 0:
                 best, other, place = index(k), found, index(-1)
-            found, least = best_place(problem, state, gauge, breakout, k, least)
+            found, least = best_place(problem, state, targets, breakout, k, least)
             if found >= 0:
                 best, place = index(k), found
         if count > 0:
@@ -335,7 +339,7 @@ def break_out(
         if best < 0:
             hot = 0
             for d in range(state.load.shape[0]):
-                if state.load[d, here] * gauge.scale[d, here] > 1.0:
+                if state.load[d, here] * targets.scale[d, here] > 1.0:
                     breakout.weight[d, here] = min(breakout.weight[d, here] * GROWTH, HEAVIEST)
             for n in range(state.load.shape[1]):
                 hot += int(breakout.rest[n] > breakout.tally[TURN])

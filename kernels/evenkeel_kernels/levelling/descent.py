@@ -4,9 +4,9 @@
 nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
 return and spread. What stays hot then is for `evenkeel_kernels.levelling.threshold_walk`, which
 makes it small, and `evenkeel_kernels.levelling.breakout`, which ends it: neither costs a move.
-`relieve` makes one more for each node that they leave hot. `send_home` and `reinstate` take back
-the moves and the changes of leaders that turned out superfluous. `descend` does all of it in small
-pieces.
+`relieve` makes one more for each node that they leave hot. `send_home` and `restore_leaders` take
+back the moves and the changes of leaders that turned out superfluous. `descend` does all of it in
+small pieces.
 """
 
 from collections.abc import Generator, Iterator
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
@@ -23,26 +23,31 @@ from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load
 from evenkeel_kernels.core.state import move, move_if_admitted, relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
-from evenkeel_kernels.levelling.leader_headroom import draw_off
-from evenkeel_kernels.levelling.leader_levelling import binds_leaders, level_leaders, recall
-from evenkeel_kernels.levelling.leader_moves import hand_back, reinstate, stand_down, stand_up
-from evenkeel_kernels.levelling.offload import shed
+from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
+from evenkeel_kernels.levelling.leaders.levelling import binds_leaders, level_leaders, recall
+from evenkeel_kernels.levelling.leaders.moves import (
+    assign_leaders,
+    restore_leaders,
+    return_leaders,
+    unassign_leaders,
+)
+from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
     ROUNDING,
-    Gauge,
+    Targets,
     count_hot,
     highest,
     is_hot,
-    new_gauge,
+    new_targets,
     passing_replica,
     penalty,
 )
 from evenkeel_kernels.levelling.threshold_walk import (
+    accept_by_threshold,
     mean_square,
     moved_replicas,
     placed_replicas,
-    rearrange,
 )
 
 
@@ -59,7 +64,7 @@ class Walk(NamedTuple):
 
     length: int  # steps
     threshold: float  # rise of the penalty allowed at the start
-    toll: float  # price of leaving home; inf for a closed walk
+    move_penalty: float  # price of leaving home; inf for a closed walk
     looks: int  # candidates to look at for breaking out afterwards
     relievable: int  # while no more nodes are hot after that, relieve them,
     rounds: int  # at most so often
@@ -117,12 +122,12 @@ def give_and_take(
 
     Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
     """
-    gauge = new_gauge(problem, most_leaders, 1.0)
-    too_full = forced.any() or highest(state, gauge) > 1.0
+    targets = new_targets(problem, most_leaders, 1.0)
+    too_full = forced.any() or highest(state, targets) > 1.0
     was = np.empty(state.leader.shape[0], np.int16)
     extra = np.empty(state.load.shape[0])
     if leaders_stand_down and not binds_leaders(problem):
-        stand_down(problem, state, was, extra)
+        unassign_leaders(problem, state, was, extra)
     else:  # what stands down could come back elsewhere, or find its room taken
         was[:] = state.leader
         extra[:] = 0.0
@@ -130,9 +135,11 @@ def give_and_take(
     leaving = np.zeros_like(forced)
     if too_full:
         first, member = by_node(state.node, state.load.shape[1])
-        leaving[shed(problem, state, forced, ease.share, ease.firm, first, member)] = True
+        leaving[select_evictions(problem, state, forced, ease.share, ease.firm, first, member)] = (
+            True
+        )
         if (ease.share > 0.0).all():
-            leaving[draw_off(problem, state, forced | leaving, extra)] = True
+            leaving[reserve_leader_headroom(problem, state, forced | leaving, extra)] = True
     left = max(0, most_moves - moves_made(problem, state, forced))
     if left < leaving.sum():
         leaving[largest_first(problem, leaving)[left:]] = False
@@ -144,7 +151,7 @@ def give_and_take(
     moved = best_fit(
         problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
     )
-    stand_up(problem, state, scan, was)
+    assign_leaders(problem, state, scan, was)
     return moved
 
 
@@ -171,8 +178,8 @@ def redistribute(
     """Do what `place_anew` does, and level leaders on top of it."""
     was = state.leader.copy()
     moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
-    for _ in level_leaders(problem, state, gauge, was, parameters.sweeps):
+    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
         pass
     return moved
 
@@ -197,9 +204,9 @@ def place_anew(
     moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, True)
     if is_overrun(problem, state, *before[1:]):
         changed = np.flatnonzero(state.node != before[0])
-        hand_back(problem, state, np.full_like(before[1], -1))
+        return_leaders(problem, state, np.full_like(before[1], -1))
         relocate(problem, state, changed, before[0][changed])
-        hand_back(problem, state, before[1])
+        return_leaders(problem, state, before[1])
         moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, False)
     return moved
 
@@ -228,32 +235,32 @@ def descend(
     """
     was = state.leader.copy()
     place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    gauge = new_gauge(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
-    yield Progress("redistribute", highest(state, gauge), 0)
-    for _ in level_leaders(problem, state, gauge, was, parameters.sweeps):
-        yield Progress("leaders", highest(state, gauge), 0)
-    gauge = gauge._replace(knee=knee(problem, state, parameters.walk_knee))
+    yield Progress("redistribute", highest(state, targets), 0)
+    for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
+        yield Progress("leaders", highest(state, targets), 0)
+    targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
     steps = 0
-    patience = Patience(problem, state, gauge, parameters)
-    for progress in walked(problem, state, gauge, scan, forced, most_moves, seed, parameters):
+    patience = Patience(problem, state, targets, parameters)
+    for progress in walked(problem, state, targets, scan, forced, most_moves, seed, parameters):
         yield progress
         steps = progress.steps
         if patience.is_over(progress):
             break
-    if highest(state, gauge) <= 1.0:
-        send_home(problem, state, gauge, forced)
-        reinstate(problem, state, gauge, was)
+    if highest(state, targets) <= 1.0:
+        send_home(problem, state, targets, forced)
+        restore_leaders(problem, state, targets, was)
         if steps > 0:
-            for _ in recall(problem, state, gauge, was, parameters.sweeps):
-                yield Progress("leaders", highest(state, gauge), steps)
-        yield Progress("level", highest(state, gauge), steps)
+            for _ in recall(problem, state, targets, was, parameters.sweeps):
+                yield Progress("leaders", highest(state, targets), steps)
+        yield Progress("level", highest(state, targets), steps)
 
 
 def walked(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     scan: Scan,
     forced: NDArray[np.bool_],
     most_moves: int,
@@ -264,51 +271,51 @@ def walked(
 
     ``forced (K,)``, ``most_moves`` and ``seed`` are those of `descend`.
     """
-    if highest(state, gauge) <= 1.0:
+    if highest(state, targets) <= 1.0:
         return
     n_nodes = state.load.shape[1]
     homes = by_node(problem.partitions.home, n_nodes)
     random = np.array([2 * seed + 88172645463325252], np.uint64)
-    size = mean_square(gauge, problem.partitions.voter_load) ** 0.5
+    size = mean_square(targets, problem.partitions.voter_load) ** 0.5
     steps = 0
-    for walk in walks(problem, state, gauge, parameters):
-        if highest(state, gauge) <= 1.0:
+    for walk in walks(problem, state, targets, parameters):
+        if highest(state, targets) <= 1.0:
             break
-        may_go = moved_replicas if np.isinf(walk.toll) else placed_replicas
+        may_go = moved_replicas if np.isinf(walk.move_penalty) else placed_replicas
         replicas = may_go(problem, state)
         spare = np.array([most_moves - moves_made(problem, state, forced)], np.int64)
         step = 0
         while step < walk.length:
             end = min(step + parameters.chunk, walk.length)
-            reached = rearrange(
+            reached = accept_by_threshold(
                 problem,
                 state,
-                gauge,
+                targets,
                 replicas,
                 walk.threshold,
                 step,
                 end,
                 walk.length,
-                walk.toll,
+                walk.move_penalty,
                 spare,
                 random,
             )
             steps += reached - step
-            yield Progress("walk", highest(state, gauge), steps)
+            yield Progress("walk", highest(state, targets), steps)
             if reached < end:
                 break
             step = end
         for turn in range(walk.rounds + 1):
-            for looked in broken_out(problem, state, gauge, homes, walk.looks, parameters.chunk):
+            for looked in broken_out(problem, state, targets, homes, walk.looks, parameters.chunk):
                 steps += looked
-                yield Progress("break out", highest(state, gauge), steps)
-            if turn == walk.rounds or not 0 < count_hot(state, gauge) <= walk.relievable:
+                yield Progress("break out", highest(state, targets), steps)
+            if turn == walk.rounds or not 0 < count_hot(state, targets) <= walk.relievable:
                 break
             left = most_moves - moves_made(problem, state, forced)
-            if highest(state, gauge) - 1.0 < size:
-                left = min(left, (count_hot(state, gauge) + 1) // 2)
-            made = relieve(problem, state, gauge, scan, *by_node(state.node, n_nodes), left)
-            yield Progress("relieve", highest(state, gauge), steps)
+            if highest(state, targets) - 1.0 < size:
+                left = min(left, (count_hot(state, targets) + 1) // 2)
+            made = relieve(problem, state, targets, scan, *by_node(state.node, n_nodes), left)
+            yield Progress("relieve", highest(state, targets), steps)
             if made == 0:
                 break
 
@@ -332,12 +339,12 @@ class Patience:
     """
 
     def __init__(
-        self, problem: Problem, state: State, gauge: Gauge, parameters: Parameters
+        self, problem: Problem, state: State, targets: Targets, parameters: Parameters
     ) -> None:
         self._parameters = parameters
         replicas = state.node.shape[0]
         self._state = state
-        self._gauge = gauge._replace(knee=1.0)
+        self._gauge = targets._replace(knee=1.0)
         self._near = 1.0 + state.load.shape[1] / max(1, replicas)
         self._length = (
             walk_length(problem, parameters) if replicas > parameters.few_replicas else 1 << 60
@@ -365,7 +372,7 @@ def walk_length(problem: Problem, parameters: Parameters) -> int:
 def broken_out(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     homes: tuple[NDArray[np.int64], NDArray[np.int64]],
     most: int,
     chunk: int,
@@ -377,14 +384,16 @@ def broken_out(
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     looked = 0
-    while looked < most and highest(state, gauge) > 1.0 and not gave_up(breakout):
+    while looked < most and highest(state, targets) > 1.0 and not gave_up(breakout):
         until = min(looked + chunk, most)
-        break_out(problem, state, gauge, moved, *homes, breakout, until)
+        break_out(problem, state, targets, moved, *homes, breakout, until)
         yield int(breakout.tally[LOOKED]) - looked
         looked = int(breakout.tally[LOOKED])
 
 
-def walks(problem: Problem, state: State, gauge: Gauge, parameters: Parameters) -> Iterator[Walk]:
+def walks(
+    problem: Problem, state: State, targets: Targets, parameters: Parameters
+) -> Iterator[Walk]:
     """Propose walks for as long as ``state`` is not level, each when the one before was taken.
 
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
@@ -395,8 +404,8 @@ def walks(problem: Problem, state: State, gauge: Gauge, parameters: Parameters) 
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
-    lead = mean_square(gauge, partitions.leader_load - partitions.voter_load)
-    data = mean_square(gauge, partitions.voter_load)
+    lead = mean_square(targets, partitions.leader_load - partitions.voter_load)
+    data = mean_square(targets, partitions.voter_load)
     unit = parameters.threshold * (lead if lead > 0.0 else parameters.threshold * data)
     replicas = state.node.shape[0]
     length = walk_length(problem, parameters)
@@ -408,16 +417,16 @@ def walks(problem: Problem, state: State, gauge: Gauge, parameters: Parameters) 
         ),
     )
     for _ in range(parameters.reliefs_at_once if replicas > parameters.few_replicas else 0):
-        if count_hot(state, gauge) <= n_nodes // parameters.few_hot:
+        if count_hot(state, targets) <= n_nodes // parameters.few_hot:
             yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
     for _ in range(parameters.reliefs):
-        before = penalty(state, gauge)
+        before = penalty(state, targets)
         yield Walk(first // 8, unit, np.inf, 0, 0, 0)
-        if penalty(state, gauge) <= parameters.stuck * before:
+        if penalty(state, targets) <= parameters.stuck * before:
             yield Walk(0, unit, np.inf, first // 2, 0, 0)
-            before = penalty(state, gauge)
+            before = penalty(state, targets)
             yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
-            if penalty(state, gauge) <= parameters.stuck * before:
+            if penalty(state, targets) <= parameters.stuck * before:
                 break
         yield Walk(0, unit, np.inf, 0, n_nodes, 1)
     schedule = [
@@ -429,12 +438,15 @@ def walks(problem: Problem, state: State, gauge: Gauge, parameters: Parameters) 
     ):  # open walks take too long to come back to what relief reaches
         yield from schedule
         yield Walk(length // 4, least, np.inf, length, n_nodes, parameters.many_reliefs)
-        if count_hot(state, gauge) <= n_nodes // 4:
+        if count_hot(state, targets) <= n_nodes // 4:
             yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
         return
     schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
     tolls = data * parameters.toll_falls ** np.arange(parameters.open_walks)
-    schedule += [Walk(length, 0.1 * toll, toll, length, 0, 0) for toll in tolls.tolist()]
+    schedule += [
+        Walk(length, 0.1 * move_penalty, move_penalty, length, 0, 0)
+        for move_penalty in tolls.tolist()
+    ]
     if replicas <= parameters.few_replicas:
         schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * parameters.free_walks
     yield from schedule
@@ -445,11 +457,11 @@ def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int
     return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
 
 
-@lean
+@no_alloc
 def relieve(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     scan: Scan,
     first: NDArray[np.int64],
     member: NDArray[np.int64],
@@ -466,7 +478,7 @@ def relieve(
     made = 0
     spent = 0
     for here in range(state.load.shape[1]):
-        if not is_hot(state, gauge, here):
+        if not is_hot(state, targets, here):
             continue
         least = -1e-12
         best = index(-1)
@@ -477,12 +489,12 @@ def relieve(
                 continue
             if state.node[k] == partitions.home[k] and spent >= most_moves:
                 continue
-            if relief(problem, state, gauge, k, here) >= least:
+            if relief(problem, state, targets, k, here) >= least:
                 continue
             there = find(problem, state, scan, k, 2.0)
             if there < 0:
                 continue
-            change = passing_replica(partitions, state, gauge, k, here, there)
+            change = passing_replica(partitions, state, targets, k, here, there)
             if change < least:
                 least = change
                 best = k
@@ -494,25 +506,27 @@ def relieve(
     return made
 
 
-@piece
-def relief(problem: Problem, state: State, gauge: Gauge, k: int, here: int) -> float:
+@inline_only
+def relief(problem: Problem, state: State, targets: Targets, k: int, here: int) -> float:
     """Change of the penalty of node ``here`` alone if ``k`` left it."""
     change = 0.0
     for d in range(state.load.shape[0]):
-        pressure = state.load[d, here] * gauge.scale[d, here]
-        less = load_of(problem.partitions, state, k, d) * gauge.scale[d, here]
-        change += squared_excess(pressure - less, gauge.knee) - squared_excess(pressure, gauge.knee)
+        pressure = state.load[d, here] * targets.scale[d, here]
+        less = load_of(problem.partitions, state, k, d) * targets.scale[d, here]
+        change += squared_excess(pressure - less, targets.knee) - squared_excess(
+            pressure, targets.knee
+        )
     p = index(problem.partitions.owner[k])
     if leads_now(problem.partitions.first, state.leader, p, k):
-        pressure = state.leaders[here] * gauge.leader_scale[here]
-        change += squared_excess(pressure - gauge.leader_scale[here], 1.0) - squared_excess(
+        pressure = state.leaders[here] * targets.leader_scale[here]
+        change += squared_excess(pressure - targets.leader_scale[here], 1.0) - squared_excess(
             pressure, 1.0
         )
     return change
 
 
-@lean
-def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.bool_]) -> int:
+@no_alloc
+def send_home(problem: Problem, state: State, targets: Targets, forced: NDArray[np.bool_]) -> int:
     """Take back every move that the level does not need, the ``forced (K,)`` ones apart.
 
     Returns how many. O(K D).
@@ -526,11 +540,11 @@ def send_home(problem: Problem, state: State, gauge: Gauge, forced: NDArray[np.b
         room = True
         for d in range(state.load.shape[0]):
             load = state.load[d, home] + load_of(partitions, state, k, d)
-            if load * gauge.scale[d, home] > 1.0:
+            if load * targets.scale[d, home] > 1.0:
                 room = False
         p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
-            room = room and (state.leaders[home] + 1) * gauge.leader_scale[home] <= 1.0
+            room = room and (state.leaders[home] + 1) * targets.leader_scale[home] <= 1.0
         if room and move_if_admitted(problem, state, k, home):
             returned += 1
     return returned

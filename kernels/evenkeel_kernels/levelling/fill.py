@@ -9,7 +9,7 @@ node above its target or another below its floor.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import more_moved, move
@@ -24,7 +24,7 @@ ROUNDING = 1e-12
 """Part of a floor that may be missing for the order in which loads were added."""
 
 
-@piece
+@inline_only
 def lack(state: State, lowest: NDArray[np.float64], n: int) -> float:
     """Return the greatest part of its floor that node ``n`` lacks, over the dimensions. O(D)."""
     most = 0.0
@@ -34,7 +34,7 @@ def lack(state: State, lowest: NDArray[np.float64], n: int) -> float:
     return most if most > ROUNDING else 0.0
 
 
-@piece
+@inline_only
 def made_up(
     problem: Problem, state: State, lowest: NDArray[np.float64], k: int, here: int, n: int
 ) -> float:
@@ -51,7 +51,7 @@ def made_up(
     return gain
 
 
-@piece
+@inline_only
 def spare(
     problem: Problem, state: State, lowest: NDArray[np.float64], n: int, lacking: int
 ) -> float:
@@ -65,7 +65,7 @@ def spare(
     return least
 
 
-@lean
+@no_alloc
 def fill(
     problem: Problem,
     state: State,
@@ -131,7 +131,7 @@ def fill(
         move(problem, state, k, n)
 
 
-@piece
+@inline_only
 def fullest(
     problem: Problem,
     state: State,
@@ -163,7 +163,7 @@ def fullest(
     return found
 
 
-@piece
+@inline_only
 def best_for(
     problem: Problem,
     state: State,

@@ -8,15 +8,15 @@ missing. Of all nodes that one is taken which gives away least in all.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, may_stand
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, load_of
-from evenkeel_kernels.core.state import apply, hand_on
-from evenkeel_kernels.levelling.leader_moves import stands_alone
+from evenkeel_kernels.core.state import apply, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import stands_alone
 
 
-@piece
+@inline_only
 def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[np.float64]) -> int:
     """Fill ``lack (D,)`` with the load by which ``k`` does not fit on ``n``; returns replicas."""
     nodes = problem.nodes
@@ -28,7 +28,7 @@ def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[n
     return state.replicas[n] + 1 - nodes.max_replicas[n]
 
 
-@piece
+@inline_only
 def frees(problem: Problem, state: State, i: int, n: int, d: int) -> float:
     """Room in dimension ``d`` that the going of replica ``i`` makes on its node ``n``."""
     if problem.nodes.transient[d] and problem.partitions.home[i] == n:
@@ -36,7 +36,7 @@ def frees(problem: Problem, state: State, i: int, n: int, d: int) -> float:
     return load_of(problem.partitions, state, i, d)
 
 
-@lean
+@no_alloc
 def choose_victims(
     problem: Problem,
     state: State,
@@ -101,7 +101,7 @@ def choose_victims(
             lack[d] -= frees(problem, state, best, n, d)
 
 
-@lean
+@no_alloc
 def node_to_clear(
     problem: Problem,
     state: State,
@@ -129,7 +129,7 @@ def node_to_clear(
     for d in range(lack.shape[0]):  # it has to fit before it leads, too
         leads = leads and partitions.leader_load[p, d] >= partitions.voter_load[p, d]
     if leads:
-        hand_on(problem, state, p, k - partitions.first[p])
+        transfer_leader(problem, state, p, k - partitions.first[p])
     for n in range(score.shape[0]):
         score[n] = FAR
         if closed[n] or n == state.node[k] or not may_stand(problem, p, n):
@@ -146,7 +146,7 @@ def node_to_clear(
                 there = n
         if score[there] >= FAR:
             if leads:
-                hand_on(problem, state, p, index(-1))
+                transfer_leader(problem, state, p, index(-1))
             return index(-1), index(0)
         count = choose_victims(problem, state, size, k, there, first, member, lack, victim)
         # whether the rules admit it is asked while the others are away

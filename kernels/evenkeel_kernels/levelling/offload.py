@@ -9,14 +9,14 @@ the node would else have little room for leaders.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
 ROUNDS = 6
 
 
-@lean
+@no_alloc
 def cover(
     value: NDArray[np.float64],
     items: int,
@@ -89,7 +89,7 @@ def cover(
     return limit + 1
 
 
-def shed(
+def select_evictions(
     problem: Problem,
     state: State,
     forced: NDArray[np.bool_],
@@ -135,7 +135,7 @@ def shed(
     return pool[:count]
 
 
-@lean
+@no_alloc
 def shed_each(
     problem: Problem,
     state: State,
@@ -152,7 +152,7 @@ def shed_each(
     scratch: NDArray[np.float64],
     pool: NDArray[np.int64],
 ) -> int:
-    """Fill ``pool`` for `shed`; returns how many.
+    """Fill ``pool`` for `select_evictions`; returns how many.
 
     ``forced``, ``share``, ``first`` and ``member`` as there. For the replicas of one node:
     ``item``, ``value (D, .)``, ``gain`` with ``bits`` (the same memory) and ``chosen``; ``scratch

@@ -7,7 +7,7 @@ only where a lost one stood that is placed elsewhere first.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.pair_moves import (
@@ -16,21 +16,21 @@ from evenkeel_kernels.levelling.pair_moves import (
     stands_alone,
     take_counts,
 )
-from evenkeel_kernels.levelling.penalty import Gauge
+from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.repair import breaches
 
 WAITS = 1_000
 """How many broken rules a replica without a node is worth."""
 
 
-@piece
+@inline_only
 def is_waiting(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
     """Whether ``k`` must get another node and has none yet."""
     n = state.node[k]
     return forced[k] and (n < 0 or n == problem.partitions.home[k])
 
 
-@piece
+@inline_only
 def illness(problem: Problem, state: State, forced: NDArray[np.bool_], p: int) -> int:
     """How much is wrong with a partition: replicas that wait, then limits and terms broken."""
     total = index(breaches(problem, state, p, index(-1), index(-1)))
@@ -39,11 +39,11 @@ def illness(problem: Problem, state: State, forced: NDArray[np.bool_], p: int) -
     return total
 
 
-@shared
+@device_function
 def mend_pair(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     forced: NDArray[np.bool_],
     k: int,
     j: int,
@@ -65,12 +65,12 @@ def mend_pair(
     move(problem, state, k, index(-1))
     move(problem, state, j, index(-1))
     for of in range(kinds):
-        n = best_for(problem, state, gauge, k, here, kind, index(of))
+        n = best_for(problem, state, targets, k, here, kind, index(of))
         if n < 0 or n == here:
             continue
         move(problem, state, k, n)
         for other in range(kinds):
-            m = best_for(problem, state, gauge, j, there, kind, index(other))
+            m = best_for(problem, state, targets, j, there, kind, index(other))
             if m < 0 or m == there:
                 continue
             move(problem, state, j, m)
@@ -84,11 +84,11 @@ def mend_pair(
     return best_k >= 0
 
 
-@lean
+@no_alloc
 def mend_pairs(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     forced: NDArray[np.bool_],
     dropped: NDArray[np.bool_],
     partitions: NDArray[np.int64],
@@ -124,13 +124,13 @@ def mend_pairs(
                     if illness(problem, state, forced, p) == 0:
                         continue
                     looks[0] -= kinds * kinds * kind.shape[0]
-                    if mend_pair(problem, state, gauge, forced, k, j, kind, kinds, before, after):
+                    if mend_pair(problem, state, targets, forced, k, j, kind, kinds, before, after):
                         pairs += 1
                         going = True
     return pairs
 
 
-@piece
+@inline_only
 def _may_go(
     problem: Problem,
     state: State,

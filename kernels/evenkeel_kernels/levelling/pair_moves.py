@@ -11,12 +11,12 @@ What concerns a group as a whole is not looked at: its partitions are left to si
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import admits, distinct_domains, skew_of
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move
-from evenkeel_kernels.levelling.penalty import Gauge, is_hot
+from evenkeel_kernels.levelling.penalty import Targets, is_hot
 
 LEAST_GAIN = 1e-9
 """Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
@@ -25,21 +25,23 @@ COUNTS = 2
 """What is remembered of each limit: distinct domains, and skew."""
 
 
-@piece
-def pressing(problem: Problem, state: State, gauge: Gauge, k: int, n: int, sign: float) -> float:
+@inline_only
+def pressing(
+    problem: Problem, state: State, targets: Targets, k: int, n: int, sign: float
+) -> float:
     """Change of the penalty if node ``n`` had replica ``k`` more (``sign`` 1.0) or less (-1.0)."""
     change = 0.0
     for d in range(state.load.shape[0]):
         more = sign * load_of(problem.partitions, state, k, d)
-        change += squared_excess((state.load[d, n] + more) * gauge.scale[d, n], gauge.knee)
-        change -= squared_excess(state.load[d, n] * gauge.scale[d, n], gauge.knee)
+        change += squared_excess((state.load[d, n] + more) * targets.scale[d, n], targets.knee)
+        change -= squared_excess(state.load[d, n] * targets.scale[d, n], targets.knee)
     if leads_now(problem.partitions.first, state.leader, problem.partitions.owner[k], k):
-        change += squared_excess((state.leaders[n] + sign) * gauge.leader_scale[n], 1.0)
-        change -= squared_excess(state.leaders[n] * gauge.leader_scale[n], 1.0)
+        change += squared_excess((state.leaders[n] + sign) * targets.leader_scale[n], 1.0)
+        change -= squared_excess(state.leaders[n] * targets.leader_scale[n], 1.0)
     return change
 
 
-@piece
+@inline_only
 def stands_alone(problem: Problem, p: int) -> bool:
     """Whether no rule of its group as a whole binds the partition."""
     rules = problem.rules
@@ -52,7 +54,7 @@ def stands_alone(problem: Problem, p: int) -> bool:
     )
 
 
-@piece
+@inline_only
 def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64]) -> None:
     """Fill ``counts (limits, COUNTS)`` with how the partition stands to each of its limits."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
@@ -71,7 +73,7 @@ def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64
             )  # fmt: skip
 
 
-@piece
+@inline_only
 def keeps_counts(
     problem: Problem,
     state: State,
@@ -96,7 +98,7 @@ def keeps_counts(
     return True
 
 
-@piece
+@inline_only
 def keeps_rank(problem: Problem, state: State, k: int, here: int, n: int) -> bool:
     """Whether ``k``, if it leads, is on ``n`` no worse a leader than it was ``here``."""
     p = index(problem.partitions.owner[k])
@@ -106,11 +108,11 @@ def keeps_rank(problem: Problem, state: State, k: int, here: int, n: int) -> boo
     return rank[n] <= rank[here]
 
 
-@shared
+@device_function
 def best_for(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     k: int,
     here: int,
     kind: NDArray[np.int64],
@@ -127,17 +129,17 @@ def best_for(
             continue
         if not keeps_rank(problem, state, k, here, n) or not admits(problem, state, k, n):
             continue
-        change = pressing(problem, state, gauge, k, n, 1.0)
+        change = pressing(problem, state, targets, k, n, 1.0)
         if best < 0 or change < least:
             best, least = n, change
     return best
 
 
-@shared
+@device_function
 def try_pair(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     k: int,
     j: int,
     kind: NDArray[np.int64],
@@ -153,22 +155,22 @@ def try_pair(
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])
     take_counts(problem, state, p, before)
-    gone = pressing(problem, state, gauge, k, here, -1.0)
+    gone = pressing(problem, state, targets, k, here, -1.0)
     move(problem, state, k, index(-1))
-    gone += pressing(problem, state, gauge, j, there, -1.0)
+    gone += pressing(problem, state, targets, j, there, -1.0)
     move(problem, state, j, index(-1))
     best_k, best_j, least = index(-1), index(-1), -LEAST_GAIN
     for of in range(kinds):
-        n = best_for(problem, state, gauge, k, here, kind, of)
+        n = best_for(problem, state, targets, k, here, kind, of)
         if n < 0 or n == here:
             continue
-        change = gone + pressing(problem, state, gauge, k, n, 1.0)
+        change = gone + pressing(problem, state, targets, k, n, 1.0)
         if change >= least:
             continue
         move(problem, state, k, n)
-        m = best_for(problem, state, gauge, j, there, kind, index(-1))
+        m = best_for(problem, state, targets, j, there, kind, index(-1))
         if m >= 0:
-            change += pressing(problem, state, gauge, j, m, 1.0)
+            change += pressing(problem, state, targets, j, m, 1.0)
             move(problem, state, j, m)
             if change < least and keeps_counts(problem, state, p, before, after):
                 best_k, best_j, least = n, m, change
@@ -179,11 +181,11 @@ def try_pair(
     return best_k >= 0
 
 
-@lean
+@no_alloc
 def move_in_tandem(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     replica: NDArray[np.int64],
     kind: NDArray[np.int64],
     kinds: int,
@@ -215,13 +217,13 @@ def move_in_tandem(
                 return pairs
             if j == k or state.node[j] < 0 or not partitions.movable[j]:
                 continue
-            if not is_hot(state, gauge, index(state.node[k])):
+            if not is_hot(state, targets, index(state.node[k])):
                 break
             left[1] -= kinds * state.load.shape[1]
             was = int(state.node[k] == partitions.home[k]) + int(
                 state.node[j] == partitions.home[j]
             )
-            if try_pair(problem, state, gauge, k, j, kind, kinds, before, after):
+            if try_pair(problem, state, targets, k, j, kind, kinds, before, after):
                 pairs += 1
                 left[0] -= was
                 left[0] += int(state.node[k] == partitions.home[k])

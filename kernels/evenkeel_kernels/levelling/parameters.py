@@ -43,9 +43,9 @@ class Parameters:
 
     Moves are made for a goal out of reach only if they leave no more than the part ``worth_moving``
     of the excess. On large clusters replicas may move for leader preferences if more than the part
-    ``misled`` of the partitions is led from a worse choice. Single moves go on after pairs that
-    left less than the part ``worth_descending`` of the excess. Pairs look at ``pair_looks`` nodes
-    at most, ``pair_stretch`` replicas between two looks at the clock.
+    ``leader_preference_violations`` of the partitions is led from a worse choice. Single moves go
+    on after pairs that left less than the part ``worth_descending`` of the excess. Pairs look at
+    ``pair_looks`` nodes at most, ``pair_stretch`` replicas between two looks at the clock.
     """
 
     sweeps: int = 12
@@ -74,7 +74,7 @@ class Parameters:
     far_wait: float = 2.5
     near_wait: float = 8.0
     worth_moving: float = 0.9
-    misled: float = 0.1
+    leader_preference_violations: float = 0.1
     worth_descending: float = 0.5
     pair_looks: int = 4_000_000
     pair_stretch: int = 64

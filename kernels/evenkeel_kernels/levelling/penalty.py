@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import inverse
 from evenkeel_kernels.core.problem import (
@@ -26,7 +26,7 @@ from evenkeel_kernels.core.problem import (
 ROUNDING = 1e-10
 
 
-class Gauge(NamedTuple):
+class Targets(NamedTuple):
     """What turns loads into pressure."""
 
     scale: NDArray[np.float64]  # (D, N) 1 / watermark
@@ -34,33 +34,33 @@ class Gauge(NamedTuple):
     knee: float  # pressure above it is penalised
 
 
-def new_gauge(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Gauge:
+def new_targets(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Targets:
     """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
 
     What exceeds a watermark by no more than a rounding error is not hot: the target may be exact.
     """
-    return Gauge(inverse(problem.nodes.watermark * (1.0 + ROUNDING)), inverse(most_leaders), knee)
+    return Targets(inverse(problem.nodes.watermark * (1.0 + ROUNDING)), inverse(most_leaders), knee)
 
 
-@piece
-def passing(state: State, gauge: Gauge, d: int, here: int, there: int, load: float) -> float:
+@inline_only
+def passing(state: State, targets: Targets, d: int, here: int, there: int, load: float) -> float:
     """Change of the penalty in dimension ``d`` if ``load`` went from node ``here`` to ``there``."""
-    before_here = state.load[d, here] * gauge.scale[d, here]
-    before_there = state.load[d, there] * gauge.scale[d, there]
-    after_here = (state.load[d, here] - load) * gauge.scale[d, here]
-    after_there = (state.load[d, there] + load) * gauge.scale[d, there]
+    before_here = state.load[d, here] * targets.scale[d, here]
+    before_there = state.load[d, there] * targets.scale[d, there]
+    after_here = (state.load[d, here] - load) * targets.scale[d, here]
+    after_there = (state.load[d, there] + load) * targets.scale[d, there]
     return (
-        squared_excess(after_here, gauge.knee)
-        - squared_excess(before_here, gauge.knee)
-        + squared_excess(after_there, gauge.knee)
-        - squared_excess(before_there, gauge.knee)
+        squared_excess(after_here, targets.knee)
+        - squared_excess(before_here, targets.knee)
+        + squared_excess(after_there, targets.knee)
+        - squared_excess(before_there, targets.knee)
     )
 
 
-@piece
-def passing_leader(state: State, gauge: Gauge, here: int, there: int) -> float:
+@inline_only
+def passing_leader(state: State, targets: Targets, here: int, there: int) -> float:
     """Change of the penalty if one leader fewer stood on ``here`` and one more on ``there``."""
-    scale_here, scale_there = gauge.leader_scale[here], gauge.leader_scale[there]
+    scale_here, scale_there = targets.leader_scale[here], targets.leader_scale[there]
     return (
         squared_excess((state.leaders[here] - 1) * scale_here, 1.0)
         - squared_excess(state.leaders[here] * scale_here, 1.0)
@@ -69,36 +69,42 @@ def passing_leader(state: State, gauge: Gauge, here: int, there: int) -> float:
     )
 
 
-@piece
+@inline_only
 def passing_lead(
-    partitions: PartitionArrays, state: State, gauge: Gauge, p: int, here: int, there: int
+    partitions: PartitionArrays, state: State, targets: Targets, p: int, here: int, there: int
 ) -> float:
     """Change of the penalty if the leader of ``p`` stood on ``there`` instead of ``here``."""
-    change = passing_leader(state, gauge, here, there)
+    change = passing_leader(state, targets, here, there)
     for d in range(state.load.shape[0]):
         extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
         if extra != 0.0:
-            change += passing(state, gauge, d, here, there, extra)
+            change += passing(state, targets, d, here, there, extra)
     return change
 
 
-@piece
+@inline_only
 def passing_replica(
-    partitions: PartitionArrays, state: State, gauge: Gauge, k: int, here: int, there: int
+    partitions: PartitionArrays, state: State, targets: Targets, k: int, here: int, there: int
 ) -> float:
     """Change of the penalty if replica ``k`` stood on ``there`` instead of ``here``."""
     change = 0.0
     for d in range(state.load.shape[0]):
-        change += passing(state, gauge, d, here, there, load_of(partitions, state, k, d))
+        change += passing(state, targets, d, here, there, load_of(partitions, state, k, d))
     p = partitions.owner[k]
     if state.leader[p] >= 0 and k == partitions.first[p] + state.leader[p]:
-        change += passing_leader(state, gauge, here, there)
+        change += passing_leader(state, targets, here, there)
     return change
 
 
-@piece
+@inline_only
 def passing_pair(
-    partitions: PartitionArrays, state: State, gauge: Gauge, k: int, i: int, here: int, there: int
+    partitions: PartitionArrays,
+    state: State,
+    targets: Targets,
+    k: int,
+    i: int,
+    here: int,
+    there: int,
 ) -> float:
     """Change of the penalty if ``k`` on ``here`` and ``i`` on ``there`` traded places."""
     change = 0.0
@@ -106,41 +112,41 @@ def passing_pair(
     k_leads = leads_now(partitions.first, state.leader, p, k)
     if k_leads != leads_now(partitions.first, state.leader, q, i):
         giver, taker = (here, there) if k_leads else (there, here)
-        change = passing_leader(state, gauge, giver, taker)
+        change = passing_leader(state, targets, giver, taker)
     for d in range(state.load.shape[0]):
         load = load_of(partitions, state, k, d) - load_of(partitions, state, i, d)
-        change += passing(state, gauge, d, here, there, load)
+        change += passing(state, targets, d, here, there, load)
     return change
 
 
-@piece
-def is_hot(state: State, gauge: Gauge, n: int) -> bool:
+@inline_only
+def is_hot(state: State, targets: Targets, n: int) -> bool:
     """Whether node ``n`` is above a watermark, or leads more than it should."""
     for d in range(state.load.shape[0]):
-        if state.load[d, n] * gauge.scale[d, n] > 1.0:
+        if state.load[d, n] * targets.scale[d, n] > 1.0:
             return True
-    return state.leaders[n] * gauge.leader_scale[n] > 1.0
+    return state.leaders[n] * targets.leader_scale[n] > 1.0
 
 
-def count_hot(state: State, gauge: Gauge) -> int:
+def count_hot(state: State, targets: Targets) -> int:
     """Count the hot nodes. O(D N)."""
-    pressed = (state.load * gauge.scale > 1.0).any(axis=0)
-    return int((pressed | (state.leaders * gauge.leader_scale > 1.0)).sum())
+    pressed = (state.load * targets.scale > 1.0).any(axis=0)
+    return int((pressed | (state.leaders * targets.leader_scale > 1.0)).sum())
 
 
-def penalty(state: State, gauge: Gauge) -> float:
+def penalty(state: State, targets: Targets) -> float:
     """Sum up the penalty of all nodes. O(D N)."""
-    over = np.maximum(state.load * gauge.scale - gauge.knee, 0.0)
-    leaders = np.maximum(state.leaders * gauge.leader_scale - 1.0, 0.0)
+    over = np.maximum(state.load * targets.scale - targets.knee, 0.0)
+    leaders = np.maximum(state.leaders * targets.leader_scale - 1.0, 0.0)
     return float((over**2).sum() + (leaders**2).sum())
 
 
-@lean
-def highest(state: State, gauge: Gauge) -> float:
+@no_alloc
+def highest(state: State, targets: Targets) -> float:
     """Greatest pressure anywhere: the cluster is level once it is at most 1. O(D N)."""
     most = 0.0
     for n in range(state.load.shape[1]):
         for d in range(state.load.shape[0]):
-            most = max(most, state.load[d, n] * gauge.scale[d, n])
-        most = max(most, state.leaders[n] * gauge.leader_scale[n])
+            most = max(most, state.load[d, n] * targets.scale[d, n])
+        most = max(most, state.leaders[n] * targets.leader_scale[n])
     return most

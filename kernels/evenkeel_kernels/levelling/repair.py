@@ -8,7 +8,7 @@ that are broken in between replicas, two in one zone for instance, are mended on
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import (
     admits,
     admits_leader,
@@ -18,10 +18,10 @@ from evenkeel_kernels.core.feasibility import (
 )
 from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
-from evenkeel_kernels.core.state import hand_on, move
+from evenkeel_kernels.core.state import move, transfer_leader
 
 
-def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def must_relocate(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Say of each replica whether it must get another node, where ``keeps (N,)`` may keep theirs.
 
     O(K), and the bans of each partition.
@@ -31,11 +31,11 @@ def homeless(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArra
     return forced
 
 
-@lean
+@no_alloc
 def mark_homeless(
     problem: Problem, state: State, keeps: NDArray[np.bool_], forced: NDArray[np.bool_]
 ) -> None:
-    """Fill ``forced (K,)`` for `homeless`, with the same ``keeps (N,)``."""
+    """Fill ``forced (K,)`` for `must_relocate`, with the same ``keeps (N,)``."""
     partitions = problem.partitions
     for k in range(state.node.shape[0]):
         n = index(state.node[k])
@@ -46,7 +46,7 @@ def mark_homeless(
                 forced[k] = True
 
 
-@piece
+@inline_only
 def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) -> int:
     """Count by how much ``p`` breaks its limits and terms if ``moved_k`` sat on ``target``.
 
@@ -100,7 +100,7 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
     return count
 
 
-@piece
+@inline_only
 def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     """Count the limits and terms of the group of ``k`` that are broken because it sits on ``n``."""
     rules, domains = problem.rules, problem.domains
@@ -143,7 +143,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     return count
 
 
-@lean
+@no_alloc
 def breaches_without(
     problem: Problem, state: State, replicas: NDArray[np.int64], count: NDArray[np.int64]
 ) -> None:
@@ -155,7 +155,7 @@ def breaches_without(
         count[k] -= group_breaches(problem, state, k, index(state.node[k]))
 
 
-@lean
+@no_alloc
 def leave_out_ghosts(
     problem: Problem, state: State, replicas: NDArray[np.int64], out: NDArray[np.bool_]
 ) -> None:
@@ -175,7 +175,7 @@ def leave_out_ghosts(
             move(problem, state, k, home)
 
 
-@piece
+@inline_only
 def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
     """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
     p = index(problem.partitions.owner[k])
@@ -192,7 +192,7 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
         scan.score[n] = FAR
 
 
-@lean
+@no_alloc
 def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_moves: int) -> int:
     """Mend the broken limits and terms of the partitions ``begin`` to ``end``; returns the moves.
 
@@ -227,14 +227,14 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                         continue
                     slot = index(k - first)
                     if turn == 1:  # where it led from is no reason to leave a rule broken
-                        hand_on(problem, state, p, index(-1))
+                        transfer_leader(problem, state, p, index(-1))
                     n = mending_node(problem, state, scan, k, broken)
                     if n < 0 and turn == 1:
-                        hand_on(problem, state, p, slot)
+                        transfer_leader(problem, state, p, slot)
                     if n >= 0:
                         move(problem, state, k, n)
                         if turn == 1 and admits_leader(problem, state, p, slot):
-                            hand_on(problem, state, p, slot)
+                            transfer_leader(problem, state, p, slot)
                         moves += 1
                         left -= int(at_home)
                         going = True

@@ -21,14 +21,14 @@ generator, triple (13, 7, 17).
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, shared
+from evenkeel_kernels.build.jit import device_function, no_alloc
 from evenkeel_kernels.core.feasibility import admits_leader
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.rng import draw
-from evenkeel_kernels.core.state import hand_on, move, move_if_admitted
+from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.penalty import (
-    Gauge,
+    Targets,
     highest,
     passing_lead,
     passing_pair,
@@ -40,7 +40,7 @@ LEAD, SEND, TRADE = 60, 70, 80  # per cent of the proposals, cumulative; the res
 # in an open walk, return home
 
 
-@shared
+@device_function
 def trade_if_admitted(problem: Problem, state: State, k: int, i: int) -> bool:
     """Let ``k`` go where ``i`` is, and ``i`` where ``k`` was, if the rules admit both."""
     here, there = index(state.node[k]), index(state.node[i])
@@ -62,18 +62,18 @@ def placed_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
     return np.flatnonzero((state.node >= 0) & problem.partitions.movable)
 
 
-def mean_square(gauge: Gauge, load: NDArray[np.float64]) -> float:
+def mean_square(targets: Targets, load: NDArray[np.float64]) -> float:
     """Return the mean square of the pressure of the rows of ``load (P, D)`` on an average node.
 
     It is the unit of thresholds. O(P D + N D).
     """
-    counts = (gauge.scale > 0.0) & (gauge.scale < 1e29)
+    counts = (targets.scale > 0.0) & (targets.scale < 1e29)
     nodes = np.maximum(counts.sum(axis=1), 1)
-    scale = np.where(counts, gauge.scale, 0.0).sum(axis=1) / nodes
+    scale = np.where(counts, targets.scale, 0.0).sum(axis=1) / nodes
     return squares(load, scale) / max(1, load.shape[0])
 
 
-@lean
+@no_alloc
 def squares(load: NDArray[np.float64], scale: NDArray[np.float64]) -> float:
     """Sum up the squares of ``load (P, D)``, each dimension in units of 1 / ``scale (D,)``.
 
@@ -87,17 +87,17 @@ def squares(load: NDArray[np.float64], scale: NDArray[np.float64]) -> float:
     return total
 
 
-@lean
-def rearrange(
+@no_alloc
+def accept_by_threshold(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     moved: NDArray[np.int64],
     threshold: float,
     begin: int,
     end: int,
     steps: int,
-    toll: float,
+    move_penalty: float,
     spare: NDArray[np.int64],
     random: NDArray[np.uint64],
 ) -> int:
@@ -105,9 +105,10 @@ def rearrange(
 
     ``moved`` lists the moved replicas or, in an open walk, all that may move. ``threshold`` is what
     the penalty may rise by at the start; it falls with the square of what is left of the walk.
-    ``toll`` is the price of leaving home, inf in a closed walk; ``spare (1,)`` the replicas that
-    may still leave, and is kept up to date. ``random (1,)`` is the state of the generator. Returns
-    the step reached: going on from there, with what came back, makes the same walk as one call.
+    ``move_penalty`` is the price of leaving home, inf in a closed walk; ``spare (1,)`` the replicas
+    that may still leave, and is kept up to date. ``random (1,)`` is the state of the generator.
+    Returns the step reached: going on from there, with what came back, makes the same walk as one
+    call.
 
     Complexity: O(D) for each step, and O(R * levels + D) for one that is taken.
     """
@@ -115,12 +116,12 @@ def rearrange(
     n_nodes = state.load.shape[1]
     n_partitions = state.leader.shape[0]
     count = moved.shape[0]
-    is_open = toll < FAR
+    is_open = move_penalty < FAR
     step = begin
     allowed = 0.0
     while step < end:
         if step % CHECK_EVERY == 0 or step == begin:
-            if highest(state, gauge) <= 1.0:
+            if highest(state, targets) <= 1.0:
                 break
             left = 1.0 - (step - step % CHECK_EVERY) / steps
             allowed = threshold * left * left
@@ -138,9 +139,9 @@ def rearrange(
             there = state.node[partitions.first[p] + other]
             if here < 0 or there < 0 or here == there:
                 continue
-            change = passing_lead(partitions, state, gauge, p, here, there)
+            change = passing_lead(partitions, state, targets, p, here, there)
             if change != 0.0 and change < allowed and admits_leader(problem, state, p, other):
-                hand_on(problem, state, p, other)
+                transfer_leader(problem, state, p, other)
         elif kind < SEND or (is_open and kind >= TRADE):
             k = moved[draw(random, count)]
             here = index(state.node[k])
@@ -149,9 +150,9 @@ def rearrange(
             if n == here or n < 0:
                 continue
             more = int(here == home) - int(n == home)
-            change = passing_replica(partitions, state, gauge, k, here, n)
+            change = passing_replica(partitions, state, targets, k, here, n)
             if more != 0:
-                change += toll * more
+                change += move_penalty * more
             if (
                 (is_open or change != 0.0)
                 and -FAR < change < allowed
@@ -167,9 +168,9 @@ def rearrange(
                 continue
             home, other = index(partitions.home[k]), index(partitions.home[i])
             more = int(here == home) - int(there == home) + int(there == other) - int(here == other)
-            change = passing_pair(partitions, state, gauge, k, i, here, there)
+            change = passing_pair(partitions, state, targets, k, i, here, there)
             if more != 0:
-                change += toll * more
+                change += move_penalty * more
             if (
                 (is_open or change != 0.0)
                 and -FAR < change < allowed

@@ -12,7 +12,7 @@ and cleaning up of replicas.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, shared
+from evenkeel_kernels.build.jit import device_function, no_alloc
 from evenkeel_kernels.longhorn.delete_replica import leaving
 from evenkeel_kernels.longhorn.place_replica import NOTHING, REPLENISH, Room, place
 from evenkeel_kernels.longhorn.stages import better, counted, gains, stage_of
@@ -41,7 +41,7 @@ DROPPED = 30
 """What asks for a failed replica to be dropped."""
 
 
-@lean
+@no_alloc
 def next_action(
     problem: Problem, state: State, v: int, room: Room, entry: NDArray[np.int64]
 ) -> int:
@@ -89,7 +89,7 @@ def next_action(
     return ADD
 
 
-@shared
+@device_function
 def filled(
     state: State, entry: NDArray[np.int64], kind: int, slot: int, step: int, among: int
 ) -> int:
@@ -103,7 +103,7 @@ def filled(
     return kind
 
 
-@shared
+@device_function
 def worth_it(problem: Problem, state: State, v: int, d: int, room: Room) -> bool:
     """Whether a pass that begins on a disk gains something once one replica has gone for it.
 
@@ -124,7 +124,7 @@ def worth_it(problem: Problem, state: State, v: int, d: int, room: Room) -> bool
     return gained
 
 
-@shared
+@device_function
 def stale(state: State, v: int) -> int:
     """Return the slot of the first replica by name that has failed for good; -1 for none."""
     best = -1
@@ -135,7 +135,7 @@ def stale(state: State, v: int) -> int:
     return best
 
 
-@shared
+@device_function
 def waits(state: State, v: int) -> bool:
     """Whether a failed replica of a volume may still return."""
     for s in range(state.first[v], state.first[v + 1]):
@@ -144,7 +144,7 @@ def waits(state: State, v: int) -> bool:
     return False
 
 
-@lean
+@no_alloc
 def act(problem: Problem, state: State, entry: NDArray[np.int64]) -> None:
     """Do what ``entry`` (FIELDS,) int64 says, and write the slot of a new replica into it."""
     if entry[0] == ADD:
@@ -153,7 +153,7 @@ def act(problem: Problem, state: State, entry: NDArray[np.int64]) -> None:
         remove(problem, state, entry[2])
 
 
-@lean
+@no_alloc
 def run(
     problem: Problem,
     state: State,
@@ -194,7 +194,7 @@ def run(
         cursor[1] = 0
 
 
-@lean
+@no_alloc
 def replay(problem: Problem, state: State, log: NDArray[np.int64]) -> None:
     """Do what ``log`` (n, FIELDS) int64 says, action by action."""
     for i in range(log.shape[0]):

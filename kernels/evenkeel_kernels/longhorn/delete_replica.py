@@ -5,7 +5,7 @@ References
 Longhorn, volume controller: clean-up of extra healthy replicas, preferred candidates for deletion.
 """
 
-from evenkeel_kernels.build.jit import shared
+from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.longhorn.place_replica import Room
 from evenkeel_kernels.longhorn.stages import (
     counted,
@@ -35,7 +35,7 @@ more than the unstable one; its host or zone is the fullest; its disk is under p
 disk, host or zone with most others; nothing of that."""
 
 
-@shared
+@device_function
 def leaving(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int, int]:
     """Choose the replica to delete: its slot, -1 for none, the step that chose, and of how many.
 
@@ -71,14 +71,14 @@ def leaving(problem: Problem, state: State, v: int, room: Room) -> tuple[int, in
     return best, step, among
 
 
-@shared
+@device_function
 def serves(state: State, s: int) -> bool:
     """Whether a slot holds a healthy replica of the engine in use."""
     whole = HEALTHY | ACTIVE
     return bool(state.node[s] >= 0 and state.marks[s] & whole == whole)
 
 
-@shared
+@device_function
 def list_marked(state: State, v: int, mark: int, room: Room) -> int:
     """List the healthy replicas with a mark that may go; returns how many."""
     first, found = state.first[v], 0
@@ -90,7 +90,7 @@ def list_marked(state: State, v: int, mark: int, room: Room) -> int:
     return found
 
 
-@shared
+@device_function
 def list_host(problem: Problem, state: State, v: int, h: int, room: Room) -> int:
     """List the healthy replicas on a host that may go; returns how many."""
     first, found = state.first[v], 0
@@ -102,7 +102,7 @@ def list_host(problem: Problem, state: State, v: int, h: int, room: Room) -> int
     return found
 
 
-@shared
+@device_function
 def counted_on(problem: Problem, state: State, v: int, h: int) -> int:
     """Count the healthy replicas on a host."""
     found = 0
@@ -111,7 +111,7 @@ def counted_on(problem: Problem, state: State, v: int, h: int) -> int:
     return found
 
 
-@shared
+@device_function
 def first_by_name(state: State, v: int, room: Room) -> int:
     """Return the slot of the listed replica with the lowest name; -1 for none."""
     best = -1
@@ -122,7 +122,7 @@ def first_by_name(state: State, v: int, room: Room) -> int:
     return best
 
 
-@shared
+@device_function
 def fullest_disk(state: State, v: int, room: Room) -> int:
     """Return the slot of the listed replica with least free space on its disk, then by name."""
     best = -1
@@ -138,7 +138,7 @@ def fullest_disk(state: State, v: int, room: Room) -> int:
     return best
 
 
-@shared
+@device_function
 def list_preferred(problem: Problem, state: State, v: int, room: Room) -> int:
     """List those that share a disk with most others, else a host, else a zone, else all.
 
@@ -166,7 +166,7 @@ def list_preferred(problem: Problem, state: State, v: int, room: Room) -> int:
     return ANY
 
 
-@shared
+@device_function
 def shares(problem: Problem, state: State, step: int, s: int, t: int) -> bool:
     """Whether two replicas share a disk, host or zone."""
     one, other = state.node[s], state.node[t]
@@ -178,7 +178,7 @@ def shares(problem: Problem, state: State, step: int, s: int, t: int) -> bool:
     return bool(problem.zone[one] == problem.zone[other])
 
 
-@shared
+@device_function
 def list_for_balance(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int]:
     """List what auto-balance itself wants to see go; returns how many, and the step."""
     first, last = state.first[v], state.first[v + 1]
@@ -205,7 +205,7 @@ def list_for_balance(problem: Problem, state: State, v: int, room: Room) -> tupl
     return list_fullest(problem, state, v, room)
 
 
-@shared
+@device_function
 def fullest_host(problem: Problem, room: Room) -> int:
     """Return the host with most replicas; of equals one in the fullest zone, then by name."""
     best = 0
@@ -218,7 +218,7 @@ def fullest_host(problem: Problem, room: Room) -> int:
     return best
 
 
-@shared
+@device_function
 def list_fullest(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int]:
     """List the replicas of the fullest host, else zone; and those that disk pressure would move."""
     first, last = state.first[v], state.first[v + 1]
@@ -252,7 +252,7 @@ def list_fullest(problem: Problem, state: State, v: int, room: Room) -> tuple[in
     return among, step
 
 
-@shared
+@device_function
 def starts_anew(problem: Problem, state: State, v: int, s: int, room: Room) -> bool:
     """Whether the volume would be balanced again at once if the replica of a slot went."""
     d = take_out(problem, state, s)

@@ -10,7 +10,7 @@ Longhorn, replica scheduler: space rule, disk pressure, balance score.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 
 
 @inlined
@@ -43,7 +43,7 @@ def stays_below(maximum: int, scheduled: int, reserved: int, required: int, perc
     return (required + scheduled + reserved) * 100 < percent * maximum
 
 
-@lean
+@no_alloc
 def levellest(
     group: NDArray[np.int32],
     rank: NDArray[np.int32],

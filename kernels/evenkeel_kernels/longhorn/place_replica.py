@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import shared
+from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.longhorn.disk_space import leaves_free, levellest, stays_below, under_pressure
 from evenkeel_kernels.longhorn.state import (
     BEST_EFFORT,
@@ -98,7 +98,7 @@ class Room(NamedTuple):
     after: NDArray[np.int64]
 
 
-@shared
+@device_function
 def hold(problem: Problem, state: State, v: int, replacing: bool, room: Room) -> None:
     """Count the replicas that are in the way of another one, by host and zone, and their disks.
 
@@ -125,7 +125,7 @@ def hold(problem: Problem, state: State, v: int, replacing: bool, room: Room) ->
             room.zone_kept[z] += 1
 
 
-@shared
+@device_function
 def acceptable(problem: Problem, state: State, v: int, d: int) -> bool:
     """Whether a disk may take a replica from a disk under pressure, and is then under none itself.
 
@@ -142,7 +142,7 @@ def acceptable(problem: Problem, state: State, v: int, d: int) -> bool:
     return not under_pressure(problem.maximum[d], left, problem.reserved[d], percent)
 
 
-@shared
+@device_function
 def relieved(problem: Problem, state: State, h: int) -> bool:
     """Whether any disk of a host is under pressure, so that it counts as unused."""
     for i in range(problem.first_disk[h], problem.first_disk[h + 1]):
@@ -151,7 +151,7 @@ def relieved(problem: Problem, state: State, h: int) -> bool:
     return False
 
 
-@shared
+@device_function
 def tier_of(problem: Problem, v: int, h: int, relief: bool, room: Room) -> int:
     """Return the tier of a host for a volume; NO_TIER where anti-affinity keeps it out."""
     z = problem.zone[h]
@@ -168,7 +168,7 @@ def tier_of(problem: Problem, v: int, h: int, relief: bool, room: Room) -> int:
     return FREED_HOST if freed else NO_TIER
 
 
-@shared
+@device_function
 def place(
     problem: Problem, state: State, v: int, stage: int, target: int, room: Room
 ) -> tuple[int, int]:
@@ -242,7 +242,7 @@ def place(
     return choose(problem, problem.size[v], room), best
 
 
-@shared
+@device_function
 def choose(problem: Problem, size: int, room: Room) -> int:
     """Choose among the candidates the levellest host, then its levellest disk; -1 if none fits."""
     h = levellest(

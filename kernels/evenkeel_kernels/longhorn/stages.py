@@ -9,7 +9,7 @@ disk pressure.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import shared
+from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.longhorn.place_replica import (
     HOST_BEST,
     HOST_LEAST,
@@ -37,7 +37,7 @@ from evenkeel_kernels.longhorn.state import (
 )
 
 
-@shared
+@device_function
 def counted(problem: Problem, state: State, v: int, must: int, must_not: int, room: Room) -> int:
     """Count the replicas of a volume that bear all marks of ``must`` and none of ``must_not``.
 
@@ -56,7 +56,7 @@ def counted(problem: Problem, state: State, v: int, must: int, must_not: int, ro
     return found
 
 
-@shared
+@device_function
 def is_healthy(problem: Problem, state: State, v: int) -> bool:
     """Whether a volume is healthy: it may be, and has as many healthy replicas as are wanted."""
     found = 0
@@ -66,7 +66,7 @@ def is_healthy(problem: Problem, state: State, v: int) -> bool:
     return bool(problem.whole[v] and found >= problem.wanted[v])
 
 
-@shared
+@device_function
 def extremes(count: NDArray[np.int32]) -> tuple[int, int, int]:
     """Return how many of ``count`` (n,) int32 are above 0, and the least and most of those."""
     owners, least, most = 0, 0, 0
@@ -78,7 +78,7 @@ def extremes(count: NDArray[np.int32]) -> tuple[int, int, int]:
     return owners, least, most
 
 
-@shared
+@device_function
 def find_takers(problem: Problem, state: State, v: int, room: Room) -> None:
     """Find the hosts with a disk on which another replica of a volume fits, used or not. O(N)."""
     hold(problem, state, v, False, room)
@@ -94,7 +94,7 @@ def find_takers(problem: Problem, state: State, v: int, room: Room) -> None:
     state.work[0] += problem.host.shape[0]
 
 
-@shared
+@device_function
 def stage_of(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int, int]:
     """Return what asks for another replica of a volume, how many it asks for, and on which host.
 
@@ -137,7 +137,7 @@ def stage_of(problem: Problem, state: State, v: int, room: Room) -> tuple[int, i
     return PRESSURE if asked > 0 else NOTHING, asked, h
 
 
-@shared
+@device_function
 def unused_zones(problem: Problem, room: Room) -> int:
     """Count the zones without a replica in which a host has a disk for one; marks them by -1."""
     found = 0
@@ -151,7 +151,7 @@ def unused_zones(problem: Problem, room: Room) -> int:
     return found
 
 
-@shared
+@device_function
 def level_hosts(problem: Problem, fewest: int, most: int, room: Room) -> int:
     """Return a host that holds the fewest and takes one more, if others hold two more; else -1."""
     best = -1
@@ -164,7 +164,7 @@ def level_hosts(problem: Problem, fewest: int, most: int, room: Room) -> int:
     return best
 
 
-@shared
+@device_function
 def level_zones(problem: Problem, fewest: int, most: int, room: Room) -> int:
     """Return the host with fewest replicas in a least zone, if others hold two more; else -1.
 
@@ -187,7 +187,7 @@ def level_zones(problem: Problem, fewest: int, most: int, room: Room) -> int:
     return best if best >= 0 and room.host_count[best] + 1 <= highest else -1
 
 
-@shared
+@device_function
 def may_be_relieved(problem: Problem, state: State, v: int, s: int) -> bool:
     """Whether the replica of a slot leaves a disk under pressure for another one of its host.
 
@@ -213,7 +213,7 @@ def may_be_relieved(problem: Problem, state: State, v: int, s: int) -> bool:
     return False
 
 
-@shared
+@device_function
 def holds(state: State, v: int, d: int) -> bool:
     """Whether a disk holds a replica of a volume."""
     for s in range(state.first[v], state.first[v + 1]):
@@ -222,7 +222,7 @@ def holds(state: State, v: int, d: int) -> bool:
     return False
 
 
-@shared
+@device_function
 def relief(problem: Problem, state: State, v: int) -> tuple[int, int]:
     """Count the replicas that should leave a disk under pressure; and the host of the first."""
     asked, best = 0, -1
@@ -239,7 +239,7 @@ def relief(problem: Problem, state: State, v: int) -> tuple[int, int]:
     return asked, problem.host[state.node[best]] if best >= 0 else -1
 
 
-@shared
+@device_function
 def gains(problem: Problem, state: State, v: int, room: Room, standing: NDArray[np.int64]) -> None:
     """Say in ``standing`` (GAINS,) int64 how a volume stands; what comes first matters most.
 
@@ -262,7 +262,7 @@ def gains(problem: Problem, state: State, v: int, room: Room, standing: NDArray[
         standing[4] -= room.host_count[h] * room.host_count[h]
 
 
-@shared
+@device_function
 def better(after: NDArray[np.int64], before: NDArray[np.int64]) -> bool:
     """Whether ``after`` (GAINS,) int64 is better than ``before`` (GAINS,) int64."""
     for i in range(GAINS):

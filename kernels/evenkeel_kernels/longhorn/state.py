@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, shared
+from evenkeel_kernels.build.jit import device_function, no_alloc
 from evenkeel_kernels.longhorn.disk_space import leaves_free, under_pressure
 
 HEALTHY, FAILED, EVICTING, ACTIVE, REUSABLE, WAITING, SOURCE, OLD = (1 << i for i in range(8))
@@ -149,7 +149,7 @@ class State(NamedTuple):
     work: NDArray[np.int64]
 
 
-@shared
+@device_function
 def fits(problem: Problem, state: State, v: int, d: int) -> bool:
     """Whether a disk has room for another replica of a volume, by the space rule."""
     required = 0 if problem.fresh[v] else problem.actual[v]
@@ -158,7 +158,7 @@ def fits(problem: Problem, state: State, v: int, d: int) -> bool:
     return bool(problem.size[v] + state.scheduled[d] <= problem.promised[d])
 
 
-@shared
+@device_function
 def pressured(problem: Problem, state: State, d: int) -> bool:
     """Whether a disk is under pressure."""
     return under_pressure(
@@ -166,7 +166,7 @@ def pressured(problem: Problem, state: State, d: int) -> bool:
     )
 
 
-@shared
+@device_function
 def link(state: State, s: int) -> None:
     """Put the replica of a slot into its disk's list, where its rank belongs."""
     d = state.node[s]
@@ -177,7 +177,7 @@ def link(state: State, s: int) -> None:
     relink(state, s)
 
 
-@shared
+@device_function
 def relink(state: State, s: int) -> None:
     """Put a replica back where it was taken out last."""
     d = state.node[s]
@@ -192,7 +192,7 @@ def relink(state: State, s: int) -> None:
         state.tail[d] = s
 
 
-@shared
+@device_function
 def unlink(state: State, s: int) -> None:
     """Take a replica out of its disk's list; its own neighbours stay written in it."""
     d = state.node[s]
@@ -207,7 +207,7 @@ def unlink(state: State, s: int) -> None:
         state.tail[d] = left
 
 
-@lean
+@no_alloc
 def link_all(state: State, order: NDArray[np.int64]) -> None:
     """Make the lists of all disks from ``order`` (n,) int64, slots; by rank is fastest."""
     for i in range(order.shape[0]):
@@ -215,7 +215,7 @@ def link_all(state: State, order: NDArray[np.int64]) -> None:
             link(state, order[i])
 
 
-@shared
+@device_function
 def add(problem: Problem, state: State, v: int, d: int) -> int:
     """Put a new healthy replica of a volume on a disk; returns its slot."""
     s = state.first[v]
@@ -231,7 +231,7 @@ def add(problem: Problem, state: State, v: int, d: int) -> int:
     return s
 
 
-@shared
+@device_function
 def remove(problem: Problem, state: State, s: int) -> None:
     """Take a replica away, and give back what it took up."""
     d, v = state.node[s], state.owner[s]
@@ -241,7 +241,7 @@ def remove(problem: Problem, state: State, s: int) -> None:
     state.node[s] = -1
 
 
-@shared
+@device_function
 def take_out(problem: Problem, state: State, s: int) -> int:
     """Take a replica away for a moment; returns its disk, with which ``put_back`` undoes it."""
     d = state.node[s]
@@ -249,7 +249,7 @@ def take_out(problem: Problem, state: State, s: int) -> int:
     return d
 
 
-@shared
+@device_function
 def put_back(problem: Problem, state: State, s: int, d: int) -> None:
     """Put back the replica that was taken out last."""
     v = state.owner[s]

@@ -231,7 +231,7 @@ def options_of(arguments: argparse.Namespace) -> "Options | None":
     for i, (name, value) in enumerate(given):
         if name not in known:
             told = f"known: {', '.join(known)}" if known else "it takes none"
-            faults.add(f"option {name}", value, f"is no option of {arguments.method}; {told}")
+            faults.add(f"option {name}", value, f"unknown option of {arguments.method}; {told}")
         elif name in [other for other, _ in given[:i]]:
             faults.add(f"option {name}", value, "is given twice")
     faults.raise_if_any()

@@ -61,7 +61,7 @@ def write_plan(
 
 def write_table(result: "Result", path: str) -> Path:
     """Write the moves as a table, CSV or JSON by the suffix."""
-    from evenkeel.model.atomic import write_atomically
+    from evenkeel.model.runtime.atomic import write_atomically
     from evenkeel.view.tables import TABLES
 
     check_table(path)

@@ -1,4 +1,4 @@
-"""``evenkeel versions``: what a report of a fault should say."""
+"""``evenkeel versions``: what a bug report should say."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from evenkeel.cli.output import print_json
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    summary = "print versions, processor and compiled kernels, for a report of a fault"
+    summary = "print versions, processor and compiled kernels, for a bug report"
     add_output(add_command(commands, "versions", summary, run))
 
 

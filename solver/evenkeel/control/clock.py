@@ -77,10 +77,10 @@ class ManualClock(Clock):
         Raises
         ------
         ValueError
-            If time would run backwards.
+            If time would decrease.
         """
         if seconds < 0.0:
-            raise ValueError(f"time does not run backwards: {seconds!r}")
+            raise ValueError(f"time must not decrease: {seconds!r}")
         self._time += seconds
 
     def now(self) -> float:

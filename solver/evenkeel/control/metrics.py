@@ -16,10 +16,10 @@ import numpy as np
 from evenkeel.control.coverage import needed
 from evenkeel.control.engines.comparison import alike
 from evenkeel.control.engines.engine import Scope
-from evenkeel.model import logs
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime import logs
 
 logger = logging.getLogger("evenkeel.control")
 tell = partial(logs.tell, logger)
@@ -82,7 +82,7 @@ class Metrics:
         with self._lock:
             setattr(self.numbers, name, getattr(self.numbers, name) + 1)
 
-    def gauge(self, name: str, value: float) -> None:
+    def targets(self, name: str, value: float) -> None:
         """Set a gauge."""
         with self._lock:
             setattr(self.numbers, name, value)
@@ -90,7 +90,7 @@ class Metrics:
     def calculated(self, scope: Scope, seconds: float, placed: int, unplaced: int) -> None:
         """Note a calculation that has a result."""
         self.count(COUNTER[scope])
-        self.gauge(GAUGE[scope], seconds)
+        self.targets(GAUGE[scope], seconds)
         tell(
             "calculated", scope=scope.value, seconds=seconds, placed=placed, unplaced=unplaced
         )  # fmt: skip

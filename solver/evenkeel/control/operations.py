@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import as_array, frozen
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import as_array, read_only
 
 
 class Operation(Enum):
@@ -102,7 +102,7 @@ def with_operations(
     spelled = [FLAGS[one, bool(is_there)] for one, is_there in zip(told, there, strict=True)]
     table = np.array(spelled, np.bool_).reshape(len(nodes), 5).T
     flags: dict[str, Any] = {
-        name: frozen(np.ascontiguousarray(column))
+        name: read_only(np.ascontiguousarray(column))
         for name, column in zip(("alive", "accepts", "keeps", "leads", "gone"), table, strict=True)
     }
     return replace(cluster, nodes=replace(nodes, **flags))

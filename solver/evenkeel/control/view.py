@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from evenkeel.control.changes import changes, same_standing
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
 from evenkeel.control.naming import same_names
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,8 @@ class Views:
         self._last = View(
             given=cluster,
             cluster=effective,
-            active=frozen(active),
-            serving=frozen(active & nodes.alive),
+            active=read_only(active),
+            serving=read_only(active & nodes.alive),
             wake_at=float(waited_for.min()) if len(waited_for) else None,
             epoch=epoch,
             static_epoch=static_epoch,
@@ -112,7 +112,7 @@ class Views:
         last = self._last
         if last and last.given.nodes is nodes and np.array_equal(last.active, active):
             return last.cluster.nodes
-        return replace(nodes, keeps=frozen(active))
+        return replace(nodes, keeps=read_only(active))
 
 
 def _with_names_of(last: Cluster, cluster: Cluster) -> Cluster:

@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.atomic import write_atomically
 
 if TYPE_CHECKING:
     from evenkeel.formats.documents import Document, Source
@@ -116,7 +116,7 @@ def find(name: str) -> Format:
         return _room(ROOMS[name])
     found = known()
     if name not in found:
-        raise InvalidInput([Fault("format", name, f"is no format; known: {[*found]}")])
+        raise InvalidInput([Fault("format", name, f"unknown format; known: {[*found]}")])
     return found[name]()
 
 

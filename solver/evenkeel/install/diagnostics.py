@@ -6,7 +6,7 @@ PACKAGES = ("numpy", "numba", "scipy", "ortools", "msgspec", "rich")
 
 
 def versions() -> Mapping[str, str]:
-    """Tell what a report of a fault should say: versions, processor, and where kernels are kept.
+    """Tell what a bug report should say: versions, processor, and where kernels are kept.
 
     Returns
     -------

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import once
 from evenkeel.model.rules import Limit, LimitKind, Rule
+from evenkeel.model.runtime.memoize import memoize
 
 NONE = -1
 """Amount of a limit that does not bind."""
@@ -120,7 +120,7 @@ class Binding:
 
 def partition_scope(cluster: Cluster) -> Scope:
     """Return what binds each partition by itself: its rule, and what its group's asks of each."""
-    return once(
+    return memoize(
         cluster.partitions,
         "audited partition scope",
         lambda: _of_partitions(cluster),
@@ -130,7 +130,7 @@ def partition_scope(cluster: Cluster) -> Scope:
 
 def group_scope(cluster: Cluster) -> Scope:
     """Return what binds each group as a whole."""
-    return once(
+    return memoize(
         cluster.partitions, "audited group scope", lambda: _of_groups(cluster), *read_from(cluster)
     )
 
@@ -159,7 +159,7 @@ def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
         return carried if tag[1] == "+" else ~carried
     label = LABEL.fullmatch(condition)
     if label is None:
-        raise ValueError(f"{condition!r} is no condition")
+        raise ValueError(f"{condition!r} is not a condition")
     key, sign, value = label.groups()
     meaning: Sequence[str]
     if key in topology.tiers:

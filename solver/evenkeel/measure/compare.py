@@ -9,10 +9,10 @@ from evenkeel.measure.loads import weighted_sum
 from evenkeel.measure.rows import stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import wanted_load
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import once
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +101,12 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
         forced=forced_moves(PlacementCounts.of(cluster, before)),
         leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
         removed=int(np.maximum(left_per - came_per, 0).sum()),
-        load_moved=frozen(fraction),
+        load_moved=read_only(fraction),
         bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
-        node_in=frozen(np.bincount(after.node[arrivals], minlength=nodes)),
-        node_out=frozen(np.bincount(before.node[departures], minlength=nodes)),
-        joined=frozen(came),
-        left=frozen(left),
+        node_in=read_only(np.bincount(after.node[arrivals], minlength=nodes)),
+        node_out=read_only(np.bincount(before.node[departures], minlength=nodes)),
+        joined=read_only(came),
+        left=read_only(left),
     )
 
 
@@ -129,7 +129,7 @@ def forced_moves(placed: PlacementCounts) -> int:
         lacking = cluster.partitions.replicas - placed.per_partition(cluster.nodes.may_hold)
         return int(np.maximum(lacking, 0).sum())
 
-    return once(placed, "forced moves", count, cluster.nodes, cluster.partitions)
+    return memoize(placed, "forced moves", count, cluster.nodes, cluster.partitions)
 
 
 def _moved_load(

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +96,15 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     with np.errstate(over="ignore"):
         deviation[finite] = seen[:, finite].std(0)
     return Levelness(
-        loads=frozen(loads),
-        table=frozen(table),
-        alive=frozen(alive),
-        fair=frozen(utilisation(loads[alive].sum(0), room)),
-        most=frozen(seen.max(0)),
-        least=frozen(seen.min(0)),
-        deviation=frozen(deviation),
-        leaders=frozen(leaders),
-        leader_share=frozen(share),
+        loads=read_only(loads),
+        table=read_only(table),
+        alive=read_only(alive),
+        fair=read_only(utilisation(loads[alive].sum(0), room)),
+        most=read_only(seen.max(0)),
+        least=read_only(seen.min(0)),
+        deviation=read_only(deviation),
+        leaders=read_only(leaders),
+        leader_share=read_only(share),
     )
 
 

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node, replicas_of
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
         lacking = placed.per_partition(lives) < parts.min_active
         short = np.flatnonzero(lacking & (parts.replicas > 0))
     return Survival(
-        lost=frozen(hit[having == 0].astype(np.int32)),
-        under_min_active=frozen(short.astype(np.int32)),
-        without_quorum=frozen(hit[(voters > 0) & (2 * live_voters <= voters)].astype(np.int32)),
+        lost=read_only(hit[having == 0].astype(np.int32)),
+        under_min_active=read_only(short.astype(np.int32)),
+        without_quorum=read_only(hit[(voters > 0) & (2 * live_voters <= voters)].astype(np.int32)),
     )

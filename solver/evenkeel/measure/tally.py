@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import is_kept
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.memoize import is_kept
 
 
 @dataclass(frozen=True, eq=False)

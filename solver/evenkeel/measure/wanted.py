@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import weighted_sum
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import once
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 
 
 def has_leaders(cluster: Cluster) -> bool:
@@ -27,6 +27,6 @@ def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
         for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
             if count.any():
                 total += weighted_sum(count, each)
-        return frozen(total)
+        return read_only(total)
 
-    return once(parts, "wanted load", add_up, led)
+    return memoize(parts, "wanted load", add_up, led)

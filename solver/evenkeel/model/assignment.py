@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
 
 TOP = 0
 """The state that leads."""
@@ -52,7 +52,7 @@ class Assignment:
     @cached_property
     def owner(self) -> NDArray[np.int32]:
         """Partition of each replica, (K,) int32."""
-        return frozen(np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)))
+        return read_only(np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)))
 
     def same_as(self, other: "Assignment") -> bool:
         """Whether another assignment says the same.
@@ -115,9 +115,9 @@ class Assignment:
         first = np.zeros(partitions + 1, np.int64)
         np.cumsum(np.bincount(owner, minlength=partitions), out=first[1:])
         return cls(
-            frozen(first),
-            frozen((key & ((1 << width) - 1)).astype(np.int32)),
-            frozen((key >> width).astype(np.uint8)),  # what is above the state falls off
+            read_only(first),
+            read_only((key & ((1 << width) - 1)).astype(np.int32)),
+            read_only((key >> width).astype(np.uint8)),  # what is above the state falls off
         )
 
     @classmethod
@@ -150,7 +150,7 @@ class Assignment:
         return Placement(
             self.first,
             self.node,
-            frozen(np.zeros(count, np.uint8)),
-            frozen(np.zeros(count, np.uint16)),
-            frozen(leader),
+            read_only(np.zeros(count, np.uint8)),
+            read_only(np.zeros(count, np.uint16)),
+            read_only(leader),
         )

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.once import once
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.rules import Rule, mask_of, parse_expression
+from evenkeel.model.runtime.memoize import memoize
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
         Q combinations and an index into them per partition; always at least one.
     """
     partitions, rules = cluster.partitions, cluster.rules
-    return once(partitions, "bound rules", lambda: _combined(partitions, rules), rules)
+    return memoize(partitions, "bound rules", lambda: _combined(partitions, rules), rules)
 
 
 def _combined(

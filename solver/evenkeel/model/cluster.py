@@ -9,18 +9,18 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arguments import Arguments, Group, Labels, Node
-from evenkeel.model.changes import added, changed_states, pinned
-from evenkeel.model.consistency import check_consistent, vouch_for
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake import read_changes, read_parts
-from evenkeel.model.keywords import check_keywords, known_keywords
+from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
+from evenkeel.model.intake.changes import added, changed_states, pinned
+from evenkeel.model.intake.consistency import check_consistent, vouch_for
+from evenkeel.model.intake.parts import read_changes, read_parts
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import check_keywords, known_keywords
+from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.model.selection import Which
-from evenkeel.model.shown import Shown
+from evenkeel.model.runtime.shown import Shown
 from evenkeel.model.topology import Topology
 
 

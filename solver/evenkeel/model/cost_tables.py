@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import read_only
 
 RISING, FALLING = 1.0, -1.0
 """Sign of a hinge: load above a point costs, or load missing below it."""
@@ -91,8 +91,8 @@ class NodeTable:
         else:
             self._check_values(faults, points, prices)
         faults.raise_if_any()
-        object.__setattr__(self, "points", frozen(np.array(points)))
-        object.__setattr__(self, "prices", frozen(np.array(prices)))
+        object.__setattr__(self, "points", read_only(np.array(points)))
+        object.__setattr__(self, "prices", read_only(np.array(prices)))
 
     def _check_values(
         self, faults: FaultList, points: NDArray[np.float64], prices: NDArray[np.float64]
@@ -201,7 +201,7 @@ class GroupTable:
         elif not np.isfinite(rows).all():
             faults.add("table.cost", rows.tolist(), "must be numbers")
         faults.raise_if_any()
-        object.__setattr__(self, "rows", frozen(np.atleast_2d(rows).copy()))
+        object.__setattr__(self, "rows", read_only(np.atleast_2d(rows).copy()))
 
     def of(self, count: NDArray[np.integer], domain: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the cost of so many replicas of a group in a domain.
@@ -265,7 +265,9 @@ def check_tables(
         if isinstance(table, NodeTable):
             if table.dimension not in cluster.dimensions:
                 known = list(cluster.dimensions)
-                faults.add(f"{path}.dimension", table.dimension, f"is no dimension; known: {known}")
+                faults.add(
+                    f"{path}.dimension", table.dimension, f"unknown dimension; known: {known}"
+                )
             if table.points.ndim == 2 and len(table.points) != len(cluster.nodes):
                 wanted = f"must have a row for each of {len(cluster.nodes)} nodes"
                 faults.add(f"{path}.at", table.points.shape, wanted)
@@ -278,7 +280,7 @@ def check_tables(
 def _check_groups(faults: FaultList, cluster: Cluster, table: GroupTable, path: str) -> None:
     known = [*cluster.topology.tiers, "node"]
     if table.tier not in known:
-        faults.add(f"{path}.tier", table.tier, f"is no tier; known: {known}")
+        faults.add(f"{path}.tier", table.tier, f"unknown tier; known: {known}")
     else:
         domains = int(cluster.topology.domain_count[cluster.topology.tier_index(table.tier)])
         if len(table.rows) not in (1, domains):
@@ -287,4 +289,4 @@ def _check_groups(faults: FaultList, cluster: Cluster, table: GroupTable, path: 
     names = set(cluster.partitions.group_names)
     for name in table.groups or ():
         if name not in names:
-            faults.add(f"{path}.groups", name, "is no group")
+            faults.add(f"{path}.groups", name, "unknown group")

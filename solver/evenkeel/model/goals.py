@@ -7,7 +7,7 @@ from typing import Literal
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import FaultList
-from evenkeel.model.quantities import read_tolerance, read_tolerances
+from evenkeel.model.reading.quantities import read_tolerance, read_tolerances
 
 Tolerance = float | str | None
 """A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
@@ -89,7 +89,7 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
     for path, given in (("level", goals.level), ("floor", goals.floor)):
         for name in given if isinstance(given, Mapping) else ():
             if name not in known:
-                faults.add(f"goals.{path}", name, f"is no dimension; known: {known}")
+                faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.quantities import read_bytes, read_count, read_tier_counts
+from evenkeel.model.reading.quantities import read_bytes, read_count, read_tier_counts
 
 COUNTS = ("moves", "node_in", "node_out", "partition_moves", "leader_changes")
 """Limits that are one whole number each."""
@@ -88,4 +88,4 @@ def check_limits(faults: FaultList, cluster: Cluster, limits: Limits) -> None:
     for name in BY_TIER:
         for tier in getattr(limits, name):
             if tier not in known:
-                faults.add(f"limits.{name}", tier, f"is no tier; known: {known}")
+                faults.add(f"limits.{name}", tier, f"unknown tier; known: {known}")

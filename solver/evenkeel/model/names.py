@@ -7,9 +7,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.containers import items_of
 
 
 class Names(Sequence[str]):
@@ -160,4 +160,4 @@ class Names(Sequence[str]):
         encoded = [name.encode("utf-16-le", "surrogatepass") for name in self]
         first = np.zeros(self._count + 1, np.int64)
         np.cumsum([len(units) // 2 for units in encoded], out=first[1:])
-        return frozen(first), frozen(np.frombuffer(b"".join(encoded), np.uint16))
+        return read_only(first), read_only(np.frombuffer(b"".join(encoded), np.uint16))

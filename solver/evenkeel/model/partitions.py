@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.names import Names
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class Loads:
         for other in (self.leader, self.non_voter):
             if other.ctypes.data != least.ctypes.data and not (other >= least).all():
                 least = np.minimum(least, other)
-        return frozen(least)
+        return read_only(least)
 
     @cached_property
     def lightest_by_dimension(self) -> NDArray[np.float64]:
         """The same, each dimension in one stretch of memory, (D, P) float64."""
-        return frozen(np.ascontiguousarray(self.lightest.T))
+        return read_only(np.ascontiguousarray(self.lightest.T))
 
     @cached_property
     def unit(self) -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ class Loads:
                 (by[:, d] == first).all() for by in (self.voter, self.leader, self.non_voter)
             ):
                 unit[d] = first
-        return frozen(unit)
+        return read_only(unit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
-from evenkeel.model.shown import Shown
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.shown import Shown
 
 
 class Role(IntEnum):
@@ -108,19 +108,19 @@ class Placement(Shown):
     def owner(self) -> NDArray[np.int32]:
         """Partition of each replica, (K,) int32."""
         rows = np.arange(len(self.leader), dtype=np.int32)
-        return frozen(np.repeat(rows, self.slots or np.diff(self.first)))
+        return read_only(np.repeat(rows, self.slots or np.diff(self.first)))
 
     @cached_property
     def leader_replica(self) -> NDArray[np.int64]:
         """Index of the replica that leads each partition, (P,) int64; -1 for none."""
-        return frozen(np.where(self.leader >= 0, self.first[:-1] + self.leader, -1))
+        return read_only(np.where(self.leader >= 0, self.first[:-1] + self.leader, -1))
 
     @cached_property
     def leader_node(self) -> NDArray[np.int32]:
         """Node that leads each partition, (P,) int32; -1 for none."""
         if len(self.node) == 0:
-            return frozen(np.full(len(self.leader), -1, np.int32))
-        return frozen(
+            return read_only(np.full(len(self.leader), -1, np.int32))
+        return read_only(
             np.where(self.leader >= 0, self.node[np.maximum(self.leader_replica, 0)], np.int32(-1))
         )
 
@@ -132,11 +132,11 @@ class Placement(Shown):
         """
         partitions = len(self.leader)
         if self.slots is not None:
-            return frozen(self.node.reshape(partitions, self.slots))
+            return read_only(self.node.reshape(partitions, self.slots))
         width = np.diff(self.first)
         table = np.full((partitions, int(width.max(initial=0))), -1, np.int32)
         table[np.arange(table.shape[1]) < width[:, None]] = self.node
-        return frozen(table)
+        return read_only(table)
 
     def by_leader(self) -> NDArray[np.int32]:
         """Return the nodes of each partition with its leader first, the others as their slots are.
@@ -175,4 +175,4 @@ class Placement(Shown):
         Placement
             Sharing rows, roles and flags with this one.
         """
-        return Placement(self.first, frozen(node), self.role, self.flags, frozen(leader))
+        return Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))

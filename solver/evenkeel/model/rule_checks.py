@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.quantities import is_real, is_whole
+from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
 from evenkeel.model.topology import NODE_TIER, Topology
 
@@ -139,7 +139,7 @@ def _conditions(
 def _check_tier(faults: FaultList, path: str, tier: str, topology: Topology) -> None:
     known = [*topology.tiers, NODE_TIER]
     if tier not in known and not faults.about("domains"):
-        faults.add(path, tier, f"is no tier; known: {known}")
+        faults.add(path, tier, f"unknown tier; known: {known}")
 
 
 def _check_amount(faults: FaultList, path: str, amount: object, least: int) -> None:

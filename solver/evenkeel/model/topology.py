@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import frozen
-from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.quantities import is_whole
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.quantities import is_whole
 
 NODE_TIER = "node"
 """Name of the tier that is the node itself."""
@@ -111,12 +111,12 @@ class Topology:
             parent = np.where(has, domain[i].astype(np.int64), parent + len(distinct))
         for tier in crosses:
             if tier not in tiers and not faults.about("domains"):
-                faults.add("crossing", tier, f"is no tier; tiers are {list(tiers)}")
+                faults.add("crossing", tier, f"unknown tier; tiers are {list(tiers)}")
         distance = np.ones(len(tiers) + 1)
         distance[-1] = 0.0
         return cls(
-            tiers, frozen(label), frozen(domain), tuple(label_names),
-            frozenset(tier for tier in tiers if tier in crosses), {}, frozen(distance),
+            tiers, read_only(label), read_only(domain), tuple(label_names),
+            frozenset(tier for tier in tiers if tier in crosses), {}, read_only(distance),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Topology:
     def domain_with_nodes(self) -> NDArray[np.int32]:
         """``domain`` with the node tier as its last row, (L + 1, N) int32."""
         node = np.arange(self.domain.shape[1], dtype=np.int32)
-        return frozen(np.vstack([self.domain, node]))
+        return read_only(np.vstack([self.domain, node]))
 
     def tier_index(self, tier: str) -> int:
         """Return the row of a tier; the node itself is row L.

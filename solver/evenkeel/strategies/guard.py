@@ -24,7 +24,7 @@ class Guarded(NamedTuple):
 
 
 def guarded(cluster: Cluster, placement: Placement) -> Guarded:
-    """Put back the partitions that became worse than they came; all of them, if need be."""
+    """Put back the partitions that became worse than before; all of them, if need be."""
     audited = audit(cluster, placement)
     found = regressions(cluster, placement, audited)
     if not found:

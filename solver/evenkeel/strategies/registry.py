@@ -191,7 +191,7 @@ def find(name: str) -> Method:
     """Return a method by name."""
     if name not in METHODS:
         known = ", ".join(sorted(METHODS))
-        raise InvalidInput([Fault("method", name, f"is no method; there are: {known}")])
+        raise InvalidInput([Fault("method", name, f"unknown method; there are: {known}")])
     return METHODS[name]
 
 

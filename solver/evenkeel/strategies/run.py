@@ -42,7 +42,7 @@ class Run:
     audit : Audit or None
         Of that placement, where the guard has made one.
     guard : int
-        How often the guard found something worse than it came.
+        How often the guard found something worse than before.
     timings : mapping of str to float
         Seconds of the method, of its stages and of the guard.
     """
@@ -172,7 +172,7 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
 
 def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
     """Note goals that the cluster has no dimensions for, or that the method cannot pursue."""
-    known = f"is no dimension; known: {list(cluster.dimensions)}"
+    known = f"unknown dimension; known: {list(cluster.dimensions)}"
     if not isinstance(goals, Goals | Cost):
         faults.add("goals", goals, "must be Goals or a Cost")
     elif isinstance(goals, Cost):

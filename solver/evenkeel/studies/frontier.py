@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
-from evenkeel.model.logs import tell
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.solve import solve
 
@@ -59,22 +59,22 @@ class Frontier:
     @property
     def level(self) -> NDArray[np.float64]:
         """Highest utilisation over the fair one, of the worst dimension, (F,) float64."""
-        return frozen(np.array([_level(one) for one in self.results]))
+        return read_only(np.array([_level(one) for one in self.results]))
 
     @property
     def moves(self) -> NDArray[np.int64]:
         """Moves of each plan, (F,) int64."""
-        return frozen(np.array([one.comparison.moves for one in self.results], np.int64))
+        return read_only(np.array([one.comparison.moves for one in self.results], np.int64))
 
     @property
     def moves_at_least(self) -> NDArray[np.int64]:
         """The proven least number of moves for each tolerance, (F,) int64."""
-        return frozen(np.array([one.bounds.moves_level for one in self.results], np.int64))
+        return read_only(np.array([one.bounds.moves_level for one in self.results], np.int64))
 
     @property
     def bytes(self) -> NDArray[np.float64]:
         """Data that each plan moves, in the unit of the dimension that moves, (F,) float64."""
-        return frozen(np.array([one.comparison.bytes_moved for one in self.results]))
+        return read_only(np.array([one.comparison.bytes_moved for one in self.results]))
 
     def within(self, moves: int) -> Result:
         """Find the most level plan within a number of moves.

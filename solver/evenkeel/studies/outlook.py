@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.survival import Survival
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.studies.fan_out import Failure
 from evenkeel.verdict import Status
 
-NOBODY = frozen(np.zeros(0, np.int32))
+NOBODY = read_only(np.zeros(0, np.int32))
 NOTHING_KNOWN = Survival(NOBODY, NOBODY, NOBODY)
 
 
@@ -104,7 +104,7 @@ class Row(NamedTuple):
 
 def unknown_outlook(cluster: Cluster, answer: Failure | None) -> Outlook:
     """Say that nothing is known of a scenario, and why."""
-    unknown = frozen(np.full(len(cluster.dimensions), np.nan))
+    unknown = read_only(np.full(len(cluster.dimensions), np.nan))
     return Outlook(
         status="not run" if answer is None else "failed",
         message="The sweep was ended before." if answer is None else answer.message,

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.survival import survival
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
-from evenkeel.model.logs import tell
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.solve import solve
 from evenkeel.strategies.options import Options
@@ -100,7 +100,7 @@ class Sweep:
     @property
     def fits(self) -> NDArray[np.bool_]:
         """Whether everything has its place after the repair, no hard rule broken, (S,) bool."""
-        return frozen(np.array([one.fits for one in self.outlooks], bool))
+        return read_only(np.array([one.fits for one in self.outlooks], bool))
 
     @property
     def hard(self) -> NDArray[np.int64]:
@@ -135,7 +135,7 @@ class Sweep:
     @property
     def bytes(self) -> NDArray[np.float64]:
         """Data that each repair moves, in the unit of the dimension that moves, (S,) float64."""
-        return frozen(np.array([one.bytes_moved for one in self.outlooks], np.float64))
+        return read_only(np.array([one.bytes_moved for one in self.outlooks], np.float64))
 
     @property
     def lost(self) -> NDArray[np.int64]:
@@ -282,21 +282,21 @@ class Sweep:
             return names.index(scenario)
         if isinstance(scenario, int) and 0 <= scenario < len(names):
             return scenario
-        message = f"is no scenario of this sweep; there are {len(names):,}, by name or number"
+        message = f"unknown scenario of this sweep; there are {len(names):,}, by name or number"
         raise InvalidInput([Fault("scenario", scenario, message)])
 
     def _whole(self, name: str) -> NDArray[np.int64]:
-        return frozen(np.array([getattr(one, name) for one in self.outlooks], np.int64))
+        return read_only(np.array([getattr(one, name) for one in self.outlooks], np.int64))
 
     def _by_dimension(self, name: str) -> NDArray[np.float64]:
         rows = [getattr(one, name) for one in self.outlooks]
-        return frozen(np.array(rows, np.float64).reshape(-1, len(self.cluster.dimensions)))
+        return read_only(np.array(rows, np.float64).reshape(-1, len(self.cluster.dimensions)))
 
     def _endangered(self, name: str) -> NDArray[np.int64]:
         pairs = [
             [len(getattr(one, name)) for one in (each.before, each.after)] for each in self.outlooks
         ]
-        return frozen(np.array(pairs, np.int64).reshape(-1, 2))
+        return read_only(np.array(pairs, np.int64).reshape(-1, 2))
 
 
 def sweep(

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
-from evenkeel.model.selection import find_nodes
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
 
 PAIRS = " pairs"
@@ -148,7 +148,7 @@ def changed(cluster: Cluster, change: Change) -> Cluster:
         scaled: dict[int, NDArray[np.float64]] = {}
         for each in (load.leader, load.voter, load.non_voter):
             if id(each) not in scaled:
-                scaled[id(each)] = frozen(each * change.factor)
+                scaled[id(each)] = read_only(each * change.factor)
         by_role = (scaled[id(each)] for each in (load.leader, load.voter, load.non_voter))
         made = replace(made, partitions=replace(cluster.partitions, load=Loads(*by_role)))
     return made
@@ -164,7 +164,7 @@ def _states(cluster: Cluster, change: Change) -> dict[str, Any]:
         flags[name][change.lost] = False
     for name, flag in flags.items():
         flag[change.back] = name != "gone"
-    return {name: frozen(flag) for name, flag in flags.items()}
+    return {name: read_only(flag) for name, flag in flags.items()}
 
 
 def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterator[Change]:
@@ -173,7 +173,7 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
     tiers = dict.fromkeys([*topology.tiers, NODE_TIER])
     tier = text if text in tiers else text.removesuffix(PAIRS)
     if tier not in tiers:
-        faults.add(path, text, f"is no tier; tiers, alone or with 'pairs', are {[*tiers]}")
+        faults.add(path, text, f"unknown tier; tiers, alone or with 'pairs', are {[*tiers]}")
         return
     row = topology.tier_index(tier)
     there = (cluster.nodes.alive | cluster.nodes.keeps) & ~cluster.nodes.gone
@@ -210,7 +210,7 @@ def _factor(
     shape = (len(cluster.partitions), len(cluster.dimensions))
     if isinstance(given, Mapping):
         for name in set(given) - set(cluster.dimensions):
-            faults.add(path, name, f"is no dimension; known: {list(cluster.dimensions)}")
+            faults.add(path, name, f"unknown dimension; known: {list(cluster.dimensions)}")
         given = [given.get(name, 1.0) for name in cluster.dimensions]
         wanted, form = (shape[1],), (1, -1)
     else:

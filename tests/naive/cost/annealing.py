@@ -3,7 +3,7 @@
 import numpy as np
 
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.cost.cost_state import Walk
+from evenkeel_kernels.cost.cost_state import CostState
 from tests.naive.core import state as naive
 
 
@@ -28,14 +28,14 @@ def node_costs(problem: Problem, state: State) -> list[float]:
     return costs
 
 
-def node_fines(problem: Problem, state: State, walk: Walk) -> list[float]:
+def node_fines(problem: Problem, state: State, walk: CostState) -> list[float]:
     """Fines of every node: what is used, or held for what left, above capacity."""
     books = naive.recount(problem, state)
     over = books["load"] + books["held"] - problem.nodes.capacity
-    return (walk.fine.T * np.maximum(over, 0.0)).sum(axis=0).tolist()
+    return (walk.penalty_weight.T * np.maximum(over, 0.0)).sum(axis=0).tolist()
 
 
-def price(problem: Problem, state: State, walk: Walk, moves: list[tuple[int, int]]) -> float:
+def price(problem: Problem, state: State, walk: CostState, moves: list[tuple[int, int]]) -> float:
     """What costs and fines of all nodes change by if some replicas moved, movement apart."""
     after = state
     for k, n in moves:

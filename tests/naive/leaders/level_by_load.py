@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 
 import evenkeel as ek
-from evenkeel_kernels.leaders.level_by_load import Duty
+from evenkeel_kernels.leaders.level_by_load import LeaderAssignment
 
 
-def levels(duty: Duty, base: np.ndarray, taken: list[int]) -> np.ndarray:
+def levels(assignment: LeaderAssignment, base: np.ndarray, taken: list[int]) -> np.ndarray:
     """Level of every node, from who leads alone."""
     level = base.copy()
     for a in taken:
-        level[duty.node[a]] += duty.share[a]
+        level[assignment.node[a]] += assignment.share[a]
     return level
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from tests.support.small_problems import Small
 
 
-def draw_off(
+def reserve_leader_headroom(
     small: Small, leader: list[int], leaving: list[list[bool]], extra: np.ndarray
 ) -> list[tuple[int, int]]:
     """Choose partitions and slots; ``leader`` holds who did not stand down."""

@@ -5,7 +5,7 @@ from collections import Counter
 from tests.support.small_problems import Small
 
 
-def homeless(small: Small, keeps: list[bool]) -> list[bool]:
+def must_relocate(small: Small, keeps: list[bool]) -> list[bool]:
     """Say of every replica, partition by partition, whether it must get another node."""
     return [
         n < 0 or not keeps[n] or (small.allowed is not None and not bool(small.allowed[p, n]))

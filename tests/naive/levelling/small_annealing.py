@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.small_annealing import Aim, Course
+from evenkeel_kernels.levelling.small.annealing import Aim, Course
 from tests.naive.core import state as naive
 
 NOWHERE = -1
@@ -48,9 +48,9 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
 def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
     """Penalty of every node for what it carries and leads beyond the aim, (N,)."""
     books = naive.recount(problem, state)
-    gauge = aim.gauge
-    over = np.maximum(books["load"] * gauge.scale - gauge.knee, 0.0) ** 2
-    led = np.maximum(books["leaders"] * gauge.leader_scale - gauge.knee, 0.0) ** 2
+    targets = aim.targets
+    over = np.maximum(books["load"] * targets.scale - targets.knee, 0.0) ** 2
+    led = np.maximum(books["leaders"] * targets.leader_scale - targets.knee, 0.0) ** 2
     return np.asarray(over.sum(0) + led)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from evenkeel.control.stores import disk as disk_store
 from evenkeel.control.stores.disk import DiskStore
 from evenkeel.control.stores.store import Kind, Record
-from evenkeel.model import atomic
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.names import Names
+from evenkeel.model.runtime import atomic
 
 WATCHED = {disk_store.__file__, atomic.__file__}
 

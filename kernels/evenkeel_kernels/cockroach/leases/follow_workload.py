@@ -9,7 +9,7 @@ CockroachDB, ``allocator.go``, ``loadBasedLeaseRebalanceScore`` and
 import math
 from typing import NamedTuple
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.tables import Flags, Floats, Ints, Localities, Longs
 
 ENOUGH_SECONDS = 30.0
@@ -53,7 +53,7 @@ class Workload(NamedTuple):
     eagerness: float
 
 
-@lean
+@no_alloc
 def workload_adjustment(
     eagerness: float, remote_weight: float, source_weight: float, latency: float
 ) -> float:
@@ -63,7 +63,7 @@ def workload_adjustment(
     return eagerness * 0.1 * math.log10(remote / source) * math.log1p(latency)
 
 
-@lean
+@no_alloc
 def workload_score(
     adjustment: float, remote_leases: float, source_leases: float, mean: float
 ) -> float:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
@@ -73,7 +73,7 @@ class LeaseDesk(NamedTuple):
     contenders: Contenders
 
 
-@lean
+@no_alloc
 def transfer_leases(
     ranges: Ranges,
     context: LeaseDesk,
@@ -111,7 +111,7 @@ def transfer_leases(
         cursor[0] += 1
 
 
-@shared
+@device_function
 def transfer_one(
     ranges: Ranges,
     context: LeaseDesk,
@@ -155,7 +155,7 @@ def transfer_one(
     return 1
 
 
-@piece
+@inline_only
 def has_quorum(stores: Stores, contenders: Contenders) -> bool:
     """Whether enough voters serve for anything to be decided."""
     live = 0
@@ -164,14 +164,14 @@ def has_quorum(stores: Stores, contenders: Contenders) -> bool:
     return live >= quorum(contenders.size[0])
 
 
-@piece
+@inline_only
 def must_go(status: int) -> bool:
     """Whether a store of that state sheds its leases: it drains, or does not serve."""
     keeps = status == AVAILABLE or status == THROTTLED or status == SUSPECT
     return not keeps and status != DECOMMISSIONING
 
 
-@piece
+@inline_only
 def sift(
     ranges: Ranges, context: LeaseDesk, p: int, here: int, why: int, limit: float, left: Left
 ) -> int:
@@ -196,7 +196,7 @@ def sift(
     return forbidden
 
 
-@piece
+@inline_only
 def goes_in_circles(
     ranges: Ranges, context: LeaseDesk, p: int, here: int, target: int, why: int, limit: float
 ) -> bool:

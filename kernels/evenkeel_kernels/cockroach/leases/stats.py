@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.tables import (
     LEASES,
     Configs,
@@ -57,7 +57,7 @@ def open_book(localities: Localities, configs: Configs) -> LeaseBook:
     return book
 
 
-@lean
+@no_alloc
 def allow(localities: Localities, configs: Configs, valid: NDArray[np.bool_]) -> None:
     """Fill ``valid (Q, C)``: classes of stores that both tables allow. O(Q C E)."""
     for q in range(valid.shape[0]):
@@ -78,7 +78,7 @@ def satisfies_any(localities: Localities, row: Ints, start: int, stop: int, a: i
     return start == stop
 
 
-@lean
+@no_alloc
 def count_leases(localities: Localities, stores: Stores, book: LeaseBook) -> None:
     """Count leases and overload afresh. O(Q S)."""
     book.leases[:] = 0.0
@@ -95,7 +95,7 @@ def count_leases(localities: Localities, stores: Stores, book: LeaseBook) -> Non
                 book.number[q] += 1
 
 
-@lean
+@no_alloc
 def move_in_book(
     localities: Localities, stores: Stores, book: LeaseBook, source: int, target: int
 ) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean, shared
+from evenkeel_kernels.build.jit import device_function, inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.follow_workload import (
     ENOUGH_SECONDS,
     Workload,
@@ -130,7 +130,7 @@ def refuses_for_overload(stores: Stores, settings: LeaseSettings, mean: float, s
     return stores.io[s] >= settings.io_threshold and stores.io[s] >= mean * settings.io_factor
 
 
-@shared
+@device_function
 def mark_able(stores: Stores, raft: int, contenders: Contenders) -> None:
     """Mark those that serve and are not behind; if nobody knows who is, none. O(W)."""
     for i in range(contenders.size[0]):
@@ -138,7 +138,7 @@ def mark_able(stores: Stores, raft: int, contenders: Contenders) -> None:
         contenders.eligible[i] = serves and raft != LEADERLESS and not contenders.behind[i]
 
 
-@shared
+@device_function
 def keep_preferred(
     localities: Localities, configs: Configs, q: int, contenders: Contenders
 ) -> bool:
@@ -158,7 +158,7 @@ def keep_preferred(
     return False
 
 
-@shared
+@device_function
 def mark_eligible(
     localities: Localities,
     stores: Stores,
@@ -193,7 +193,7 @@ def mark_eligible(
     return found
 
 
-@shared
+@device_function
 def driven_away(
     localities: Localities,
     stores: Stores,
@@ -223,7 +223,7 @@ def driven_away(
     return BALANCED
 
 
-@shared
+@device_function
 def too_many_leases(
     stores: Stores, settings: LeaseSettings, mean: float, here: int, contenders: Contenders
 ) -> bool:
@@ -242,7 +242,7 @@ def too_many_leases(
     return False
 
 
-@shared
+@device_function
 def by_workload(
     localities: Localities,
     stores: Stores,
@@ -274,7 +274,7 @@ def by_workload(
     return (REMOTE, best) if best >= 0 else (LOCAL, NOWHERE)
 
 
-@shared
+@device_function
 def by_count(
     stores: Stores,
     mean: float,
@@ -307,7 +307,7 @@ def by_count(
     return chosen
 
 
-@lean
+@no_alloc
 def lease_target(
     localities: Localities,
     stores: Stores,
@@ -357,7 +357,7 @@ def lease_target(
     return place, why if forced else BY_COUNT
 
 
-@lean
+@no_alloc
 def should_transfer(
     localities: Localities,
     stores: Stores,

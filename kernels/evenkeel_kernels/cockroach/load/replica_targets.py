@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.stats import LeaseBook
 from evenkeel_kernels.cockroach.leases.target import Contenders, LeaseSettings, mark_eligible
 from evenkeel_kernels.cockroach.load.tables import LoadSettings, lags, least_loaded, load_of
@@ -73,7 +73,7 @@ def scorer_of(load: LoadSettings, impact: float) -> Scorer:
     return Scorer(LOAD, load.row, load.threshold, load.least, load.difference, impact)
 
 
-@lean
+@no_alloc
 def replicas_by_load(
     localities: Localities,
     stores: Stores,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, leaseholder, slot_of, swap
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
@@ -102,7 +102,7 @@ class LoadDesk(NamedTuple):
     slot: Longs
 
 
-@lean
+@no_alloc
 def rebalance_stores(
     ranges: Ranges,
     context: LoadDesk,
@@ -144,7 +144,7 @@ def rebalance_stores(
         cursor[0] += 1
 
 
-@shared
+@device_function
 def relieve(
     ranges: Ranges,
     context: LoadDesk,
@@ -172,7 +172,7 @@ def relieve(
     give_replicas(ranges, context, s, mean, cursor, left, left_leases, log, rng_state)
 
 
-@piece
+@inline_only
 def give_leases(
     ranges: Ranges,
     context: LoadDesk,
@@ -211,7 +211,7 @@ def give_leases(
         cursor[2] += 1
 
 
-@piece
+@inline_only
 def give_replicas(
     ranges: Ranges,
     context: LoadDesk,
@@ -255,7 +255,7 @@ def give_replicas(
         )
 
 
-@shared
+@device_function
 def pays(
     ranges: Ranges,
     stores: Stores,
@@ -295,28 +295,28 @@ def pays(
     return gain > 0.0
 
 
-@piece
+@inline_only
 def member_at(members: Members, i: int) -> int:
     """Return the store of the ``i``-th replica, voters first."""
     n = members.size[0]
     return members.voter[i] if i < n else members.non_voter[i - n]
 
 
-@piece
+@inline_only
 def crowded_from(stores: Stores) -> float:
     """Return the number of ranges above which the queue takes some off a store. O(S)."""
     mean = mean_load(stores, RANGES)
     return math.ceil(mean + max(RANGE_SHARE * mean, RANGE_LEAST))
 
 
-@piece
+@inline_only
 def holds(members: Members, s: int) -> bool:
     """Whether either kind of replica is on a store."""
     voter = place_of(members.voter, members.size[0], s)
     return voter >= 0 or place_of(members.non_voter, members.size[1], s) >= 0
 
 
-@piece
+@inline_only
 def returns(change: Change, p: int, left: Left) -> bool:
     """Whether a change would bring a replica back to where the range has left."""
     for i in range(change.after.size[0]):
@@ -330,7 +330,7 @@ def returns(change: Change, p: int, left: Left) -> bool:
     return False
 
 
-@shared
+@device_function
 def relocate(
     ranges: Ranges,
     stores: Stores,
@@ -361,7 +361,7 @@ def relocate(
     note(log, LEASE_WITH_REPLICAS, p, source, holder, 0.0)
 
 
-@piece
+@inline_only
 def stays_as(after: Members, role: int, s: int) -> bool:
     """Whether a replica of that kind should be on a store."""
     if role == VOTER:
@@ -369,7 +369,7 @@ def stays_as(after: Members, role: int, s: int) -> bool:
     return place_of(after.non_voter, after.size[1], s) >= 0
 
 
-@shared
+@device_function
 def misplaced(ranges: Ranges, p: int, after: Members, kind: int) -> tuple[int, int]:
     """Return a voter and a non-voter that should change places, or -1 for one of them.
 
@@ -390,7 +390,7 @@ def misplaced(ranges: Ranges, p: int, after: Members, kind: int) -> tuple[int, i
     return voter, other
 
 
-@shared
+@device_function
 def move_in(
     ranges: Ranges,
     stores: Stores,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload, prefers_local
 from evenkeel_kernels.cockroach.leases.stats import LeaseBook
 from evenkeel_kernels.cockroach.leases.target import Contenders, LeaseSettings, mark_eligible
@@ -85,7 +85,7 @@ def load_of(ranges: Ranges, row: int, p: int) -> float:
     return ranges.replica_load[row, p] + ranges.lease_load[row, p]
 
 
-@lean
+@no_alloc
 def list_replicas(
     ranges: Ranges,
     first: NDArray[np.int64],
@@ -122,7 +122,7 @@ def hotter(hot: HotList, i: int, load: float, p: int) -> bool:
     return hot.load[i] > load or (hot.load[i] == load and hot.range[i] < p)
 
 
-@lean
+@no_alloc
 def hottest(
     ranges: Ranges,
     row: int,
@@ -176,7 +176,7 @@ def put_entry(hot: HotList, i: int, k: int, p: int, load: float) -> None:
     hot.load[i] = load
 
 
-@lean
+@no_alloc
 def sift(hot: HotList, size: int, k: int, p: int, load: float) -> None:
     """Replace the coldest entry, at the top of a heap of ``size``. O(log H)."""
     i = 0
@@ -193,7 +193,7 @@ def sift(hot: HotList, size: int, k: int, p: int, load: float) -> None:
     put_entry(hot, i, k, p, load)
 
 
-@lean
+@no_alloc
 def mean_load(stores: Stores, row: int) -> float:
     """Return the mean load of the stores that serve; 0 without any. O(S)."""
     total, number = 0.0, 0
@@ -262,7 +262,7 @@ def worth_moving(
     return max(source - impact, 0.0) - best >= load.difference
 
 
-@lean
+@no_alloc
 def lease_by_load(
     localities: Localities,
     stores: Stores,

@@ -8,7 +8,7 @@ CockroachDB, ``allocator.go``: ``computeAction``, ``GetNeededVoters`` and the ta
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, lean
+from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.cockroach.quorum import quorum
 from evenkeel_kernels.cockroach.tables import (
     DECOMMISSIONING,
@@ -168,7 +168,7 @@ def action_of(
     )
 
 
-@lean
+@no_alloc
 def actions(
     first: Longs,
     store: Ints,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     NECESSARY,
     VALID,
@@ -67,7 +67,7 @@ def room_to_add(stores: int) -> AddRoom:
     return AddRoom(np.zeros(stores, np.int8), np.zeros(stores), np.zeros(stores, np.int64))
 
 
-@shared
+@device_function
 def candidates_to_add(
     localities: Localities,
     stores: Stores,
@@ -122,7 +122,7 @@ def candidates_to_add(
     return size, mean
 
 
-@piece
+@inline_only
 def io_limit(stores: Stores, settings: Settings) -> float:
     """Return the score from which a store's disk bandwidth is overloaded. O(S)."""
     number, total = 0, 0.0
@@ -134,7 +134,7 @@ def io_limit(stores: Stores, settings: Settings) -> float:
     return max(settings.io_threshold, mean * settings.io_factor)
 
 
-@piece
+@inline_only
 def exclude_held(
     localities: Localities, members: Members, role: int, replaced: int, room: AddRoom
 ) -> None:
@@ -148,7 +148,7 @@ def exclude_held(
                 exclude_host(localities, members.non_voter[i], room)
 
 
-@piece
+@inline_only
 def exclude_host(localities: Localities, s: int, room: AddRoom) -> None:
     """Take out all stores of the host of ``s``."""
     host = localities.host[s]
@@ -156,7 +156,7 @@ def exclude_host(localities: Localities, s: int, room: AddRoom) -> None:
         room.code[localities.host_store[i]] = 0
 
 
-@piece
+@inline_only
 def diversity_to(
     localities: Localities, members: Members, role: int, replaced: int, s: int
 ) -> float:
@@ -174,7 +174,7 @@ def diversity_to(
     return total / number if number else 1.0
 
 
-@shared
+@device_function
 def choose(
     localities: Localities,
     stores: Stores,
@@ -215,7 +215,7 @@ def choose(
     return size
 
 
-@shared
+@device_function
 def add_target(
     localities: Localities,
     stores: Stores,
@@ -257,7 +257,7 @@ def add_target(
     return o.store if compare(o, c) > 0.0 else c.store
 
 
-@piece
+@inline_only
 def as_candidate(
     stores: Stores, scorer: Scorer, members: Members, role: int, mean: float, s: int
 ) -> Candidate:

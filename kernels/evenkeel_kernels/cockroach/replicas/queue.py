@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, join, leaseholder, slot_of, swap, withdraw
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
@@ -118,7 +118,7 @@ class Step(NamedTuple):
     score: float
 
 
-@lean
+@no_alloc
 def work_off(
     ranges: Ranges,
     context: AllocatorContext,
@@ -159,7 +159,7 @@ def work_off(
         looked += 1
 
 
-@shared
+@device_function
 def decide(
     ranges: Ranges,
     context: AllocatorContext,
@@ -210,7 +210,7 @@ def decide(
         role, tries = index(NON_VOTER), 0
 
 
-@piece
+@inline_only
 def must_move(context: AllocatorContext, q: int, role: int) -> bool:
     """Whether a replica must move, for constraints, its disk or diversity; as `find_classes`."""
     return find_classes(
@@ -220,7 +220,7 @@ def must_move(context: AllocatorContext, q: int, role: int) -> bool:
     )  # fmt: skip
 
 
-@piece
+@inline_only
 def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: Decision) -> bool:
     """Whether a move would not be undone at once, once it is booked.
 
@@ -248,7 +248,7 @@ def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: D
     return gain >= -CLOSE and stores.amount[row, found.removed] >= stores.amount[row, s] + 2.0
 
 
-@piece
+@inline_only
 def gained(localities: Localities, members: Members, role: int, removed: int, target: int) -> float:
     """Return by how much the diversity of all pairs of replicas grows with a move. O(W)."""
     gain = 0.0
@@ -260,13 +260,13 @@ def gained(localities: Localities, members: Members, role: int, removed: int, ta
     return gain
 
 
-@piece
+@inline_only
 def stepped(came: int, action: int, role: int, target: int, removed: int, score: float) -> Step:
     """Return a step, its numbers as one type of number."""
     return Step(index(came), index(action), index(role), index(target), index(removed), score)
 
 
-@piece
+@inline_only
 def learner_of(ranges: Ranges, p: int) -> int:
     """Return the store of the first learner, or -1. O(W)."""
     for k in range(ranges.first[p], ranges.first[p + 1]):
@@ -275,7 +275,7 @@ def learner_of(ranges: Ranges, p: int) -> int:
     return index(NOWHERE)
 
 
-@shared
+@device_function
 def mend(
     ranges: Ranges, context: AllocatorContext, p: int, action: int, rng_state: NDArray[np.uint64]
 ) -> Step:
@@ -304,7 +304,7 @@ def mend(
     return stepped(came, action, role, NOWHERE, going, 0.0)
 
 
-@shared
+@device_function
 def carry_out(
     ranges: Ranges, context: AllocatorContext, p: int, step: Step, left: Left, log: DecisionLog
 ) -> int:
@@ -327,7 +327,7 @@ def carry_out(
     return ACTED
 
 
-@piece
+@inline_only
 def role_of(action: int) -> int:
     """Return whether an action is about VOTERs or NON_VOTERs."""
     voters = (
@@ -341,7 +341,7 @@ def role_of(action: int) -> int:
     return index(VOTER if voters else NON_VOTER)
 
 
-@piece
+@inline_only
 def adds(action: int) -> bool:
     """Whether an action brings a replica."""
     return (
@@ -354,7 +354,7 @@ def adds(action: int) -> bool:
     )
 
 
-@piece
+@inline_only
 def state_for(action: int) -> int:
     """Return the state of the store whose replica an action takes away, or -1 for any."""
     if (
@@ -374,7 +374,7 @@ def state_for(action: int) -> int:
     return NOWHERE
 
 
-@piece
+@inline_only
 def first_in_state(ranges: Ranges, stores: Stores, p: int, role: int, state: int) -> int:
     """Return the store of the first replica of that role on a store in that state, or -1. O(W)."""
     for k in range(ranges.first[p], ranges.first[p + 1]):
@@ -384,25 +384,25 @@ def first_in_state(ranges: Ranges, stores: Stores, p: int, role: int, state: int
     return index(NOWHERE)
 
 
-@piece
+@inline_only
 def replace(ranges: Ranges, context: AllocatorContext, p: int, removed: int, target: int) -> None:
     """Move a replica; a lease that would come to a bad place moves on. O(W)."""
     held = leaseholder(ranges, p) == removed
     swap(ranges, context.stores, p, target, removed)
     if held and ranges.role[slot_of(ranges, p, target)] != VOTER:
-        hand_on(ranges, context, p, index(NOWHERE))
+        transfer_leader(ranges, context, p, index(NOWHERE))
 
 
-@piece
+@inline_only
 def retire(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
     """Take a replica off its store, its lease first. O(W)."""
     if leaseholder(ranges, p) == going:
-        hand_on(ranges, context, p, going)
+        transfer_leader(ranges, context, p, going)
     withdraw(ranges, context.stores, p, going)
 
 
-@shared
-def hand_on(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
+@device_function
+def transfer_leader(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
     """Give the lease to the voter that serves on the store with the fewest leases. O(W)."""
     heir = index(NOWHERE)
     for k in range(ranges.first[p], ranges.first[p + 1]):
@@ -418,7 +418,7 @@ def hand_on(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> No
     give_lease(ranges, context.stores, p, heir)
 
 
-@piece
+@inline_only
 def tally_store(context: AllocatorContext, s: int) -> None:
     """Tally the class of a store again."""
     tally_class(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import Analysis
 from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, find_classes, room_for_classes
 from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, remove_target, room_to_remove
@@ -105,7 +105,7 @@ class Decision(NamedTuple):
     score: float
 
 
-@shared
+@device_function
 def rebalance(
     localities: Localities,
     stores: Stores,
@@ -168,19 +168,19 @@ def rebalance(
         drop(rooms.rebalance, found, target)
 
 
-@piece
+@inline_only
 def nothing() -> Decision:
     """Return the decision to leave all as it is."""
     return decided(NOWHERE, NOWHERE, NOWHERE, 0.0)
 
 
-@piece
+@inline_only
 def decided(target: int, removed: int, replaced: int, score: float) -> Decision:
     """Return a decision, its stores as one type of number."""
     return Decision(index(target), index(removed), index(replaced), score)
 
 
-@shared
+@device_function
 def should_rebalance(
     localities: Localities,
     stores: Stores,
@@ -205,7 +205,7 @@ def should_rebalance(
     return should
 
 
-@shared
+@device_function
 def better_of(localities: Localities, tally: Tally, rooms: Rooms, i: int) -> int:
     """List the class of replica ``i`` in ``rooms.rebalance.best``; returns how many they are.
 
@@ -233,13 +233,13 @@ def better_of(localities: Localities, tally: Tally, rooms: Rooms, i: int) -> int
     return at
 
 
-@piece
+@inline_only
 def is_plain(tally: Tally, room: ClassRoom, s: int) -> bool:
     """Whether a store is eligible and no special one. O(X)."""
     return tally.eligible[s] and place_of(room.special, room.size[1], s) < 0
 
 
-@shared
+@device_function
 def members_of(localities: Localities, tally: Tally, room: ClassRoom, i: int, listed: Longs) -> int:
     """Write the stores of equivalence class ``i`` to ``listed (S,)``; returns how many. O(S X)."""
     size = 0
@@ -257,7 +257,7 @@ def members_of(localities: Localities, tally: Tally, room: ClassRoom, i: int, li
     return size
 
 
-@shared
+@device_function
 def prepare(
     localities: Localities,
     stores: Stores,
@@ -285,7 +285,7 @@ def prepare(
         rooms.rebalance.lightest[i] = lightest
 
 
-@shared
+@device_function
 def should_move(
     localities: Localities, stores: Stores, tally: Tally, scorer: Scorer, rooms: Rooms, i: int
 ) -> bool:
@@ -306,7 +306,7 @@ def should_move(
     return False
 
 
-@shared
+@device_function
 def existing(stores: Stores, scorer: Scorer, rooms: Rooms, i: int) -> Candidate:
     """Return replica ``i`` as the ladder sees it. O(1)."""
     room = rooms.classes
@@ -332,7 +332,7 @@ def existing(stores: Stores, scorer: Scorer, rooms: Rooms, i: int) -> Candidate:
     )
 
 
-@shared
+@device_function
 def candidate(
     stores: Stores, settings: Settings, scorer: Scorer, rooms: Rooms, i: int, s: int
 ) -> Candidate:
@@ -360,7 +360,7 @@ def candidate(
     )
 
 
-@shared
+@device_function
 def keep_better(
     localities: Localities,
     stores: Stores,
@@ -389,7 +389,7 @@ def keep_better(
             room.kept[i] += 1
 
 
-@shared
+@device_function
 def best_of(stores: Stores, settings: Settings, scorer: Scorer, rooms: Rooms, i: int) -> int:
     """List the kept stores of class ``i`` that tie at the top; returns how many. O(S)."""
     room = rooms.rebalance
@@ -407,7 +407,7 @@ def best_of(stores: Stores, settings: Settings, scorer: Scorer, rooms: Rooms, i:
     return size
 
 
-@piece
+@inline_only
 def best_pair(
     stores: Stores,
     settings: Settings,
@@ -441,7 +441,7 @@ def best_pair(
     return found, target, most
 
 
-@shared
+@device_function
 def simulate(
     localities: Localities,
     stores: Stores,
@@ -480,7 +480,7 @@ def simulate(
     return removed
 
 
-@piece
+@inline_only
 def join_voters(members: Members, s: int) -> None:
     """Add a voter that is not up to date. O(W)."""
     at = add_member(members.voter, members.size[0], s)
@@ -490,7 +490,7 @@ def join_voters(members: Members, s: int) -> None:
     members.size[0] += 1
 
 
-@piece
+@inline_only
 def leave_voters(members: Members, s: int) -> None:
     """Take a voter out. O(W)."""
     at = place_of(members.voter, members.size[0], s)
@@ -499,7 +499,7 @@ def leave_voters(members: Members, s: int) -> None:
     leave(members.voter, members, 0, s)
 
 
-@shared
+@device_function
 def leave(row: Longs, members: Members, kind: int, s: int) -> bool:
     """Take a store out of ``row (W,)``, if it is in it; whether it was. O(W)."""
     at = place_of(row, members.size[kind], s)
@@ -511,7 +511,7 @@ def leave(row: Longs, members: Members, kind: int, s: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def drop(room: RebalanceRoom, i: int, target: int) -> None:
     """Take a target out of what is kept for replica ``i``. O(S)."""
     at = 0

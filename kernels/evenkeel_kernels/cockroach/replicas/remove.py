@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     VALID,
     Analysis,
@@ -95,7 +95,7 @@ def room_to_remove(width: int) -> RemoveRoom:
     )
 
 
-@shared
+@device_function
 def candidates_to_remove(
     localities: Localities,
     stores: Stores,
@@ -149,13 +149,13 @@ def candidates_to_remove(
     return keep_worst(room, found)
 
 
-@piece
+@inline_only
 def row_of_others(members: Members) -> tuple[Longs, int]:
     """Return the non-voters."""
     return members.non_voter, members.size[1]
 
 
-@shared
+@device_function
 def judge(
     localities: Localities,
     stores: Stores,
@@ -183,7 +183,7 @@ def judge(
     room.balance[i] = AROUND_THE_MEAN
 
 
-@piece
+@inline_only
 def diversity_of(localities: Localities, members: Members, role: int, s: int) -> float:
     """Return the mean diversity of a replica to the others; 1 if it is alone. O(W)."""
     total, number = 0.0, 0
@@ -199,7 +199,7 @@ def diversity_of(localities: Localities, members: Members, role: int, s: int) ->
     return total / number if number else 1.0
 
 
-@shared
+@device_function
 def keep_worst(room: RemoveRoom, found: int) -> int:
     """Keep of ``found`` places those that tie at the bottom; returns how many. O(W).
 
@@ -233,7 +233,7 @@ def keep_worst(room: RemoveRoom, found: int) -> int:
     return kept
 
 
-@piece
+@inline_only
 def is_below(room: RemoveRoom, i: int, j: int) -> bool:
     """Whether place ``i`` is worse than ``j``: necessity, diversity, convergence, balance."""
     if room.code[i] != room.code[j]:
@@ -245,7 +245,7 @@ def is_below(room: RemoveRoom, i: int, j: int) -> bool:
     return room.balance[i] < room.balance[j]
 
 
-@shared
+@device_function
 def remove_target(
     localities: Localities,
     stores: Stores,

@@ -21,13 +21,13 @@ from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.registry import Outcome, Progress, Watch
 from evenkeel.strategies.run import run_method
 
@@ -196,7 +196,7 @@ def _overwrite(engine: BalanceEngine, task: Task) -> Answer:
     living = Assignment.of_rows(
         len(current), current.owner[lives], current.node[lives], current.state[lives]
     )
-    serving = replace(nodes, accepts=frozen(nodes.may_receive), keeps=frozen(serves))
+    serving = replace(nodes, accepts=read_only(nodes.may_receive), keeps=read_only(serves))
     cluster = replace(cluster, nodes=serving)
     wanted = np.maximum(active, needed).astype(np.int32)
     every = np.ones(len(living.node), bool)
@@ -239,7 +239,7 @@ def _seats(
         led[led] = current.state[current.first[:-1][led]] == TOP
         leader[(led | (held == 0)) & (width > 0)] = 0
     flags = np.zeros(len(node), np.uint16)
-    return Placement(*(frozen(array) for array in (first, node, role, flags, leader)))
+    return Placement(*(read_only(array) for array in (first, node, role, flags, leader)))
 
 
 def _pinned(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
@@ -252,7 +252,7 @@ def _pinned(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
         here = own.owner[fixed].astype(np.int64) * nodes + own.node[fixed]
         there = seats.owner.astype(np.int64) * nodes + seats.node
         flags[np.isin(there, here[own.node[fixed] >= 0]) & (seats.node >= 0)] = Flag.PINNED
-    return frozen(flags)
+    return read_only(flags)
 
 
 def _fixed(
@@ -277,8 +277,8 @@ def _fixed(
     flags[seats.node >= 0] = np.where(pinned, np.uint16(Flag.PINNED), np.uint16(0))
     cluster = replace(
         cluster,
-        placement=replace(seats, flags=frozen(flags)),
-        partitions=replace(partitions, replicas=frozen(wanted), voters=frozen(voters)),
+        placement=replace(seats, flags=read_only(flags)),
+        partitions=replace(partitions, replicas=read_only(wanted), voters=read_only(voters)),
     )
     proven = bounds(cluster, Goals(level=None, leaders=_leaders(engine, cluster)))
     floor = rehoming_level(cluster, FEW)
@@ -312,7 +312,7 @@ def _targets(
         name: float(ceiling[d] / floor[d] - 1.0) if bounded[d] and ceiling[d] < np.inf else None
         for d, name in enumerate(cluster.dimensions)
     }
-    return frozen(level_target(cluster, Goals(level=tolerance), floor))
+    return read_only(level_target(cluster, Goals(level=tolerance), floor))
 
 
 def _solve(task: Task, model: _Model, limits: Limits, work_limit: int | None) -> Outcome:
@@ -357,14 +357,14 @@ def _well_led(engine: BalanceEngine, task: Task, model: _Model, after: Placement
     )
     cluster = replace(
         model.cluster,
-        placement=replace(after, flags=frozen(np.full(len(placed), Flag.PINNED, np.uint16))),
+        placement=replace(after, flags=read_only(np.full(len(placed), Flag.PINNED, np.uint16))),
         partitions=replace(model.cluster.partitions, replicas=count, voters=voters),
     )
     wider = cluster if engine.leader_load is None else with_leading(cluster)
     if wider is cluster:
         return after
     most = leading_target(wider, engine.leader_load or 0.0)
-    target = frozen(np.column_stack([model.bounds.target, most]))
+    target = read_only(np.column_stack([model.bounds.target, most]))
     plain, model = model, _Model(wider, replace(model.bounds, target=target), 0.0)
     excess = _excess(model, after)
     while excess > 0.0:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.wanted import has_leaders, wanted_load
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.partitions import Loads
+from evenkeel.model.reading.arrays import read_only
 
 
 def with_leading(cluster: Cluster) -> Cluster:
@@ -61,7 +61,7 @@ def with_leading(cluster: Cluster) -> Cluster:
         topology=replace(cluster.topology, tier_capacity=shared),
         partitions=replace(partitions, load=load),
         dimensions=(*cluster.dimensions, name),
-        transient=frozen(np.append(cluster.transient, False)),
+        transient=read_only(np.append(cluster.transient, False)),
     )
 
 
@@ -78,4 +78,4 @@ def leading_target(cluster: Cluster, tolerance: float) -> NDArray[np.float64]:
 
 
 def _wider(table: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.float64]:
-    return frozen(np.hstack([table, column]))
+    return read_only(np.hstack([table, column]))

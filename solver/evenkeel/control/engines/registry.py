@@ -29,7 +29,7 @@ def engine_of(
     listed = METHODS.get(method) if isinstance(method, str) else None
     if listed is None or not listed.engine:
         known = ", ".join(sorted(one.name for one in METHODS.values() if one.engine))
-        faults.add("method", method, f"is no method of a pipeline; there are: {known}")
+        faults.add("method", method, f"unknown method of a pipeline; there are: {known}")
         faults.raise_if_any()
     assert listed is not None
     module, _, name = listed.engine.partition(":")
@@ -45,7 +45,7 @@ def engine_of(
         known_fields = [one.name for one in fields(kind)]
         for given in options:
             if given not in known_fields:
-                faults.add("options", given, f"is no field of {name}; known: {known_fields}")
+                faults.add("options", given, f"unknown field of {name}; known: {known_fields}")
     faults.raise_if_any()
     return _made(kind, **options) if isinstance(options, Mapping) else _made(kind, options)
 

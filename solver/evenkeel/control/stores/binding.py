@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from evenkeel.control.naming import numbers, same_names
 from evenkeel.control.operations import successors
 from evenkeel.control.stores.store import Record
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,12 @@ class Bound:
     def used(self) -> NDArray[np.bool_]:
         """Nodes that hold replicas, (N + V,) bool."""
         counts = np.bincount(self.assignment.node, minlength=self.nodes + len(self.vanished))
-        return frozen(counts > 0)
+        return read_only(counts > 0)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Replicas of each partition, (P,) int64."""
-        return frozen(np.diff(self.assignment.first))
+        return read_only(np.diff(self.assignment.first))
 
     def sits_outside(self, allowed: NDArray[np.bool_]) -> bool:
         """Tell whether a replica is on a node other than these."""
@@ -100,7 +100,7 @@ def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
     if swapped is not None:
         rows = _swapped(rows, swapped)
     assignment = Assignment.of_rows(len(partitions), *rows)
-    return Bound(assignment, frozen(known), len(cluster.nodes), vanished)
+    return Bound(assignment, read_only(known), len(cluster.nodes), vanished)
 
 
 def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
@@ -146,14 +146,14 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
         size = len(distance) + count
         wider = np.zeros((size, size))
         wider[: len(distance), : len(distance)] = distance
-        distance = frozen(wider)
+        distance = read_only(wider)
     # where they stood is forgotten; any domain does for nodes that receive nothing
     somewhere = np.zeros((len(topology), count), np.int32)
     somewhere[(topology.label < 0).all(axis=1)] = -1
     wider_topology = replace(
         topology,
-        label=frozen(np.concatenate([topology.label, somewhere], axis=1)),
-        domain=frozen(np.concatenate([topology.domain, somewhere], axis=1)),
+        label=read_only(np.concatenate([topology.label, somewhere], axis=1)),
+        domain=read_only(np.concatenate([topology.domain, somewhere], axis=1)),
         tier_distance=distance,
     )
     return replace(cluster, nodes=more, topology=wider_topology)
@@ -207,9 +207,9 @@ def _swapped(rows: Rows, successor: NDArray[np.int32]) -> Rows:
     again = np.zeros(len(order), np.bool_)
     a, b = order[:-1], order[1:]
     again[1:] = (owner[a] == owner[b]) & (node[a] == node[b])
-    once = np.sort(order[~again])
-    return owner[once], node[once], state[once]
+    memoize = np.sort(order[~again])
+    return owner[memoize], node[memoize], state[memoize]
 
 
 def _joined(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    return frozen(np.concatenate([one, other]).astype(one.dtype, copy=False))
+    return read_only(np.concatenate([one, other]).astype(one.dtype, copy=False))

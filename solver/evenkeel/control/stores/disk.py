@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.control.stores.store import Kind, Record, Store, refuse_stale
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import Assignment
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.names import Names
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.atomic import write_atomically
 
 logger = logging.getLogger("evenkeel.control")
 
@@ -205,7 +205,7 @@ def _decoded(data: bytes) -> Record:
     for (name, dtype), count in zip(ARRAYS, header["lengths"], strict=True):
         kind = np.dtype(dtype)
         column = np.frombuffer(data, kind, count, at).astype(kind.newbyteorder("="))
-        columns[name] = frozen(column)
+        columns[name] = read_only(column)
         at += count * kind.itemsize
     return Record(
         version=version,

@@ -11,9 +11,9 @@ from evenkeel.control.naming import same_names
 from evenkeel.control.operations import successors
 from evenkeel.control.stores.binding import Bound, bind, with_vanished
 from evenkeel.control.stores.store import Kind, Record, Stale, Store
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Ledger:
             assignment=assignment,
             nodes=cluster.nodes.names,
             partitions=cluster.partitions.names,
-            known=frozen(known | (np.diff(assignment.first) > 0)),
+            known=read_only(known | (np.diff(assignment.first) > 0)),
             digests=digests or {},
         )
 
@@ -97,13 +97,13 @@ class Ledger:
         except Stale:
             self._read(kind)
             raise
-        self._metrics.gauge("state_write_latency_gauge", self._elapsed() - began)
+        self._metrics.targets("state_write_latency_gauge", self._elapsed() - began)
         self._records[kind] = record
 
     def _read(self, kind: Kind) -> None:
         began = self._elapsed()
         self._records[kind] = self._store.read(kind)
-        self._metrics.gauge("state_read_latency_gauge", self._elapsed() - began)
+        self._metrics.targets("state_read_latency_gauge", self._elapsed() - began)
 
 
 def _alike(last: _Bind, cluster: Cluster, swapped: NDArray[np.int32] | None) -> bool:

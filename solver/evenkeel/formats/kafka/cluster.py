@@ -98,7 +98,7 @@ def _brokers(found: Findings, offline: Collection[int] | None) -> list[int]:
     named = {broker for row in found.partitions.values() for broker in row.brokers}
     named |= found.racks.keys() | found.reporting.keys()
     for broker in sorted(set(offline or ()) - named):
-        found.faults.add("offline", broker, "is no broker of any file")
+        found.faults.add("offline", broker, "unknown broker")
     return sorted(named)
 
 

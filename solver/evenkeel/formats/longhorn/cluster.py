@@ -164,17 +164,17 @@ class _Reader:
             spec = found.value.spec
             if spec.volumeName not in by_volume:
                 if ("Volume", spec.volumeName) not in self.objects.misfits:
-                    self.faults.add(found.at("spec.volumeName"), spec.volumeName, "is no volume")
+                    self.faults.add(found.at("spec.volumeName"), spec.volumeName, "unknown volume")
                 continue
             if not spec.nodeID or ("Node", spec.nodeID) in self.objects.misfits:
                 continue
             disk = self.disk_at.get((spec.nodeID, spec.diskID))
             if spec.nodeID not in nodes:
-                self.faults.add(found.at("spec.nodeID"), spec.nodeID, "is no node")
+                self.faults.add(found.at("spec.nodeID"), spec.nodeID, "unknown node")
             elif disk is None:
                 there = self.host_of.get(spec.diskID)
                 known = f"; it is one of {there[0]}" if there else ""
-                message = f"is no disk of {spec.nodeID}{known}"
+                message = f"unknown disk of {spec.nodeID}{known}"
                 self.faults.add(found.at("spec.diskID"), spec.diskID, message)
             else:
                 by_volume[spec.volumeName].append(self._replica(found, disk))
@@ -208,7 +208,7 @@ class _Reader:
         attached = status.currentNodeID if status.state == "attached" else ""
         known = {one.value.metadata.name for one in self.objects.nodes}
         if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
-            self.faults.add(found.at("status.currentNodeID"), attached, "is no node")
+            self.faults.add(found.at("status.currentNodeID"), attached, "unknown node")
         return Volume(
             name=name,
             size=int(spec.size),

@@ -14,9 +14,9 @@ from evenkeel.formats.documents import Document, the_only
 from evenkeel.formats.native.archive import ZIP_MAGIC, read_members
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.registry import Format
-from evenkeel.model.arrays import as_array
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import as_array
 
 REQUIRED = (
     "capacity", "zone", "rack", "load", "leader_extra_load", "placement_before", "dead", "resource"

@@ -133,7 +133,7 @@ def _tier_capacity(
     for i, shared in enumerate(rows.tier_capacity):
         at = f"{name}: tier_capacity[{i}]"
         if shared.tier not in topology.tiers:
-            faults.add(f"{at}.tier", shared.tier, f"is no tier; known: {rows.tiers}")
+            faults.add(f"{at}.tier", shared.tier, f"unknown tier; known: {rows.tiers}")
             continue
         row = topology.tier_index(shared.tier)
         domain = topology.domain[row, place[shared.node]] if shared.node in place else -1

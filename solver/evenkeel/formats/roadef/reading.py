@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from evenkeel.formats.roadef.cluster import cluster_of
 from evenkeel.formats.roadef.words import Truncated, Words, integers
 from evenkeel.measure.reassignment import MoveDistance, RoadefModel
-from evenkeel.model.arrays import check_range
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import check_range
 
 MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 

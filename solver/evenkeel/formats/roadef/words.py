@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import quoted
-from evenkeel.model.arrays import LISTED_FAULTS, check_range
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import LISTED_FAULTS, check_range
 
 WORD_LIMIT = 2**32
 """Values are unsigned 32-bit integers."""

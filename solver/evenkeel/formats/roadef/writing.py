@@ -8,10 +8,10 @@ import numpy as np
 
 from evenkeel.formats.roadef.cluster import native_of
 from evenkeel.measure.reassignment import RoadefModel
-from evenkeel.model.atomic import write_atomically
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.atomic import write_atomically
 
 
 def write(cluster: Cluster, placement: Placement, path: str | Path) -> None:

@@ -12,7 +12,7 @@ from evenkeel.measure.binding import NONE, Binding, Scope, group_scope, partitio
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import once
+from evenkeel.model.runtime.memoize import memoize
 
 FEW_SLOTS = 8
 """Rows up to this long are compared slot with slot."""
@@ -30,7 +30,7 @@ def broken_limits(placed: PlacementCounts) -> list[Violations]:
     # of the nodes' state only the skew depends: whether a domain has a node that may hold anything
     nodes = cluster.nodes if any(rule.skew for rule in cluster.rules) else None
     of = nodes, cluster.partitions, *read_from(cluster)
-    return list(once(placed, "broken limits", lambda: _all_broken(placed), *of))
+    return list(memoize(placed, "broken limits", lambda: _all_broken(placed), *of))
 
 
 def _all_broken(placed: PlacementCounts) -> list[Violations]:
@@ -68,7 +68,7 @@ def suspects(placed: PlacementCounts, binding: Binding, row: int) -> NDArray[np.
         return np.flatnonzero(bound)
     topology = placed.cluster.topology
     domain = topology.domain_with_nodes[row]
-    earlier, inside = once(placed, f"repeats {row}", lambda: _repeats(placed, domain), topology)
+    earlier, inside = memoize(placed, f"repeats {row}", lambda: _repeats(placed, domain), topology)
     if binding.kind == "spread":
         return np.flatnonzero((earlier.max(0) >= binding.amount) & bound)
     distinct = ((earlier == 0) & inside).sum(0)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import read_only
 
 
 class Kind(NamedTuple):
@@ -133,14 +133,14 @@ class Violations:
         """Return some of them, by their indices."""
         return Violations(
             self.kind,
-            frozen(self.amount[which]),
-            frozen(self.partition[which]),
-            frozen(self.group[which]),
-            frozen(self.node[which]),
-            frozen(self.tier[which]),
-            frozen(self.domain[which]),
-            frozen(self.dimension[which]),
-            frozen(self.asked[which]),
+            read_only(self.amount[which]),
+            read_only(self.partition[which]),
+            read_only(self.group[which]),
+            read_only(self.node[which]),
+            read_only(self.tier[which]),
+            read_only(self.domain[which]),
+            read_only(self.dimension[which]),
+            read_only(self.asked[which]),
             self.expression,
         )
 
@@ -200,8 +200,8 @@ def violations(
     if len(amounts) == 0:
         return []
     columns = {
-        name: frozen(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
+        name: read_only(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
         for name in ("partition", "group", "node", "tier", "domain", "dimension")
     }
-    numbers = frozen(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
-    return [Violations(kind, frozen(amounts), **columns, asked=numbers, expression=expression)]
+    numbers = read_only(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
+    return [Violations(kind, read_only(amounts), **columns, asked=numbers, expression=expression)]

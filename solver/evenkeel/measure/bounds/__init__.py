@@ -17,9 +17,9 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.reading.arrays import read_only
 
 WHOLE = 1e-9
 """What is this close to a whole number is taken for it before it is rounded up."""
@@ -169,21 +169,21 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     floor = floor_target(cluster, goals, wanted, target)
     joining = arrivals(placed, floor)
     return Bounds(
-        fair=frozen(fair),
-        level=frozen(level),
+        fair=read_only(fair),
+        level=read_only(level),
         level_term=tuple(names[i] for i in binding),
-        target=frozen(target),
+        target=read_only(target),
         leaders=leaders,
         leader_ratio=ratio,
-        leader_target=frozen(leader_target),
+        leader_target=read_only(leader_target),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
         moves_level=max(kept.missing + to_level.moves, int(joining.sum())),
         feasible_proof=to_fit,
         level_proof=to_level,
         missing=kept.missing,
-        floor=frozen(floor),
-        arrivals=frozen(joining),
+        floor=read_only(floor),
+        arrivals=read_only(joining),
         cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
     )
 

@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.bounds.moves import Keepable, keepable
 from evenkeel.measure.bounds.prices import SAFE, priced, whole_moves
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,4 +254,4 @@ def frozen_certificate(
     covers: Sequence[Cover],
 ) -> Certificate:
     """Return a certificate whose arrays nobody can change."""
-    return Certificate(moves, frozen(load_price), frozen(loss_price), tuple(covers))
+    return Certificate(moves, read_only(load_price), read_only(loss_price), tuple(covers))

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import read_only
 
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""
@@ -107,7 +107,7 @@ def leader_bound(
     if np.isfinite(room[:, :-1]).any() and choice.gain.any():
         price = _improved(choice, room, price, float(choice.cost[choice.node == led].sum()))
     least = _proven(choice, price, room)
-    return LeaderBound(min(max(least, forced), len(choice.partition)), forced, frozen(price))
+    return LeaderBound(min(max(least, forced), len(choice.partition)), forced, read_only(price))
 
 
 def proven_changes(

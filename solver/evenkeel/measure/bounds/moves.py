@@ -16,7 +16,7 @@ from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
+from evenkeel.model.reading.arrays import read_only
 
 ROUNDING = 1e-10
 """Relative excess that may be rounding, and is not counted."""
@@ -144,7 +144,7 @@ def shedding(
         which, node = which[~sure], node[~sure]
     found_nodes = [np.flatnonzero(one) for one in count]
     return [
-        Shedding(frozen(at), frozen(count[i, at]), frozen(price[i, at]))
+        Shedding(read_only(at), read_only(count[i, at]), read_only(price[i, at]))
         for i, at in enumerate(found_nodes)
     ]
 

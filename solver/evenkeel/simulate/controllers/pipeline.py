@@ -10,11 +10,11 @@ from evenkeel.control.background.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.engines.engine import Scope
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
@@ -157,9 +157,9 @@ class Publishing(Controller):
 def as_told(cluster: Cluster) -> Cluster:
     """Return a cluster as a pipeline is told of it: who is down says nothing of keeping places."""
     nodes = cluster.nodes
-    since = frozen(np.full(len(nodes), np.nan))
+    since = read_only(np.full(len(nodes), np.nan))
     return replace(
-        cluster, nodes=replace(nodes, keeps=frozen(nodes.keeps & nodes.alive), since=since)
+        cluster, nodes=replace(nodes, keeps=read_only(nodes.keeps & nodes.alive), since=since)
     )
 
 

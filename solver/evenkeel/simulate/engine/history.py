@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
-from evenkeel.model.shown import Shown
+from evenkeel.model.runtime.shown import Shown
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.conformance import KINDS
 

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.conformance import Demands, demands_of
 
 
@@ -30,7 +30,11 @@ def with_roles_exchanged(cluster: Cluster) -> Placement:
         for p in mine[demands.broken(node[mine], held[mine], votes[mine])].tolist():
             _exchange(demands, node[p], role[p], int(placement.leader[p]))
     return Placement(
-        placement.first, placement.node, frozen(role.reshape(-1)), placement.flags, placement.leader
+        placement.first,
+        placement.node,
+        read_only(role.reshape(-1)),
+        placement.flags,
+        placement.leader,
     )
 
 

@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 
-from evenkeel.model.logs import tell
+from evenkeel.model.runtime.logs import tell
 from evenkeel.simulate.engine.changes import Change, Flight
 from evenkeel.simulate.engine.gossip import Gossip
 from evenkeel.simulate.engine.history import History

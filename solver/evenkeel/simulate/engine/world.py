@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
 
@@ -448,8 +448,8 @@ class World:
                     after.apply(change)
             node, role, leader = after.node, after.role, after.leader
         node, role = _with_empty_slots(node, role, self.wanted, self.voters)
-        _, _, keeps, _, gone = (frozen(column) for column in FLAGS[self.health].T.copy())
-        alive, accepts, leads = (frozen(column.copy()) for column in self.states())
+        _, _, keeps, _, gone = (read_only(column) for column in FLAGS[self.health].T.copy())
+        alive, accepts, leads = (read_only(column.copy()) for column in self.states())
         template = self.cluster
         count, width = node.shape
         old = template.partitions
@@ -457,23 +457,23 @@ class World:
             old,
             names=self.names,
             load=Loads(
-                frozen(self.leader_load.copy()),
-                frozen(self.voter_load.copy()),
-                frozen(self.non_voter_load.copy()),
+                read_only(self.leader_load.copy()),
+                read_only(self.voter_load.copy()),
+                read_only(self.non_voter_load.copy()),
             ),
-            replicas=frozen(self.wanted.copy()),
-            voters=frozen(self.voters.copy()),
-            rule=frozen(self.rule.copy()),
-            min_active=frozen(old.min_active[self.origin]),
-            group=frozen(old.group[self.origin]),
-            attached=frozen(old.attached[self.origin]),
-            move_cost=frozen(old.move_cost[self.origin]),
+            replicas=read_only(self.wanted.copy()),
+            voters=read_only(self.voters.copy()),
+            rule=read_only(self.rule.copy()),
+            min_active=read_only(old.min_active[self.origin]),
+            group=read_only(old.group[self.origin]),
+            attached=read_only(old.attached[self.origin]),
+            move_cost=read_only(old.move_cost[self.origin]),
         )
         return replace(
             template,
             nodes=replace(
                 template.nodes,
-                capacity=frozen(self.capacity.copy()),
+                capacity=read_only(self.capacity.copy()),
                 alive=alive,
                 accepts=accepts,
                 keeps=keeps,
@@ -482,11 +482,11 @@ class World:
             ),
             partitions=partitions,
             placement=Placement(
-                frozen(np.arange(0, count * width + 1, width, dtype=np.int64)),
-                frozen(node.reshape(-1).copy()),
-                frozen(role.reshape(-1).copy()),
-                frozen(np.zeros(count * width, np.uint16)),
-                frozen(leader.copy()),
+                read_only(np.arange(0, count * width + 1, width, dtype=np.int64)),
+                read_only(node.reshape(-1).copy()),
+                read_only(role.reshape(-1).copy()),
+                read_only(np.zeros(count * width, np.uint16)),
+                read_only(leader.copy()),
             ),
             forbidden=_together(template.forbidden, forbidden),
         )
@@ -522,7 +522,7 @@ def _together(forbidden: NDArray[np.int32], more: NDArray[np.int32] | None) -> N
     """Return pairs of either kind, sorted, each once."""
     if more is None or len(more) == 0:
         return forbidden
-    return frozen(np.unique(np.concatenate([forbidden, more]), axis=0))
+    return read_only(np.unique(np.concatenate([forbidden, more]), axis=0))
 
 
 def _with_empty_slots(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.containers import items_of
 from evenkeel.simulate.events.event import Event
 from evenkeel.simulate.events.newcomers import with_newcomers
 

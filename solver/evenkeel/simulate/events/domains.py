@@ -7,7 +7,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import find_nodes
+from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, above_zero, at_least, several
@@ -45,11 +45,11 @@ class DomainLost(Event):
         members = domains_of(cluster, self.tier)
         if not members:
             known = list(cluster.topology.tiers)
-            faults.add(f"{path}.tier", self.tier, f"is no tier; known: {known}")
+            faults.add(f"{path}.tier", self.tier, f"unknown tier; known: {known}")
             return ()
         paths = [one for one in members if self.domain in (one, one.rpartition("/")[2])]
         if len(paths) != 1:
-            many = "names several domains" if paths else "is no domain"
+            many = "names several domains" if paths else "unknown domain"
             faults.add(f"{path}.domain", self.domain, f"{many}; known: {list(members)}")
             return ()
         nodes = members[paths[0]]
@@ -140,7 +140,7 @@ class RollingUpgrade(Event):
         members = everywhere if self.tier == NODE_TIER else domains_of(cluster, self.tier)
         if not members:
             known = [*cluster.topology.tiers, NODE_TIER]
-            faults.add(f"{path}.tier", self.tier, f"is no tier; known: {known}")
+            faults.add(f"{path}.tier", self.tier, f"unknown tier; known: {known}")
         if faults.about(path):
             return ()
         stray = chosen.difference(*members.values())

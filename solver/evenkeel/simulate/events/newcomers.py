@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import as_array, frozen, list_entries
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.selection import find_nodes
+from evenkeel.model.reading.arrays import as_array, list_entries, read_only
+from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import Topology
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.world import World
@@ -99,7 +99,7 @@ def _with_new(faults: FaultList, path: str, cluster: Cluster, event: NodesAdded)
     labels = entries_of(faults, f"{path}.domains", event.domains or {})
     for tier in labels:
         if tier not in tiers:
-            faults.add(f"{path}.domains", tier, f"is no tier; known: {list(tiers)}")
+            faults.add(f"{path}.domains", tier, f"unknown tier; known: {list(tiers)}")
     capacity = None
     if event.capacity is not None:
         shape = (len(cluster.dimensions),)
@@ -119,7 +119,9 @@ def _more_nodes(
     count = len(new)
 
     def like(array: NDArray[Any]) -> NDArray[Any]:
-        return frozen(np.concatenate([array, np.repeat(array[template : template + 1], count, 0)]))
+        return read_only(
+            np.concatenate([array, np.repeat(array[template : template + 1], count, 0)])
+        )
 
     given: dict[str, Any] = {
         one.name: like(getattr(nodes, one.name))
@@ -129,11 +131,11 @@ def _more_nodes(
     if capacity is not None:
         room = given["capacity"].copy()
         room[len(nodes) :] = capacity
-        given["capacity"] = frozen(room)
+        given["capacity"] = read_only(room)
     for name, value in (("alive", False), ("gone", True), ("since", np.nan), ("stands_for", -1)):
         column = given[name].copy()
         column[len(nodes) :] = value
-        given[name] = frozen(column)
+        given[name] = read_only(column)
     return replace(
         nodes,
         names=Names([*nodes.names, *new], len(nodes) + count, ""),
@@ -160,9 +162,9 @@ def _more_domains(
         room = np.full((int(more.domain_count[row]), shared.shape[1]), np.inf)
         here = topology.domain[row] >= 0
         room[more.domain[row, :old][here]] = shared[topology.domain[row][here]]
-        capacity[tier] = frozen(room)
+        capacity[tier] = read_only(room)
     distance = topology.tier_distance
     if distance.ndim == 2:
         at = np.concatenate([np.arange(old), np.full(count, template)])
-        distance = frozen(np.ascontiguousarray(distance[np.ix_(at, at)]))
+        distance = read_only(np.ascontiguousarray(distance[np.ix_(at, at)]))
     return replace(more, tier_capacity=capacity, tier_distance=distance)

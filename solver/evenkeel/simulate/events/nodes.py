@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import find_nodes
+from evenkeel.model.reading.selection import find_nodes
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, at_least, listed, several

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.selection import find_partitions
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.selection import find_partitions
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.event import Event, above_zero, at_least, listed, several
 
@@ -515,7 +515,7 @@ def check_dimensions(
     named = [] if dimensions is None else items_of(faults, path, dimensions)
     for i, name in enumerate(named):
         if name not in known:
-            faults.add(f"{path}[{i}]", name, f"is no dimension; known: {known}")
+            faults.add(f"{path}[{i}]", name, f"unknown dimension; known: {known}")
     if not faults.about(path) and not flows_of(cluster, dimensions):
         faults.add(path, dimensions, f"leaves nothing to change: name some of {known}")
 

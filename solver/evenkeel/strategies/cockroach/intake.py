@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import LISTED_FAULTS, as_array, list_entries, shape_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS, as_array, list_entries, shape_of
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.strategies.cockroach.compile import FORMAT, CockroachMap
 from evenkeel.strategies.cockroach.equivalence_classes import Tiers
@@ -157,11 +157,11 @@ def cockroach_cluster(
     if rows.shape[1] == 0:
         rows = np.full((len(rows), 1), -1, np.int32)
     list_entries(
-        faults, "replicas", rows, (rows < -1) | (rows >= count), f"is no store; there are {count}"
+        faults, "replicas", rows, (rows < -1) | (rows >= count), f"unknown store; there are {count}"
     )
     wanted = _entries(faults, "config", config, len(rows), np.int32, 0)
     outside = (wanted < 0) | (wanted >= len(read))
-    list_entries(faults, "config", wanted, outside, f"is no configuration; there are {len(read)}")
+    list_entries(faults, "config", wanted, outside, f"unknown configuration; there are {len(read)}")
     role = _roles(faults, roles, rows)
     flags = _flags(faults, caught_up, rows)
     leader = _leaders(faults, leaseholder, rows, role, range_names)
@@ -230,7 +230,7 @@ def _locality(faults: FaultList, path: str, text: object) -> Tiers:
     for part in (piece.strip() for piece in text.split(",") if piece.strip()):
         key, sign, value = part.partition("=")
         if not key or not value or not sign or "=" in value or key == HOST:
-            faults.add(path, text, f"{part!r} is no tier such as region=us")
+            faults.add(path, text, f"{part!r} is not a tier such as region=us")
             return ()
         if key in found:
             faults.add(path, text, f"has the tier {key!r} twice")
@@ -282,7 +282,7 @@ def _roles(
     if given is None:
         return np.zeros(rows.shape, np.uint8)
     found: NDArray[np.uint8] = as_array(faults, "roles", given, np.uint8, rows.shape)
-    list_entries(faults, "roles", found, found > Role.LEARNER, "is no role; 0, 1 or 2")
+    list_entries(faults, "roles", found, found > Role.LEARNER, "unknown role; 0, 1 or 2")
     return found
 
 

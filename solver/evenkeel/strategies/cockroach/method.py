@@ -73,7 +73,7 @@ def cockroach(request: Request) -> Outcome:
         node=node,
         leader=leader,
         stop_reason=reason,
-        message=told if run.converged else f"{told} It has not come to rest.",
+        message=told if run.converged else f"{told} It did not converge.",
         work=run.work,
         warnings=_warnings(len(stuck), lost),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),

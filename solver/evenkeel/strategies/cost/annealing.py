@@ -67,12 +67,12 @@ class Annealing:
 
     problem: Problem
     state: State
-    walk: search_walk.Walk
+    walk: search_walk.CostState
     work_limit: int | None
     may_soften: bool
     size: NDArray[np.float64] = field(init=False)
     hottest: float = field(init=False)
-    fine: NDArray[np.float64] = field(init=False)
+    penalty_weight: NDArray[np.float64] = field(init=False)
     strictness: float = field(init=False, default=1.0)
     height: float = field(init=False, default=0.0)
     ends: NDArray[np.float64] = field(init=False)
@@ -85,7 +85,7 @@ class Annealing:
         self.size = sizes(self.problem, self.walk)
         mean = self.mean_size
         self.hottest = HOTTEST * mean if mean > 0.0 else max(1.0, steepest(self.problem))
-        self.fine = _fines(self.problem, self.walk, mean)
+        self.penalty_weight = _fines(self.problem, self.walk, mean)
         self.may_soften = self.may_soften and all_breaches(self.problem, self.state) == 0
 
     @property
@@ -144,7 +144,7 @@ class Annealing:
         """Least fine per unit above capacity in each dimension."""
         low, high = FINE
         rise = min(1.0, self.height / FINED_BY)
-        floor: NDArray[np.float64] = self.fine * (low * (high / low) ** rise)
+        floor: NDArray[np.float64] = self.penalty_weight * (low * (high / low) ** rise)
         return floor
 
     def _judge_breaches(self, temperature: float, up: float, down: float) -> None:
@@ -154,12 +154,12 @@ class Annealing:
             self.visit(self.walk.best.copy(), float(self.walk.total[1]))
         broken = self.walk.breaches[0] > 0
         self.strictness = max(1.0, self.strictness * (up if broken else down))
-        fine = BREACH_FINE * self.strictness * float(np.sqrt(self.hottest * temperature))
+        penalty_weight = BREACH_FINE * self.strictness * float(np.sqrt(self.hottest * temperature))
         wall = not self.may_soften or (self.height >= SOFT_UNTIL and not broken)
-        self.walk.breach_fine[0] = search_walk.NEVER if wall else fine
+        self.walk.breach_fine[0] = search_walk.NEVER if wall else penalty_weight
 
 
-def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
+def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostState:
     """Open the books of a search."""
     replicas, (dimensions, nodes) = len(state.node), problem.nodes.capacity.shape
     channels = dimensions + len(problem.nodes.proportion) + len(problem.nodes.hinge)
@@ -169,7 +169,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     shared = moves.group_weight + 2.0 * steepest(problem)
     now = total_cost(problem, state)
     item = np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32)
-    walk = search_walk.Walk(
+    walk = search_walk.CostState(
         item=item,
         group=problem.partitions.group[problem.partitions.owner],
         reach=np.zeros((0, 0), np.uint64),  # known once needs are
@@ -179,7 +179,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
         excess=np.zeros((nodes, channels)),
         room=np.zeros((nodes, dimensions)),
         cost=np.zeros(nodes),
-        fine=np.zeros((nodes, dimensions)),
+        penalty_weight=np.zeros((nodes, dimensions)),
         fined=np.zeros(nodes),
         crowded=np.zeros(1, np.int64),
         breaches=np.zeros(1, np.int64),
@@ -204,7 +204,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.Walk:
     return walk
 
 
-def forked(walk: search_walk.Walk, seed: int) -> search_walk.Walk:
+def forked(walk: search_walk.CostState, seed: int) -> search_walk.CostState:
     """Copy the books of a search that has not begun; what never changes is shared."""
     never = ("item", "group", "reach", "reach_row", "tied", "need", "weight", "spare")
     copies = {name: array.copy() for name, array in walk._asdict().items() if name not in never}
@@ -231,7 +231,7 @@ def steepest(problem: Problem) -> float:
     return float(prices * tables)
 
 
-def sizes(problem: Problem, walk: search_walk.Walk) -> NDArray[np.float64]:
+def sizes(problem: Problem, walk: search_walk.CostState) -> NDArray[np.float64]:
     """Return what each replica of ``walk.item`` costs above all watermarks, tables included."""
     weight = walk.weight.copy()
     dimensions = walk.room.shape[1]
@@ -240,12 +240,12 @@ def sizes(problem: Problem, walk: search_walk.Walk) -> NDArray[np.float64]:
     return size
 
 
-def _fines(problem: Problem, walk: search_walk.Walk, mean: float) -> NDArray[np.float64]:
+def _fines(problem: Problem, walk: search_walk.CostState, mean: float) -> NDArray[np.float64]:
     """Fine per unit above capacity: the dimension's weight, or a like share where that is 0."""
     weight = problem.nodes.weight
-    fine = np.ones(len(weight))
+    penalty_weight = np.ones(len(weight))
     if len(walk.item):
         need = walk.need[walk.item, : len(weight)].mean(axis=0)
         share = max(mean, 1.0) / len(weight) / np.where(need > 0.0, need, 1.0)
-        fine[:] = np.where(weight > 0.0, weight, share)
-    return fine
+        penalty_weight[:] = np.where(weight > 0.0, weight, share)
+    return penalty_weight

@@ -18,10 +18,18 @@ from evenkeel_kernels.core.problem import Problem
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost import cost_state as search_walk
 
-WARMTH = (0.7, 0.6, 0.5, 0.65, 0.55)
+REHEAT = (0.7, 0.6, 0.5, 0.65, 0.55)
 """Parts of the way down to which what is polished is warmed up, in turn."""
 
-HOMELY = ((0.7, 0.0), (0.5, 0.03), (0.8, 0.0), (0.5, 0.01), (0.6, 0.0), (0.3, 0.03), (0.7, 0.003))
+NEAR_START = (
+    (0.7, 0.0),
+    (0.5, 0.03),
+    (0.8, 0.0),
+    (0.5, 0.01),
+    (0.6, 0.0),
+    (0.3, 0.03),
+    (0.7, 0.003),
+)
 """Parts of the way down from which the placement that came in is cooled, in turn; and what a move
 costs at least then, as a part of what an average replica costs above all watermarks."""
 
@@ -39,7 +47,7 @@ OVERSHOT = 1 << 20
 
 
 @dataclass
-class Ending:
+class Intensification:
     """The end of one search.
 
     Parameters
@@ -69,11 +77,11 @@ class Ending:
             best = walk.best.copy(), float(walk.total[1])
             try:
                 if homely and turn % 2 == 0:
-                    self._cool_from_start(*HOMELY[turn // 2 % len(HOMELY)])
+                    self._cool_from_start(*NEAR_START[turn // 2 % len(NEAR_START)])
                     changed = homely = walk.total[1] <= best[1] + NEAR * abs(best[1])
                 else:
                     self.search.visit(*best)
-                    self._cool(WARMTH[turn // 2 % len(WARMTH)])
+                    self._cool(REHEAT[turn // 2 % len(REHEAT)])
                     changed = walk.total[1] < best[1]
                 still_rough = changed and not self._polish()
             except BaseException:

@@ -17,7 +17,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.cost.compound_move import new_joint
-from evenkeel_kernels.cost.cost_state import Walk, tighten
+from evenkeel_kernels.cost.cost_state import CostState, tighten
 from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
 from evenkeel_kernels.cost.forced_insertion import displace_each, new_forced
 from evenkeel_kernels.cost.two_node_exact import new_division, repartition_each
@@ -64,7 +64,7 @@ class Polished:
 def polish(
     problem: Problem,
     state: State,
-    walk: Walk,
+    walk: CostState,
     watch: Watch,
     work: int,
     seed: int = 0,
@@ -98,7 +98,7 @@ class _Run:
         self,
         problem: Problem,
         state: State,
-        walk: Walk,
+        walk: CostState,
         watch: Watch,
         work: int,
         random: np.random.Generator,
@@ -120,7 +120,7 @@ class _Run:
         relocate(self.problem, state, astray, walk.best[astray])
         walk.is_astray[astray] = False
         walk.astray_count[0] = 0
-        walk.fine[:] = 1.0
+        walk.penalty_weight[:] = 1.0
         tighten(self.problem, state, walk, np.ones(walk.room.shape[1]), 1.0, 1.0)
         walk.total[0] = walk.total[1]
 

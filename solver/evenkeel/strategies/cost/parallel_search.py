@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.cost.annealing import Annealing
-from evenkeel.strategies.cost.intensification import Ending
+from evenkeel.strategies.cost.intensification import Intensification
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 from evenkeel_kernels.cost import cost_state as search_walk
 
@@ -69,7 +69,7 @@ class Portfolio:
         self.start = first.state.node.copy(), float(first.walk.total[0])
 
     @property
-    def best(self) -> search_walk.Walk:
+    def best(self) -> search_walk.CostState:
         """The books of the search that has found the best placement; the first one of equals."""
         return min((one.walk for one in self.searches), key=lambda walk: float(walk.total[1]))
 
@@ -142,7 +142,7 @@ class Portfolio:
 
         def polish_best(one: Annealing) -> None:
             one.restart(*found)
-            Ending(one, self.watch, self._done, self.start).run()
+            Intensification(one, self.watch, self._done, self.start).run()
 
         stop = None
         with self._under_way(polish_best, self.searches, pool) as futures:

@@ -23,7 +23,7 @@ SNUG = 1e-9
 
 
 @dataclass(frozen=True)
-class Gauge:
+class Targets:
     """A node's load in one dimension, or its leaders, against its target."""
 
     reading: Any
@@ -38,7 +38,7 @@ class Gauge:
         return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
 
 
-def weigh(seats: Seats, bounds: Bounds | None) -> list[Gauge]:
+def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
     """Add what nodes and domains can hold, and say what is to be held against the targets."""
     cluster = seats.cluster
     classes = class_names(cluster)
@@ -64,12 +64,12 @@ def weigh(seats: Seats, bounds: Bounds | None) -> list[Gauge]:
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
-            gauges += [Gauge(on[n], float(target[n])) for n in finite]
+            gauges += [Targets(on[n], float(target[n])) for n in finite]
     if bounds is not None and has_leaders(cluster):
         for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
             leads = sum(one[n] for one in seats.leads if n in one)
-            gauges.append(Gauge(leads, float(bounds.leader_target[n])))
-    return [gauge for gauge in gauges if not isinstance(gauge.reading, int)]
+            gauges.append(Targets(leads, float(bounds.leader_target[n])))
+    return [targets for targets in gauges if not isinstance(targets.reading, int)]
 
 
 def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:

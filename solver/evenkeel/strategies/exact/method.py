@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.logs import tell
+from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.exact.stages import Search, in_stages, led

@@ -14,7 +14,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.budgets import hold_budgets
-from evenkeel.strategies.exact.loads import SNUG, Gauge, changed_leaders, moved, weigh
+from evenkeel.strategies.exact.loads import SNUG, Targets, changed_leaders, moved, weigh
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
@@ -139,7 +139,7 @@ class _Run:
         self._keep(solver)
         self.seats.model.add(objective <= value)
 
-    def level(self, gauges: list[Gauge]) -> None:
+    def level(self, gauges: list[Targets]) -> None:
         """Bring the greatest excess down, by asking whether all nodes can be below some value.
 
         An excess as an unknown of its own would be multiplied with every target, and products of
@@ -173,7 +173,7 @@ class _Run:
             self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
         self.stages.append(Stage("level", high, low))
 
-    def _try(self, gauges: list[Gauge], most: list[int]) -> bool | None:
+    def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
         """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""
         model = self.seats.model
         wanted = model.new_bool_var("")
@@ -186,7 +186,7 @@ class _Run:
         model.add(wanted == int(reached))
         return True if reached else False if status == "optimal" else None
 
-    def _excess(self, gauges: list[Gauge]) -> float:
+    def _excess(self, gauges: list[Targets]) -> float:
         """How far above its target the worst node is in the best answer."""
         return max(
             max(self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0, 0.0)

@@ -79,7 +79,7 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
     faults = FaultList()
     known = [*cluster.topology.tiers, NODE_TIER]
     if zone is not None and zone not in known:
-        faults.add("options.zone", zone, f"is no tier; known: {known}")
+        faults.add("options.zone", zone, f"unknown tier; known: {known}")
     faults.raise_if_any()
     rules, rule = bound_rules(cluster)
     tiers = [zone_tier(cluster, one) if zone is None else zone for one in rules]

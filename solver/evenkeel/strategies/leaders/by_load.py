@@ -20,12 +20,12 @@ from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import StopReason, Watch
 from evenkeel_kernels.core.leader_lists import Leading
 from evenkeel_kernels.leaders.level_by_load import (
-    Duty,
+    LeaderAssignment,
     descend,
     fullest,
-    muster,
+    perturb,
+    rebuild,
     restore,
-    shake,
     trade,
 )
 
@@ -179,10 +179,10 @@ def _levels(request: Request, arcs: Arcs) -> _Levels:
     return _Levels(arcs, which, level, share, target, extra[:, which])
 
 
-def _duty(task: _Levels, taken: NDArray[np.int64]) -> Duty:
-    """Return the books of a choice, to be filled by ``muster``."""
+def _duty(task: _Levels, taken: NDArray[np.int64]) -> LeaderAssignment:
+    """Return the books of a choice, to be filled by ``rebuild``."""
     arcs, nodes = task.arcs, len(task.base)
-    return Duty(
+    return LeaderAssignment(
         first=np.searchsorted(arcs.p, np.arange(arcs.count + 1)).astype(np.int64),
         node=arcs.node,
         share=np.ascontiguousarray(task.share),
@@ -315,7 +315,7 @@ class _Search:
         first = np.searchsorted(task.arcs.p, np.arange(task.arcs.count))
         self.task, self.bound, self.began, self.watch = task, bound, began, watch
         self.start = np.where(began >= 0, began, first).astype(np.int64)
-        self.duty = _duty(task, self.start.copy())
+        self.assignment = _duty(task, self.start.copy())
         drawn = np.random.SeedSequence(seed % 2**64).generate_state(1, np.uint64)
         self.random = drawn | np.uint64(1)
         self.best = self.start.copy()
@@ -353,37 +353,37 @@ class _Search:
 
     def _descended(self, taken: NDArray[np.int64], aim: float) -> None:
         """Descend from a choice, singly and in pairs."""
-        self.duty.taken[:] = taken
-        muster(self.duty, self.task.base)
+        self.assignment.taken[:] = taken
+        rebuild(self.assignment, self.task.base)
         self._descend(aim)
 
     def _descend(self, aim: float) -> None:
         left = np.array([PAIRS])
         while True:
             self.work += len(self.task.arcs.p)
-            descend(self.duty, aim)
-            if trade(self.duty, aim, left) == 0 or left[0] <= 0 or self.watch.out_of_time:
+            descend(self.assignment, aim)
+            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.out_of_time:
                 break
         self.work += PAIRS - int(left[0])
         self._keep()
 
     def _shaken(self, aim: float) -> None:
         """Walk from the best choice, and descend from there."""
-        self.duty.taken[:] = self.best
-        muster(self.duty, self.task.base)
+        self.assignment.taken[:] = self.best
+        rebuild(self.assignment, self.task.base)
         work = min(max(SHAKES * len(self.task.arcs.p), FEWEST_SHAKES), MOST_SHAKES)
         shares = np.abs(self.task.share[self.task.share < OUT_OF_REACH])
         square = max(float(shares.mean() ** 2) if shares.size else 0.0, 1e-18)
-        shake(self.duty, aim, work, HOT * square, COLD * square, self.random)
+        perturb(self.assignment, aim, work, HOT * square, COLD * square, self.random)
         self.work += work
         self._descend(aim)
 
     def _keep(self) -> None:
         """Keep the choice if it is the best, its level added up anew."""
-        muster(self.duty, self.task.base)
-        if (level := fullest(self.duty)) < self.level:
+        rebuild(self.assignment, self.task.base)
+        if (level := fullest(self.assignment)) < self.level:
             self.level = level
-            self.best[:] = self.duty.taken
+            self.best[:] = self.assignment.taken
 
     def _change_back(self) -> None:
         """Of choices with the level found, take one that changes few leaders."""
@@ -392,11 +392,11 @@ class _Search:
         choices = []
         for taken in (found, self.start):
             self._descended(taken, least)
-            if fullest(self.duty) <= most:
-                restore(self.duty, self.began, most)
-                choices.append(self.duty.taken.copy())
+            if fullest(self.assignment) <= most:
+                restore(self.assignment, self.began, most)
+                choices.append(self.assignment.taken.copy())
         changes = [int(np.count_nonzero(one != self.began)) for one in choices]
         self.best[:] = choices[int(np.argmin(changes))]
-        self.duty.taken[:] = self.best
-        muster(self.duty, self.task.base)
-        self.level = fullest(self.duty)
+        self.assignment.taken[:] = self.best
+        rebuild(self.assignment, self.task.base)
+        self.level = fullest(self.assignment)

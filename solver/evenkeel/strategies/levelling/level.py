@@ -26,7 +26,7 @@ def place_and_level(run: Run) -> None:
     before = run.work
     is_brief = not run.may_take_long and len(run.state.node) <= run.parameters.brief_replicas
     brief = replace(run.parameters, walk_per_replica=run.parameters.brief_walk)
-    gauge = run.gauge
+    targets = run.targets
     pieces = descend(
         run.problem, run.state, run.forced, run.most_leaders, run.most_moves, run.request.seed,
         brief if is_brief else run.parameters,
@@ -34,7 +34,7 @@ def place_and_level(run: Run) -> None:
     for piece in pieces:
         level = piece.highest
         if best is None and make_room(run.problem, run.state, run.forced, run.most_moves) > 0:
-            level = highest(run.state, gauge)
+            level = highest(run.state, targets)
         if best is None or level < best[0]:
             best = (level, run.state.node.copy(), run.state.leader.copy())
         if not run.tell(piece.stage, before + piece.steps, level):
@@ -52,6 +52,6 @@ def level_pairs(run: Run) -> None:
     if run.stop is not None or excess <= 0.0 or moves_spent(run):
         return
     left = run.most_moves - run.moves
-    move_pairs(run.problem, run.state, run.gauge, left, run.request.watch, run.parameters)
+    move_pairs(run.problem, run.state, run.targets, left, run.request.watch, run.parameters)
     if run.pressure - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)

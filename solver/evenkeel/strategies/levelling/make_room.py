@@ -19,7 +19,7 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.descent import moves_made
-from evenkeel_kernels.levelling.leader_moves import depose, hand_back
+from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
 from evenkeel_kernels.levelling.make_room import node_to_clear
 
 TRIES = 8
@@ -46,7 +46,7 @@ def make_room(problem: Problem, state: State, forced: NDArray[np.bool_], most_mo
     moved = (state.node >= 0) & (state.node != problem.partitions.home)
     placed = int(np.count_nonzero(waiting & moved))
     if placed:
-        depose(problem, state, search.scan)
+        replace_leaders(problem, state, search.scan)
     return placed
 
 
@@ -81,7 +81,7 @@ class _Search:
                 if not settled:
                     changed = np.flatnonzero(state.node != before)
                     relocate(self.problem, state, changed, before[changed])
-                    hand_back(self.problem, state, leader)
+                    return_leaders(self.problem, state, leader)
             if settled or tried < 0:
                 return settled
             closed[tried] = True

@@ -11,7 +11,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.pair_moves import kinds_of
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
-from evenkeel_kernels.levelling.leader_seats import seat_leaders
+from evenkeel_kernels.levelling.leaders.seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.repair import mend
@@ -61,7 +61,7 @@ def mend_in_pairs(run: Run) -> None:
     before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
     looks = np.array([run.parameters.pair_looks], np.int64)
     mend_pairs(
-        problem, state, run.gauge, run.forced, run.dropped, partitions, kind,
+        problem, state, run.targets, run.forced, run.dropped, partitions, kind,
         int(kind.max(initial=-1)) + 1, looks, before, after,
     )  # fmt: skip
 

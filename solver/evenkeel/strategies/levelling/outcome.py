@@ -21,7 +21,7 @@ def outcome_of(run: Run) -> Outcome:
         stop = "tolerance" if done else "exhausted"
         if not done and is_spent(run):
             stop = "limits"
-            message = "The budgets are used up; what they left undone is as it was."
+            message = "Limits reached: the rest was skipped."
     return Outcome(
         node=node,
         leader=leaders_of(run, node, run.state.leader),

@@ -13,13 +13,13 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
-from evenkeel_kernels.levelling.penalty import Gauge, highest
+from evenkeel_kernels.levelling.penalty import Targets, highest
 
 
 def move_pairs(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     most_moves: int,
     watch: Watch,
     parameters: Parameters = DEFAULT,
@@ -31,13 +31,13 @@ def move_pairs(
     limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
     before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
     total, made = 0, 1
-    while made and highest(state, gauge) > 1.0:
+    while made and highest(state, targets) > 1.0:
         made = 0
-        replica = _on_hot_nodes(problem, state, gauge)
+        replica = _on_hot_nodes(problem, state, targets)
         for begin in range(0, len(replica), parameters.pair_stretch):
             end = min(begin + parameters.pair_stretch, len(replica))
             made += move_in_tandem(
-                problem, state, gauge, replica, kind, kinds, left, before, after, begin, end
+                problem, state, targets, replica, kind, kinds, left, before, after, begin, end
             )
             if left[0] < 2 or left[1] <= 0 or watch.out_of_time:
                 return total + made
@@ -60,10 +60,10 @@ def kinds_of(problem: Problem) -> NDArray[np.int64]:
     return np.unique(table, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _on_hot_nodes(problem: Problem, state: State, gauge: Gauge) -> NDArray[np.int64]:
+def _on_hot_nodes(problem: Problem, state: State, targets: Targets) -> NDArray[np.int64]:
     """The replicas on hot nodes, the hottest node's first, and of these the largest."""
-    pressure = (state.load * gauge.scale).max(axis=0)
-    pressure = np.maximum(pressure, state.leaders * gauge.leader_scale)
+    pressure = (state.load * targets.scale).max(axis=0)
+    pressure = np.maximum(pressure, state.leaders * targets.leader_scale)
     first, member = by_node(state.node, len(pressure))
     rows = []
     for n in np.argsort(-pressure, kind="stable").tolist():
@@ -71,6 +71,6 @@ def _on_hot_nodes(problem: Problem, state: State, gauge: Gauge) -> NDArray[np.in
             break
         row = member[first[n] : first[n + 1]]
         load = problem.partitions.voter_load[problem.partitions.owner[row]]
-        size = (load * gauge.scale[:, n]).max(axis=1)
+        size = (load * targets.scale[:, n]).max(axis=1)
         rows.append(row[np.argsort(-size, kind="stable")])
     return np.concatenate(rows) if rows else np.zeros(0, np.int64)

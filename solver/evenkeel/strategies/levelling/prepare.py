@@ -18,7 +18,7 @@ from evenkeel.strategies.shared.replica_counts import (
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.parameters import Parameters
-from evenkeel_kernels.levelling.repair import breaches_without, homeless
+from evenkeel_kernels.levelling.repair import breaches_without, must_relocate
 
 
 def prepare(request: Request, parameters: Parameters) -> Run:
@@ -35,7 +35,7 @@ def prepare(request: Request, parameters: Parameters) -> Run:
     seat = serving(cluster, state.node)
     must_fill = slots_to_fill(cluster, seat)
     drop(problem, state, np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill), dropped)
-    forced = homeless(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
+    forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
     run = Run(
         request, parameters, problem, state, forced, dropped, False, request.bounds.leader_target
     )  # fmt: skip

@@ -8,21 +8,21 @@ from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from evenkeel_kernels.levelling.leader_moves import depose
+from evenkeel_kernels.levelling.leaders.moves import replace_leaders
 
 
 def repair(run: Run) -> None:
     """Place what waits, the most endangered partitions first, as far as the budgets go."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(len(state.load)))
-    depose(problem, state, scan)
+    replace_leaders(problem, state, scan)
     if not run.forced.any():
         return
     order = most_endangered_first(run)
     led = state.leader >= 0
     best_fit(problem, state, scan, order, run.forced, led, FAR, 0, len(order))
     make_room(problem, state, run.waiting, run.most_moves)
-    depose(problem, state, scan)
+    replace_leaders(problem, state, scan)
     run.forced &= run.waiting
 
 

@@ -32,9 +32,9 @@ def nothing_due(run: Run) -> bool:
 
 def excess_of(run: Run) -> float:
     """How far all nodes together are above their targets, in units of these."""
-    gauge = run.gauge
-    scale = np.where(gauge.scale < NO_TARGET, gauge.scale, 0.0)
-    leader_scale = np.where(gauge.leader_scale < NO_TARGET, gauge.leader_scale, 0.0)
+    targets = run.targets
+    scale = np.where(targets.scale < NO_TARGET, targets.scale, 0.0)
+    leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
     over = np.maximum(run.state.load * scale - 1.0, 0.0).sum()
     return float(over + np.maximum(run.state.leaders * leader_scale - 1.0, 0.0).sum())
 
@@ -64,7 +64,9 @@ def _is_worth_leading(run: Run) -> bool:
     Where these choices and the targets contend for room, some always are, and each run would find
     others. On a small cluster any is one too many.
     """
-    misled = count_misled(run)
+    leader_preference_violations = count_misled(run)
     if size_of(run.request.cluster) <= LARGEST:
-        return misled > 0
-    return misled > run.parameters.misled * len(run.state.leader)
+        return leader_preference_violations > 0
+    return leader_preference_violations > run.parameters.leader_preference_violations * len(
+        run.state.leader
+    )

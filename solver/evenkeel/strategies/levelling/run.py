@@ -2,7 +2,7 @@
 
 Budgets bind all of it: they are among the rules that admit a move.
 
-1. *Prepare*: replicas too many are dropped; those that must leave, and those missing, wait.
+1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait.
 2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
 3. *Mend*: rules broken between replicas are mended, one move at a time; a partition that no replica
    can lead where it stands has one moved.
@@ -11,8 +11,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    nowhere takes the room of smaller ones. What could not be mended for want of room is tried again.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
    level all.
-6. *Refine*: where replicas are few, what was found is refined. Where all of it was hardly worth
-   while, everything stays.
+6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
+   everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 """
@@ -36,7 +36,7 @@ from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.soft_rules import place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel_kernels.core.node_scan import new_scan
-from evenkeel_kernels.levelling.leader_moves import depose, prefer
+from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 
 
@@ -90,7 +90,7 @@ def must_change(run: Run) -> bool:
 
 
 def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
-    """Leave everything where it is, if nothing must change and it is hardly worth while."""
+    """Leave everything where it is, if nothing must change and the gain is negligible."""
     free = run.stop is None and not run.problem.budgets.binds
     if free and not changed and not is_worth_it(run, before):
         run.restart_from(run.request.start.node, run.request.start.leader)
@@ -101,6 +101,6 @@ def complete(run: Run) -> None:
     fill_to_floors(run)
     place_past_soft_rules(run)
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
-    depose(run.problem, run.state, scan)
+    replace_leaders(run.problem, run.state, scan)
     if count_misled(run):
-        prefer(run.problem, run.state, run.gauge)
+        prefer(run.problem, run.state, run.targets)

@@ -17,7 +17,7 @@ from evenkeel.strategies.shared.stopping import Progress, StopReason
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.levelling.descent import moves_made
 from evenkeel_kernels.levelling.parameters import Parameters
-from evenkeel_kernels.levelling.penalty import Gauge, highest, new_gauge
+from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Run:
     stop: StopReason | None = None
 
     @property
-    def gauge(self) -> Gauge:
+    def targets(self) -> Targets:
         """What turns loads into parts of their targets."""
-        return new_gauge(self.problem, self.most_leaders, 1.0)
+        return new_targets(self.problem, self.most_leaders, 1.0)
 
     @property
     def pressure(self) -> float:
         """Greatest load in units of its target: 1 or less once all goals are met."""
-        return highest(self.state, self.gauge)
+        return highest(self.state, self.targets)
 
     @property
     def waiting(self) -> NDArray[np.bool_]:

@@ -1,9 +1,9 @@
 """Refining what the search found on a small cluster: nearer to the best that there is.
 
-Runs of `evenkeel_kernels.levelling.small_annealing` at the targets that were asked for; where these
+Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for; where these
 cannot be reached, at an aim that falls as far as it goes, and then for the fewest moves near that
 level. At the end some of the moves are taken back, and ways to do with one less are tried
-(`evenkeel_kernels.levelling.small_tree_search`).
+(`evenkeel_kernels.levelling.small.tree_search`).
 """
 
 from collections.abc import Callable, Iterator
@@ -18,8 +18,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.penalty import new_gauge
-from evenkeel_kernels.levelling.small_annealing import (
+from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.small.annealing import (
     Aim,
     Best,
     Course,
@@ -28,7 +28,7 @@ from evenkeel_kernels.levelling.small_annealing import (
     note,
     refine,
 )
-from evenkeel_kernels.levelling.small_tree_search import Trail, complete
+from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
 LARGEST = 2_000
@@ -112,8 +112,8 @@ class Refining:
 
     def __post_init__(self) -> None:
         problem, state, cluster = self.problem, self.state, self.cluster
-        gauge, scratch = (new_gauge(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
-        self._aim = Aim(np.ones(1), gauge, scratch)
+        targets, scratch = (new_targets(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
+        self._aim = Aim(np.ones(1), targets, scratch)
         self._start = state.node.copy(), state.leader.copy()
         self.best = Best(state.node.copy(), state.leader.copy(), np.full(4, np.inf))
         self._course = Course(
@@ -123,7 +123,7 @@ class Refining:
             faults=np.zeros(len(state.leader), np.int64),
             random=np.array([2 * self.seed + 88172645463325252], np.uint64),
         )
-        self._unit = mean_square(gauge, problem.partitions.voter_load) or 1.0
+        self._unit = mean_square(targets, problem.partitions.voter_load) or 1.0
         places = len(state.node) * len(state.replicas)
         self._steps = min(STEPS_PER_PLACE * places, MOST_STEPS)
 
@@ -187,9 +187,9 @@ class Refining:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
-            toll = unit * TOLLS[run // 2 % len(TOLLS)]
+            move_penalty = unit * TOLLS[run // 2 % len(TOLLS)]
             self._run(
-                Pace(toll, 0.1 * toll, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0),
+                Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0),
                 LENGTHS[run % len(LENGTHS)] * self._steps,
             )
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import thawed
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import writable
 from evenkeel.strategies.longhorn.naming import ReplicaNames, ranks
 from evenkeel.strategies.longhorn.settings import AUTO_BALANCE, DATA_LOCALITY, Longhorn, Settings
 from evenkeel.strategies.longhorn.system import DEGRADED, FAULTED, HEALTHY, IGNORED, System
@@ -196,21 +196,21 @@ def _problem(
     minimal = settings.storage_minimal_available_percentage
     local = volumes.locality != DATA_LOCALITY.index("disabled")
     return Problem(
-        zone=thawed(hosts.zone),
-        host=thawed(disks.host),
+        zone=writable(hosts.zone),
+        host=writable(disks.host),
         first_disk=first_disk.astype(np.int64),
         disk=by_host.astype(np.int32),
         host_rank=ranks(hosts.names).astype(np.int32),
         disk_rank=ranks(disks.names).astype(np.int32),
-        ready=thawed(hosts.ready),
+        ready=writable(hosts.ready),
         barred=barred,
-        maximum=thawed(disks.maximum),
+        maximum=writable(disks.maximum),
         reserved=disks.kept(settings),
         minimal=disks.maximum // 100 * minimal + disks.maximum % 100 * minimal // 100,
         promised=promised(disks.maximum, disks.kept(settings), settings),
-        wanted=thawed(volumes.replicas),
-        size=thawed(volumes.size),
-        actual=thawed(volumes.actual),
+        wanted=writable(volumes.replicas),
+        size=writable(volumes.size),
+        actual=writable(volumes.actual),
         effort=efforts(system, settings),
         host_soft=soft(volumes.node_soft, settings.replica_soft_anti_affinity),
         zone_soft=soft(volumes.zone_soft, settings.replica_zone_soft_anti_affinity),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.longhorn.records import Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import (
     DATA_LOCALITY,
@@ -116,7 +116,7 @@ class _Reader:
                 path = f"volumes[{v}].replicas[{r}]"
                 if (replica.host, replica.disk) not in self.disk_at:
                     where = f"{replica.host}/{replica.disk}"
-                    self.faults.add(f"{path}.disk", where, "is no disk of a host")
+                    self.faults.add(f"{path}.disk", where, "unknown disk")
                 if replica.name in seen:
                     self.faults.add(f"{path}.name", replica.name, "is another replica's name")
                 if replica.healthy and replica.failed:
@@ -136,7 +136,7 @@ class _Reader:
             if spelled(value) not in known:
                 self.faults.add(f"{path}.{name}", value, f"must be one of {known}")
         if volume.attached_to is not None and volume.attached_to not in self.host_at:
-            self.faults.add(f"{path}.attached_to", volume.attached_to, "is no host")
+            self.faults.add(f"{path}.attached_to", volume.attached_to, "unknown host")
         self._check_bytes(f"{path}.size", volume.size)
         self._check_bytes(f"{path}.actual_size", volume.actual_size)
         if not _is_count(volume.number_of_replicas, 2**15):
@@ -182,7 +182,7 @@ class _Reader:
         runs = [[h.engines is None or e in h.engines for h in hosts] for e in engines]
         return Hosts(
             names=Names([host.name for host in hosts], len(hosts), ""),
-            zone=frozen(np.array([code[host.zone] for host in hosts], np.int32)),
+            zone=read_only(np.array([code[host.zone] for host in hosts], np.int32)),
             zone_names=tuple(zones),
             ready=_flags(h.ready for h in hosts),
             schedulable=_flags(h.schedulable for h in hosts),
@@ -190,8 +190,8 @@ class _Reader:
             cordoned=_flags(h.cordoned for h in hosts),
             deleting=_flags(h.deleting for h in hosts),
             evicting=_flags(h.eviction_requested for h in hosts),
-            ready_since=frozen(np.array([h.ready_since for h in hosts], np.float64)),
-            engines=frozen(np.array(runs, np.bool_).reshape(len(engines), len(hosts))),
+            ready_since=read_only(np.array([h.ready_since for h in hosts], np.float64)),
+            engines=read_only(np.array(runs, np.bool_).reshape(len(engines), len(hosts))),
             tags=_tags([host.tags for host in hosts]),
         )
 
@@ -210,12 +210,12 @@ class _Reader:
         on = [h for h, host in enumerate(self.hosts) for _ in host.disks]
         return Disks(
             names=tuple(disk.name for disk in disks),
-            host=frozen(np.array(on, np.int32)),
-            maximum=frozen(np.array(maximum, np.int64)),
-            available=frozen(np.array(free, np.int64)),
-            reserved=frozen(np.array([d.reserved or 0 for d in disks], np.int64)),
+            host=read_only(np.array(on, np.int32)),
+            maximum=read_only(np.array(maximum, np.int64)),
+            available=read_only(np.array(free, np.int64)),
+            reserved=read_only(np.array([d.reserved or 0 for d in disks], np.int64)),
             reserved_by_setting=_flags(d.reserved is None for d in disks),
-            scheduled=frozen(np.where(given < 0, listed, given)),
+            scheduled=read_only(np.where(given < 0, listed, given)),
             ready=_flags(d.ready for d in disks),
             allow_scheduling=_flags(d.allow_scheduling for d in disks),
             evicting=_flags(d.eviction_requested for d in disks),
@@ -229,13 +229,13 @@ class _Reader:
         def codes(name: str, known: Sequence[str]) -> NDArray[np.uint8]:
             at = {value: i for i, value in enumerate(known)}
             listed = [at[spelled(getattr(volume, name))] for volume in volumes]
-            return frozen(np.array(listed, np.uint8))
+            return read_only(np.array(listed, np.uint8))
 
         def places(listed: Iterable[int]) -> NDArray[np.int32]:
-            return frozen(np.array(list(listed), np.int32))
+            return read_only(np.array(list(listed), np.int32))
 
         def bytes_of(name: str) -> NDArray[np.int64]:
-            return frozen(np.array([getattr(v, name) for v in volumes], np.int64))
+            return read_only(np.array([getattr(v, name) for v in volumes], np.int64))
 
         chosen = {tags: s for s, tags in enumerate(selectors)}
         image = {name: e for e, name in enumerate(engines)}
@@ -254,7 +254,7 @@ class _Reader:
             disk_soft=codes("replica_disk_soft_anti_affinity", VOLUME_SWITCH),
             locality=codes("data_locality", DATA_LOCALITY),
             attached=places(self.host_at.get(v.attached_to or "", -1) for v in volumes),
-            robustness=frozen(np.array([ROBUSTNESS.index(r) for r in robustness], np.uint8)),
+            robustness=read_only(np.array([ROBUSTNESS.index(r) for r in robustness], np.uint8)),
             migrating=_flags(v.migrating for v in volumes),
             rebuilding=_flags(being_built),
             in_sync=_flags(v.in_sync for v in volumes),
@@ -278,7 +278,7 @@ class _Reader:
             return _flags(r is not None and getattr(r, name) for r in slots)
 
         def time(name: str) -> NDArray[np.float64]:
-            return frozen(np.array([nan if r is None else getattr(r, name) for r in slots]))
+            return read_only(np.array([nan if r is None else getattr(r, name) for r in slots]))
 
         return Replicas(
             names=tuple("" if r is None else r.name for r in slots),
@@ -312,7 +312,7 @@ def _robustness(volume: Volume) -> str:
 
 
 def _flags(values: Iterable[bool]) -> NDArray[np.bool_]:
-    return frozen(np.array(list(values), np.bool_))
+    return read_only(np.array(list(values), np.bool_))
 
 
 def _bools(wanted: set[str], names: Sequence[str]) -> NDArray[np.bool_]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.longhorn.compile import system_of
 from evenkeel.strategies.longhorn.system import (
     DEGRADED,
@@ -61,13 +61,13 @@ def _hosts(simulated: SimulatedState, system: System) -> Hosts:
     came = ready & ~hosts.ready
     return replace(
         hosts,
-        ready=frozen(ready),
-        schedulable=frozen(hosts.schedulable | opened),
-        allow_scheduling=frozen(hosts.allow_scheduling | opened),
-        cordoned=frozen(hosts.cordoned & ~opened),
-        deleting=frozen(hosts.deleting & ~opened),
-        evicting=frozen(hosts.evicting & ~touched),
-        ready_since=frozen(np.where(came, system.now + since, hosts.ready_since)),
+        ready=read_only(ready),
+        schedulable=read_only(hosts.schedulable | opened),
+        allow_scheduling=read_only(hosts.allow_scheduling | opened),
+        cordoned=read_only(hosts.cordoned & ~opened),
+        deleting=read_only(hosts.deleting & ~opened),
+        evicting=read_only(hosts.evicting & ~touched),
+        ready_since=read_only(np.where(came, system.now + since, hosts.ready_since)),
     )
 
 
@@ -80,11 +80,11 @@ def _disks(simulated: SimulatedState, system: System, volumes: Volumes) -> Disks
     grown = _held(simulated.now, volumes) - _held(simulated.began, system.volumes)
     return replace(
         disks,
-        ready=frozen(np.where(changed, serves, disks.ready)),
-        allow_scheduling=frozen(np.where(changed, nodes.accepts, disks.allow_scheduling)),
-        evicting=frozen(np.where(changed, serves & ~nodes.keeps, evicted)),
-        available=frozen(np.maximum(disks.available - grown[0], 0)),
-        scheduled=frozen(np.maximum(disks.scheduled + grown[1], 0)),
+        ready=read_only(np.where(changed, serves, disks.ready)),
+        allow_scheduling=read_only(np.where(changed, nodes.accepts, disks.allow_scheduling)),
+        evicting=read_only(np.where(changed, serves & ~nodes.keeps, evicted)),
+        available=read_only(np.maximum(disks.available - grown[0], 0)),
+        scheduled=read_only(np.maximum(disks.scheduled + grown[1], 0)),
     )
 
 
@@ -114,12 +114,12 @@ def _volumes(now: Cluster, system: System, replicas: Replicas) -> Volumes:
         replicas=now.partitions.replicas,
         actual=_bytes(load[:, now.bytes_dimension]),
         size=_bytes(load[:, nominal]),
-        robustness=frozen(np.where(as_it_was, volumes.robustness, found).astype(np.uint8)),
+        robustness=read_only(np.where(as_it_was, volumes.robustness, found).astype(np.uint8)),
     )
 
 
 def _bytes(load: NDArray[np.float64]) -> NDArray[np.int64]:
-    return frozen(np.rint(load).astype(np.int64))
+    return read_only(np.rint(load).astype(np.int64))
 
 
 def _replicas(simulated: SimulatedState, system: System) -> Replicas:
@@ -163,12 +163,12 @@ def _replicas(simulated: SimulatedState, system: System) -> Replicas:
         names[slot] = f"{volume}-r-on{int(now.node[slot]):05}"
     return Replicas(
         names=tuple(names),
-        healthy=frozen((flags(before.healthy, True) | returned) & ~lost),
-        failed=frozen(failed | lost),
-        active=frozen(flags(before.active, True)),
-        evicting=frozen(flags(before.evicting, False) | leaves),
-        reusable=frozen((flags(before.reusable, False) & ~fell) | waits),
-        clone_source=frozen(flags(before.clone_source, False)),
-        healthy_at=frozen(times(before.healthy_at, system.now)),
-        failed_at=frozen(np.where(fell, fell_at, times(before.failed_at, np.nan))),
+        healthy=read_only((flags(before.healthy, True) | returned) & ~lost),
+        failed=read_only(failed | lost),
+        active=read_only(flags(before.active, True)),
+        evicting=read_only(flags(before.evicting, False) | leaves),
+        reusable=read_only((flags(before.reusable, False) & ~fell) | waits),
+        clone_source=read_only(flags(before.clone_source, False)),
+        healthy_at=read_only(times(before.healthy_at, system.now)),
+        failed_at=read_only(np.where(fell, fell_at, times(before.failed_at, np.nan))),
     )

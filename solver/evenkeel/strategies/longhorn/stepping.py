@@ -178,7 +178,7 @@ class AutoBalance:
         faults = FaultList()
         if isinstance(volume, str):
             if volume not in names:
-                faults.add("volume", volume, "is no volume")
+                faults.add("volume", volume, "unknown volume")
             faults.raise_if_any()
             return names.index(volume)
         if not 0 <= volume < len(names):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.compare import joined
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.longhorn.compile import system_of
 from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel.strategies.longhorn.stepping import AutoBalance
@@ -66,8 +66,8 @@ def cluster_after(work: AutoBalance) -> Cluster:
     node[slot] = state.node[there]
     disks = replace(
         system.disks,
-        available=frozen(state.available.copy()),
-        scheduled=frozen(state.scheduled.copy()),
+        available=read_only(state.available.copy()),
+        scheduled=read_only(state.scheduled.copy()),
     )
     after = replace(
         system,
@@ -96,12 +96,12 @@ def _replicas(
     def flags(old: NDArray[np.bool_], of_new: bool) -> NDArray[np.bool_]:
         column = np.zeros(int(first[-1]), np.bool_)
         column[slot] = np.where(fresh, of_new, old[origin])
-        return frozen(column)
+        return read_only(column)
 
     def times(old: NDArray[np.float64], of_new: float) -> NDArray[np.float64]:
         column = np.full(int(first[-1]), np.nan)
         column[slot] = np.where(fresh, of_new, old[origin])
-        return frozen(column)
+        return read_only(column)
 
     return Replicas(
         names=tuple(names),
@@ -123,4 +123,4 @@ def _robustness(work: AutoBalance) -> NDArray[np.uint8]:
     healthy = np.bincount(state.owner[serving], minlength=len(volumes))
     mended = made.problem.whole & (healthy >= volumes.replicas)
     mended &= np.isin(volumes.robustness, (DEGRADED, UNKNOWN))
-    return frozen(np.where(mended, HEALTHY, volumes.robustness).astype(np.uint8))
+    return read_only(np.where(mended, HEALTHY, volumes.robustness).astype(np.uint8))

@@ -19,7 +19,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.goals import Cost
-from evenkeel.model.logs import tell
+from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.shared.scope import NONE, group_scope, partition_scope
 from evenkeel.strategies.shared.stopping import Watch
 

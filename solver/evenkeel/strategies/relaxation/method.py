@@ -26,7 +26,7 @@ from evenkeel.measure.bounds.prices import priced, whole_moves
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.logs import tell
+from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.relaxation.cost_lp import relaxed_cost
 from evenkeel.strategies.relaxation.moves_lp import joint_prices
 from evenkeel.strategies.relaxation.node_cover import least_losses
@@ -96,7 +96,12 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     books = Books(standing, kept, proven.target)
     covers = []
     shed = proven.level_proof
-    for node, count, price in zip(shed.node.tolist(), shed.count.tolist(), shed.price, strict=True):
+    for node, count, price in zip(
+        shed.node.tolist(),
+        shed.count.tolist(),
+        shed.price,
+        strict=True,
+    ):
         cover = Cover(node, count, (Case(price),))
         if not books.holds(cover):
             cover = Cover(node, 0, (Case(price),))

@@ -5,15 +5,15 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import thawed
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.limits import Limits
-from evenkeel.model.once import once
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import writable
 from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel_kernels.core import problem as kernel
 from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.core.state import settle
@@ -44,12 +44,12 @@ def compile_problem(
     return kernel.Problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
         partitions=_partitions(cluster, rule_of),
-        domains=once(topology, "domain arrays", lambda: _domains(cluster), dimensions),
+        domains=memoize(topology, "domain arrays", lambda: _domains(cluster), dimensions),
         rules=_open_to(
             cluster,
             _rules(cluster, rules, soft_from, alone, cost)
             if cost is not None
-            else once(
+            else memoize(
                 cluster.partitions,
                 "rule arrays",
                 lambda: _rules(cluster, rules, soft_from, alone, Cost()),
@@ -136,7 +136,7 @@ def _nodes(
         inverse=inverse,
         watermark=np.array(watermark, order="C"),
         weight=np.array(weight, order="C"),
-        transient=thawed(cluster.transient),
+        transient=writable(cluster.transient),
         accepts=nodes.may_receive,
         leads=nodes.may_lead,
         max_replicas=most,
@@ -155,16 +155,16 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
     if len(banned):
         np.cumsum(np.bincount(banned[:, 0], minlength=len(partitions)), out=forbidden_first[1:])
     return kernel.PartitionArrays(
-        first=thawed(placement.first),
-        owner=thawed(placement.owner),
+        first=writable(placement.first),
+        owner=writable(placement.owner),
         # what is pinned to nowhere may have any node
         movable=((placement.flags & Flag.PINNED) == 0) | (placement.node < 0),
-        home=thawed(placement.node),
+        home=writable(placement.node),
         led_from=_led_from(cluster),
-        leader_load=thawed(partitions.load.leader),
-        voter_load=thawed(partitions.load.voter),
-        non_voter_load=thawed(partitions.load.non_voter),
-        group=thawed(partitions.group),
+        leader_load=writable(partitions.load.leader),
+        voter_load=writable(partitions.load.voter),
+        non_voter_load=writable(partitions.load.non_voter),
+        group=writable(partitions.group),
         rule=rule_of,
         mask=rule_of,
         forbidden_first=forbidden_first,
@@ -471,6 +471,6 @@ def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
         move_cost=cluster.partitions.move_cost * cost.moves,
         group_weight=float(cost.group_moves),
         distance_weight=float(cost.distance),
-        tier_distance=thawed(by_level),
-        distance=thawed(matrix),
+        tier_distance=writable(by_level),
+        distance=writable(matrix),
     )

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from evenkeel.model.binding import allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.once import once
 from evenkeel.model.rules import Limit, LimitKind, Rule
+from evenkeel.model.runtime.memoize import memoize
 
 NONE = -1
 """Amount of a limit that does not bind."""
@@ -89,7 +89,7 @@ def partition_scope(cluster: Cluster) -> Scope:
             open=allowed_masks(cluster, rules),
         )
 
-    return once(cluster.partitions, "partition scope", read, *judged_by(cluster))
+    return memoize(cluster.partitions, "partition scope", read, *judged_by(cluster))
 
 
 def group_scope(cluster: Cluster) -> Scope:
@@ -111,4 +111,4 @@ def group_scope(cluster: Cluster) -> Scope:
             open=is_open,
         )
 
-    return once(partitions, "group scope", read, *judged_by(cluster))
+    return memoize(partitions, "group scope", read, *judged_by(cluster))

@@ -128,7 +128,7 @@ def level_at(cluster: Cluster, domains: str | None) -> int:
     faults = FaultList()
     known = [*cluster.topology.tiers, NODE_TIER]
     if domains not in known:
-        faults.add("domains", domains, f"is no tier; known: {known}")
+        faults.add("domains", domains, f"unknown tier; known: {known}")
     faults.raise_if_any()
     return known.index(domains)
 

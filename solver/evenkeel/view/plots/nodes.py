@@ -139,7 +139,7 @@ def dimension_at(cluster: Cluster, dimension: str | int) -> int:
     if dimension in known:
         return known.index(str(dimension))
     if not isinstance(dimension, int) or not 0 <= dimension < len(known):
-        faults.add("dimension", dimension, f"is no dimension; known: {known}")
+        faults.add("dimension", dimension, f"unknown dimension; known: {known}")
     faults.raise_if_any()
     return int(dimension)
 

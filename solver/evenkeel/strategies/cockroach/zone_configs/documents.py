@@ -192,7 +192,7 @@ def parse_config(
         faults.add(path, given, f"needs a mapping of {', '.join(FIELDS)}")
         return ZoneConfig()
     for name in given.keys() - set(FIELDS):
-        faults.add(f"{path}.{name}", given[name], f"is no field; known: {', '.join(FIELDS)}")
+        faults.add(f"{path}.{name}", given[name], f"unknown field; known: {', '.join(FIELDS)}")
     numbers = {}
     for name, default in (("num_replicas", 3), ("num_voters", 0)):
         number = given.get(name, default)

@@ -7,12 +7,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import list_entries, thawed
 from evenkeel.model.binding import allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import list_entries, writable
 from evenkeel.model.topology import NODE_TIER, Topology
 from evenkeel.strategies.helix.hashed import hashed
 from evenkeel.strategies.helix.resources import zone_tier
@@ -85,7 +85,7 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         message = "must name the level of the fault zones: rules spread over different ones"
         faults.add("options.zone", sorted(levels), message)
     elif not levels <= set(known):
-        faults.add("options.zone", options.zone, f"is no tier; known: {known}")
+        faults.add("options.zone", options.zone, f"unknown tier; known: {known}")
     capacity = _whole(faults, "capacity", cluster.nodes.capacity)
     weight = _whole(faults, "load", cluster.partitions.load.voter)
     if not _same(cluster.partitions.load.leader, cluster.partitions.load.voter):
@@ -107,12 +107,12 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         groups=hashed(cluster.partitions.group_names),
         group_limit=group_limit,
         partitions=hashed(cluster.partitions.names),
-        group=thawed(cluster.partitions.group),
+        group=writable(cluster.partitions.group),
         mask=np.array(rule, np.int32),
         kind=kind,
         kinds=kinds,
         weight=weight,
-        disabled=thawed(cluster.forbidden),
+        disabled=writable(cluster.forbidden),
     )
 
 
@@ -126,7 +126,7 @@ def _group_limit(
             if name in names:
                 found[names.index(name)] = one
             else:
-                faults.add("options.max_per_group", name, "is no group")
+                faults.add("options.max_per_group", name, "unknown group")
     elif most is not None:
         found[:] = most
     return found
@@ -163,7 +163,7 @@ def state_models(
             which[names.index(name)] = len(models)
             models.append(states)
         else:
-            faults.add("options.group_states", name, "is no group")
+            faults.add("options.group_states", name, "unknown group")
     return models, which[cluster.partitions.group]
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.model.arrays import thawed
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import writable
 from evenkeel.strategies.helix.waged.cluster import model_of, run_nodes
 from evenkeel.strategies.helix.waged.failures import NoResult, WagedFailure
 from evenkeel.strategies.helix.waged.fit import Preference
@@ -82,10 +82,10 @@ def _task(request: Request, options: Waged, model: Model) -> Task:
         if name in names:
             changed[names.index(name)] = True
         else:
-            faults.add("options.changed_groups", name, "is no group")
+            faults.add("options.changed_groups", name, "unknown group")
     for key in options.scoring_keys:
         if key not in model.keys:
-            faults.add("options.scoring_keys", key, f"is no dimension; known: {list(model.keys)}")
+            faults.add("options.scoring_keys", key, f"unknown dimension; known: {list(model.keys)}")
     start = request.start if options.current is None else options.current
     current = _assignment(faults, "options.current", start, model)
     baseline = None
@@ -145,8 +145,9 @@ def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -
     node = np.empty(len(start.node), np.int32)
     leader = np.empty(len(start), np.int16)
     spilled = into_slots(
-        thawed(start.first), thawed(start.node), thawed(start.leader), thawed(assignment.first),
-        thawed(assignment.node), thawed(assignment.state), node, leader,
+        writable(start.first), writable(start.node), writable(start.leader),
+        writable(assignment.first), writable(assignment.node), writable(assignment.state),
+        node, leader,
     )  # fmt: skip
     if not has_leaders(request.cluster):
         leader[:] = -1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.helix.waged import fit
 from evenkeel.strategies.helix.waged.estimates import Estimates, estimate, scored_keys
 from evenkeel.strategies.helix.waged.failures import NoResult, short_of
@@ -121,7 +121,9 @@ def nothing(partitions: int) -> Assignment:
     (3, 0)
     """
     first = np.zeros(partitions + 1, np.int64)
-    return Assignment(frozen(first), frozen(np.zeros(0, np.int32)), frozen(np.zeros(0, np.uint8)))
+    return Assignment(
+        read_only(first), read_only(np.zeros(0, np.int32)), read_only(np.zeros(0, np.uint8))
+    )
 
 
 def _groups(model: Model, rows: Rows) -> NDArray[np.bool_]:
@@ -138,7 +140,7 @@ def _packed(done: fit.Fit) -> Assignment:
         done.partitions.row_first, state.row_size, state.row_node, state.row_state, done.names,
         first, node, role,
     )  # fmt: skip
-    return Assignment(frozen(first), frozen(node), frozen(role))
+    return Assignment(read_only(first), read_only(node), read_only(role))
 
 
 __all__ = ["Prepared", "Run", "Scope", "nothing", "prepare", "rebalance"]

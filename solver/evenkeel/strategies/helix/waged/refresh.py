@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import frozen, list_entries
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
+from evenkeel.model.reading.arrays import list_entries, read_only
 from evenkeel.strategies.registry import SimulatedState
 
 
@@ -37,4 +37,4 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
 
 
 def _rounded(load: NDArray[np.float64]) -> NDArray[np.float64]:
-    return frozen(np.rint(load))
+    return read_only(np.rint(load))

@@ -6,8 +6,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import thawed
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.reading.arrays import writable
 from evenkeel.strategies.helix.java_order import set_orders
 from evenkeel.strategies.helix.waged.model import Model, Wanted
 from evenkeel_kernels.helix import waged_scopes
@@ -93,10 +93,10 @@ class Split:
 def rows_of(assignment: Assignment, place_of: NDArray[np.int32]) -> Rows:
     """Look at an assignment from the nodes of a run."""
     return Rows(
-        thawed(assignment.first),
+        writable(assignment.first),
         place_of[assignment.node],
-        thawed(assignment.state),
-        thawed(assignment.owner),
+        writable(assignment.state),
+        writable(assignment.owner),
     )
 
 

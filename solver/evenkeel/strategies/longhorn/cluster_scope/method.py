@@ -90,7 +90,7 @@ def _checked(request: Request, options: Longhorn, system: System) -> Goals:
     known = set(system.volumes.names)
     for name, value in (options.load or {}).items():
         if name not in known:
-            faults.add("options.load", name, "is no volume")
+            faults.add("options.load", name, "unknown volume")
         elif not 0.0 <= value < np.inf:
             faults.add(f"options.load[{name!r}]", value, "must be a number, 0 or more")
     faults.raise_if_any()

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.compare import joined
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.arrays import frozen
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.longhorn.cluster_scope.rules import hard_only, rules_of
 from evenkeel.strategies.longhorn.cluster_scope.volumes import Standings
 from evenkeel.strategies.longhorn.settings import Settings
@@ -167,12 +167,12 @@ def left_alone(problem: Cluster, volumes: NDArray[np.bool_]) -> Cluster:
     placement, partitions = problem.placement, problem.partitions
     flags = np.where(volumes[placement.owner], placement.flags | Flag.PINNED, placement.flags)
     held = np.bincount(placement.owner[placement.node >= 0], minlength=len(partitions))
-    wanted = frozen(np.where(volumes, held, partitions.replicas).astype(np.int32))
+    wanted = read_only(np.where(volumes, held, partitions.replicas).astype(np.int32))
     return replace(
         problem,
-        placement=replace(placement, flags=frozen(flags.astype(np.uint16))),
+        placement=replace(placement, flags=read_only(flags.astype(np.uint16))),
         partitions=replace(partitions, replicas=wanted, voters=wanted),
-        forbidden=frozen(problem.forbidden[~volumes[problem.forbidden[:, 0]]]),
+        forbidden=read_only(problem.forbidden[~volumes[problem.forbidden[:, 0]]]),
     )
 
 

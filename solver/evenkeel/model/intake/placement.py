@@ -7,13 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import as_array, check_range, column, frozen, list_entries, shape_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.sizes import Given, Sizes
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.quantities import is_whole
-from evenkeel.model.sizes import Given, Sizes
+from evenkeel.model.reading.arrays import (
+    as_array,
+    check_range,
+    column,
+    list_entries,
+    read_only,
+    shape_of,
+)
+from evenkeel.model.reading.quantities import is_whole
 
 EVERY_FLAG = int(sum(Flag))
 
@@ -74,7 +81,7 @@ def read_placement(
         slot = np.arange(len(placement.node)) - np.repeat(placement.first[:-1], slots)
         votes = slot < np.repeat(voting, slots)
         roles = np.where(votes, Role.VOTER, Role.NON_VOTER).astype(np.uint8)
-        placement = replace(placement, role=frozen(roles))
+        placement = replace(placement, role=read_only(roles))
     return placement, (wanted, voting)
 
 
@@ -136,7 +143,7 @@ def _widened(placement: Placement, width: NDArray[np.int32], slots: NDArray[np.i
             _spread_out(values, at, int(first[-1]), empty)
             for values, empty in ((node, -1), (role, 0), (flags, 0))
         )
-    return Placement(*(frozen(a) for a in (first, node, role, flags, placement.leader)))
+    return Placement(*(read_only(a) for a in (first, node, role, flags, placement.leader)))
 
 
 def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Rows:

@@ -6,15 +6,15 @@ on another one, until it reaches a node that may lead one more. The shortest cha
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits_leader
 from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
 from evenkeel_kernels.core.problem import Problem, State, index
-from evenkeel_kernels.core.state import hand_on
-from evenkeel_kernels.levelling.penalty import Gauge
+from evenkeel_kernels.core.state import transfer_leader
+from evenkeel_kernels.levelling.penalty import Targets
 
 
-def relay_leaders(problem: Problem, state: State, gauge: Gauge) -> int:
+def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
     """Bring every node down to the leaders it should have, as far as chains reach.
 
     No node gets hot by it. Returns how many partitions changed hands.
@@ -23,7 +23,7 @@ def relay_leaders(problem: Problem, state: State, gauge: Gauge) -> int:
     O(K D).
     """
     n_nodes, n_partitions = state.leaders.shape[0], state.leader.shape[0]
-    if not (state.leaders * gauge.leader_scale > 1.0).any():
+    if not (state.leaders * targets.leader_scale > 1.0).any():
         return 0
     leading = Leading(
         led=np.zeros(n_nodes, np.int64),
@@ -37,14 +37,14 @@ def relay_leaders(problem: Problem, state: State, gauge: Gauge) -> int:
         through=np.empty(n_nodes, np.int64),
         before=np.empty(n_nodes, np.int64),
     )
-    return relay_each(problem, state, gauge, leading, search)
+    return relay_each(problem, state, targets, leading, search)
 
 
-@lean
+@no_alloc
 def relay_each(
-    problem: Problem, state: State, gauge: Gauge, leading: Leading, search: Search
+    problem: Problem, state: State, targets: Targets, leading: Leading, search: Search
 ) -> int:
-    """Do what `relay_leaders` does, with the scratch that it makes. The first node comes first."""
+    """Do what `chain_leaders` does, with the scratch that it makes. The first node comes first."""
     partitions = problem.partitions
     for p in range(state.leader.shape[0] - 1, -1, -1):
         if state.leader[p] >= 0 and state.node[partitions.first[p] + state.leader[p]] >= 0:
@@ -52,15 +52,15 @@ def relay_each(
     number = 0
     changed = 0
     for top in range(state.leaders.shape[0]):
-        while state.leaders[top] * gauge.leader_scale[top] > 1.0:
-            goal = nearest_with_room(problem, state, gauge, leading, search, top, number)
+        while state.leaders[top] * targets.leader_scale[top] > 1.0:
+            goal = nearest_with_room(problem, state, targets, leading, search, top, number)
             number += 1
             if goal < 0:
                 break
             while goal != top:
                 k, giver = search.through[goal], search.before[goal]
                 p = index(partitions.owner[k])
-                hand_on(problem, state, p, k - partitions.first[p])
+                transfer_leader(problem, state, p, k - partitions.first[p])
                 leave_lead(leading, giver, p)
                 take_lead(leading, goal, p)
                 changed += 1
@@ -68,11 +68,11 @@ def relay_each(
     return changed
 
 
-@lean
+@no_alloc
 def nearest_with_room(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     leading: Leading,
     search: Search,
     top: int,
@@ -96,12 +96,12 @@ def nearest_with_room(
                 n = index(state.node[partitions.first[p] + slot])
                 if n < 0 or search.reached[n] == number:
                     continue
-                if not could_take(problem, state, gauge, p, slot, n):
+                if not could_take(problem, state, targets, p, slot, n):
                     continue
                 search.reached[n] = number
                 search.before[n] = here
                 search.through[n] = partitions.first[p] + slot
-                if (state.leaders[n] + 1) * gauge.leader_scale[n] <= 1.0:
+                if (state.leaders[n] + 1) * targets.leader_scale[n] <= 1.0:
                     return n
                 search.queue[tail] = n
                 tail += 1
@@ -109,8 +109,8 @@ def nearest_with_room(
     return -1
 
 
-@piece
-def could_take(problem: Problem, state: State, gauge: Gauge, p: int, slot: int, n: int) -> bool:
+@inline_only
+def could_take(problem: Problem, state: State, targets: Targets, p: int, slot: int, n: int) -> bool:
     """Whether ``slot`` of ``p``, on node ``n``, may lead it and its node stays below its watermark.
 
     Only where leading weighs no less than following: then no link of a chain strains another.
@@ -119,6 +119,6 @@ def could_take(problem: Problem, state: State, gauge: Gauge, p: int, slot: int, 
         extra = problem.partitions.leader_load[p, d] - problem.partitions.voter_load[p, d]
         if extra < 0.0:
             return False
-        if extra > 0.0 and (state.load[d, n] + extra) * gauge.scale[d, n] > 1.0:
+        if extra > 0.0 and (state.load[d, n] + extra) * targets.scale[d, n] > 1.0:
             return False
     return admits_leader(problem, state, p, slot)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
-from evenkeel.model.quantities import is_whole
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.topology import Topology
 
@@ -47,7 +47,7 @@ def find_nodes(
             tests = parse_expression(faults, at, one)
             chosen |= bool(tests) & mask_of(tests, nodes, topology, faults, at)
         elif not is_whole(one):
-            faults.add(at, one, "is no node, and no expression such as 'rack=r7'")
+            faults.add(at, one, "unknown node, and no expression such as 'rack=r7'")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
         else:
@@ -75,7 +75,7 @@ def find_partitions(
             name = one.removeprefix(OF_GROUP)
             found += read_groups(faults, at, partitions, name, one)
         elif not is_whole(one):
-            faults.add(at, one, "is no partition, and no group such as 'group=orders'")
+            faults.add(at, one, "unknown partition, and no group such as 'group=orders'")
         elif not 0 <= one < len(partitions):
             faults.add(at, one, f"must be a partition, 0 to {len(partitions) - 1}")
         else:

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.model.intake_nodes import check_nodes
-from evenkeel.model.intake_partitions import check_partitions
-from evenkeel.model.intake_placement import check_placement
-from evenkeel.model.intake_topology import check_topology
+from evenkeel.model.intake.nodes import check_nodes
+from evenkeel.model.intake.partitions import check_partitions
+from evenkeel.model.intake.placement import check_placement
+from evenkeel.model.intake.topology import check_topology
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.once import once
 from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.rule_checks import check_rule
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import Topology
 
 Parts = Mapping[str, Any]
@@ -48,7 +48,7 @@ def check_consistent(parts: Parts) -> None:
     """Raise everything that is wrong with parts that nobody has vouched for."""
     found: list[Fault] = []
     for owner, others, check in _checks(parts):
-        found += once(owner, "faults", partial(_faults_of, check), *others)
+        found += memoize(owner, "faults", partial(_faults_of, check), *others)
     if found:
         raise InvalidInput(found)
 
@@ -56,7 +56,7 @@ def check_consistent(parts: Parts) -> None:
 def vouch_for(parts: Parts) -> None:
     """Remember that parts fit together, as they were checked while they were read."""
     for owner, others, _ in _checks(parts):
-        once(owner, "faults", tuple, *others)
+        memoize(owner, "faults", tuple, *others)
 
 
 Check = Callable[[FaultList], None]

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece, shared
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
-from evenkeel_kernels.core.feasibility import keeps_group_limits, keeps_near, may_stand
+from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now
 from evenkeel_kernels.core.rng import draw
-from evenkeel_kernels.core.state import hand_on, move
-from evenkeel_kernels.levelling.leader_moves import may_lead
-from evenkeel_kernels.levelling.penalty import Gauge, passing_lead, passing_pair, passing_replica
+from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import may_lead
+from evenkeel_kernels.levelling.penalty import Targets, passing_lead, passing_pair, passing_replica
 from evenkeel_kernels.levelling.repair import breaches
 
 COOL_EVERY = 64
@@ -38,8 +38,8 @@ class Aim(NamedTuple):
     """How full nodes may be: a multiple of their targets, and never more than they can hold."""
 
     value: NDArray[np.float64]  # (1,) the multiple; 1 is what was asked for
-    asked: Gauge  # of the targets
-    gauge: Gauge  # of what a node may carry and lead within the aim
+    asked: Targets  # of the targets
+    targets: Targets  # of what a node may carry and lead within the aim
 
 
 class Best(NamedTuple):
@@ -53,7 +53,7 @@ class Best(NamedTuple):
 class Pace(NamedTuple):
     """How a run goes."""
 
-    toll: float  # price of a move, in units of the penalty
+    move_penalty: float  # price of a move, in units of the penalty
     lead_toll: float  # price of a change of leaders
     fault: float  # price of a broken rule
     hot: float  # temperature at the start
@@ -71,30 +71,30 @@ class Course(NamedTuple):
     random: NDArray[np.uint64]  # (1,) state of the generator
 
 
-@piece
+@inline_only
 def set_aim(problem: Problem, aim: Aim, value: float) -> None:
     """Let nodes be ``value`` times as full as their targets. O(D N)."""
     aim.value[0] = value
-    for n in range(aim.gauge.scale.shape[1]):
-        aim.gauge.leader_scale[n] = aim.asked.leader_scale[n] / value
-        for d in range(aim.gauge.scale.shape[0]):
+    for n in range(aim.targets.scale.shape[1]):
+        aim.targets.leader_scale[n] = aim.asked.leader_scale[n] / value
+        for d in range(aim.targets.scale.shape[0]):
             most = max(aim.asked.scale[d, n] / value, problem.nodes.inverse[d, n])
-            aim.gauge.scale[d, n] = most
+            aim.targets.scale[d, n] = most
 
 
-@shared
+@device_function
 def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
     """Penalty of node ``n``: what it carries and leads beyond the aim, and beyond its capacity.
 
     Every other limit that it breaks counts ``fault``.
     """
-    nodes, domains, gauge = problem.nodes, problem.domains, aim.gauge
-    total = squared_excess(state.leaders[n] * gauge.leader_scale[n], gauge.knee)
+    nodes, domains, targets = problem.nodes, problem.domains, aim.targets
+    total = squared_excess(state.leaders[n] * targets.leader_scale[n], targets.knee)
     for d in range(state.load.shape[0]):
-        total += squared_excess(state.load[d, n] * gauge.scale[d, n], gauge.knee)
+        total += squared_excess(state.load[d, n] * targets.scale[d, n], targets.knee)
         if nodes.transient[d]:
             held = state.load[d, n] + state.held[d, n]
-            total += squared_excess(held * nodes.inverse[d, n], gauge.knee)
+            total += squared_excess(held * nodes.inverse[d, n], targets.knee)
     if state.replicas[n] > nodes.max_replicas[n]:
         total += fault * (state.replicas[n] - nodes.max_replicas[n])
     for i in range(domains.limited.shape[0]):
@@ -106,7 +106,7 @@ def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> fl
     return total
 
 
-@shared
+@device_function
 def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
     """Count the broken rules of ``p``: limits, terms, replicas without a node, who leads."""
     partitions = problem.partitions
@@ -117,16 +117,18 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
     slot = state.leader[p]
     if slot >= 0 and may_lead(problem, state, p, first + slot):
         own = index(rank[state.node[first + slot]])
-    misled = int(course.led[p] and own == 255)
+    leader_preference_violations = int(course.led[p] and own == 255)
     for k in range(first, partitions.first[p + 1]):
         if state.node[k] < 0:
             count += int(course.forced[k])
         elif slot >= 0 and own > 0 and may_lead(problem, state, p, k):
-            misled = max(misled, int(rank[state.node[k]] < own))
-    return count + misled
+            leader_preference_violations = max(
+                leader_preference_violations, int(rank[state.node[k]] < own)
+            )
+    return count + leader_preference_violations
 
 
-@piece
+@inline_only
 def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
     """Whether ``n`` is the home of ``k``, which it may keep, or a node where it may stand."""
     if n == problem.partitions.home[k]:
@@ -134,15 +136,15 @@ def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
     return may_stand(problem, index(problem.partitions.owner[k]), n)
 
 
-@piece
+@inline_only
 def may_join(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
     """Whether ``k`` may be on ``n`` at all: its home, or where it may stand, and its group may."""
     if not may_be_on(problem, course, k, n):
         return False
-    return keeps_group_limits(problem, state, k, n) and keeps_near(problem, state, k, n)
+    return keeps_group_limits(problem, state, k, n) and affinity(problem, state, k, n)
 
 
-@shared
+@device_function
 def moved_if_joining(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
     """Move ``k`` to ``n`` if it may be there at all; whether it moved."""
     if not may_join(problem, state, course, k, n):
@@ -151,7 +153,7 @@ def moved_if_joining(problem: Problem, state: State, course: Course, k: int, n: 
     return True
 
 
-@shared
+@device_function
 def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i: int) -> bool:
     """Let ``k`` and ``i`` trade nodes if they may be there at all; whether they did.
 
@@ -174,13 +176,13 @@ def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i:
     return True
 
 
-@piece
+@inline_only
 def is_away(problem: Problem, course: Course, k: int, n: int) -> int:
     """Whether ``k`` on ``n`` has moved though it need not have: 1 or 0."""
     return int(n != problem.partitions.home[k] and not course.forced[k])
 
 
-@lean
+@no_alloc
 def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, fall: float) -> bool:
     """Keep the placement as the best one if it is, and lower an aim that it is within.
 
@@ -221,7 +223,7 @@ def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, f
     return True
 
 
-@lean
+@no_alloc
 def begin_course(problem: Problem, state: State, aim: Aim, value: float, course: Course) -> None:
     """Count what is broken, and let nodes be ``value`` times as full as asked. O(K R + D N)."""
     set_aim(problem, aim, value)
@@ -229,7 +231,7 @@ def begin_course(problem: Problem, state: State, aim: Aim, value: float, course:
         course.faults[p] = faults_of(problem, state, course, p)
 
 
-@piece
+@inline_only
 def is_plain(problem: Problem) -> bool:
     """Whether loads and leaders are all that strains a node."""
     nodes = problem.nodes
@@ -242,7 +244,7 @@ def is_plain(problem: Problem) -> bool:
     return problem.domains.limited.shape[0] == 0
 
 
-@lean
+@no_alloc
 def refine(
     problem: Problem,
     state: State,
@@ -258,7 +260,7 @@ def refine(
 
     Complexity: O(D) for most steps, O(D + R^2 levels) for those that are looked at closely.
     """
-    partitions, random, gauge = problem.partitions, course.random, aim.gauge
+    partitions, random, targets = problem.partitions, course.random, aim.targets
     n_nodes, n_replicas = state.replicas.shape[0], state.node.shape[0]
     n_partitions = state.leader.shape[0]
     plain = is_plain(problem)
@@ -292,13 +294,13 @@ def refine(
             more = is_away(problem, course, k, there) - is_away(problem, course, k, here)
             if i >= 0:
                 more += is_away(problem, course, i, here) - is_away(problem, course, i, there)
-            change = pace.toll * more
+            change = pace.move_penalty * more
             if plain and here >= 0:
                 rough = change - pace.fault * course.faults[p]
                 if i < 0:
-                    rough += passing_replica(partitions, state, gauge, k, here, there)
+                    rough += passing_replica(partitions, state, targets, k, here, there)
                 else:
-                    rough += passing_pair(partitions, state, gauge, k, i, here, there)
+                    rough += passing_pair(partitions, state, targets, k, i, here, there)
                     rough -= pace.fault * course.faults[q]
                     if leads_now(partitions.first, state.leader, p, k) != leads_now(
                         partitions.first, state.leader, q, i
@@ -322,13 +324,13 @@ def refine(
             change = pace.lead_toll * (int(led == course.was[p]) - int(slot == course.was[p]))
             if plain and here >= 0:
                 rough = change - pace.fault * course.faults[p]
-                if rough + passing_lead(partitions, state, gauge, p, here, there) > allowed:
+                if rough + passing_lead(partitions, state, targets, p, here, there) > allowed:
                     continue
         change -= strain(problem, state, aim, pace.fault, there)
         if here >= 0:
             change -= strain(problem, state, aim, pace.fault, here)
         if slot >= 0:
-            hand_on(problem, state, p, slot)
+            transfer_leader(problem, state, p, slot)
         elif i >= 0:
             if not traded_if_joining(problem, state, course, k, i):
                 continue
@@ -344,7 +346,7 @@ def refine(
             hot += strain(problem, state, aim, pace.fault, here)
         if change + hot > allowed:
             if slot >= 0:
-                hand_on(problem, state, p, led)
+                transfer_leader(problem, state, p, led)
             else:
                 if i >= 0:
                     move(problem, state, i, there)

@@ -18,7 +18,7 @@ def check_keywords(faults: FaultList, given: dict[str, object], known: Collectio
         if word not in known:
             close = get_close_matches(word, known, n=1, cutoff=0.5)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            faults.add(word, value, f"is no argument{hint}")
+            faults.add(word, value, f"unknown argument{hint}")
 
 
 def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
@@ -31,7 +31,7 @@ def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]
     ...     return width * height
     >>> area(width=2.0, hight=3.0)
     Traceback (most recent call last):
-    evenkeel.model.errors.InvalidInput: hight: is no argument; did you mean 'height'? (got 3.0)
+    evenkeel.model.errors.InvalidInput: hight: unknown argument; did you mean 'height'? (got 3.0)
     """
     known = tuple(inspect.signature(function).parameters)
 

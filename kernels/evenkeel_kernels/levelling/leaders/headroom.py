@@ -9,7 +9,7 @@ leadership helps, and only replicas that move do. The largest make the fewest mo
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, load_of
 
 MARGIN, MOST_MARGIN = 0.012, 0.5  # what moves beyond what finds no place, since leaders are not
@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 """Part of all load that sums of loads may be off by; less than that decides nothing."""
 
 
-def draw_off(
+def reserve_leader_headroom(
     problem: Problem, state: State, leaving: NDArray[np.bool_], extra: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Choose the largest replicas, until what moves can fill the nodes that would be too empty.
@@ -43,7 +43,7 @@ def draw_off(
     return pool[:count]
 
 
-@lean
+@no_alloc
 def draw_off_each(
     problem: Problem,
     state: State,
@@ -56,7 +56,7 @@ def draw_off_each(
     total: NDArray[np.float64],
     pool: NDArray[np.int64],
 ) -> int:
-    """Fill ``pool (P,)`` for `draw_off`; returns how many.
+    """Fill ``pool (P,)`` for `reserve_leader_headroom`; returns how many.
 
     ``leaving`` and ``extra`` as there; ``heaviest (P,)`` lists the partitions, the largest first.
     ``could (D, N)``, ``moving (P,)`` and ``wanting (D,)`` start out as zero: what each node would

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arguments import Arguments
-from evenkeel.model.arrays import frozen, shape_of
-from evenkeel.model.containers import entries_of, items_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake_nodes import COLUMNS, check_nodes, read_nodes
-from evenkeel.model.intake_rules import check_rules
-from evenkeel.model.intake_topology import labels_by_tier
+from evenkeel.model.intake.arguments import Arguments
+from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
+from evenkeel.model.intake.rules import check_rules
+from evenkeel.model.intake.sizes import Given, Sizes, length
+from evenkeel.model.intake.topology import labels_by_tier
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.selection import Which, find_nodes, find_partitions, read_groups
-from evenkeel.model.sizes import Given, Sizes, length
+from evenkeel.model.reading.arrays import read_only, shape_of
+from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
 from evenkeel.model.topology import Topology, read_labels
 
 STATES: Mapping[str, Mapping[str, bool]] = {
@@ -65,7 +65,7 @@ def pinned(
     flags = placement.flags.copy()
     flags[held[placement.owner]] |= Flag.PINNED
     return Placement(
-        placement.first, placement.node, placement.role, frozen(flags), placement.leader
+        placement.first, placement.node, placement.role, read_only(flags), placement.leader
     )
 
 
@@ -87,7 +87,7 @@ def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str
     nodes = Nodes(
         names=_joined_names(faults, old.names, given.get("node_names"), more),
         tags={
-            tag: frozen(np.concatenate([
+            tag: read_only(np.concatenate([
                 one.tags.get(tag, np.zeros(len(one), bool)) for one in (old, new)
             ]))
             for tag in {**old.tags, **new.tags}
@@ -97,7 +97,7 @@ def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str
             for key, at in labels.items()
         },
         **{
-            name: frozen(np.concatenate([getattr(old, name), getattr(new, name)]))
+            name: read_only(np.concatenate([getattr(old, name), getattr(new, name)]))
             for name in ("capacity", "watermark", *COLUMNS)
         },
     )  # fmt: skip
@@ -145,7 +145,7 @@ def _with_sizes(faults: FaultList, old: Topology, new: Topology) -> Topology:
         was, now = old.domain[row], new.domain[row, : old.domain.shape[1]]
         wider = np.full((int(new.domain_count[row]), amounts.shape[1]), np.inf)
         wider[now[was >= 0]] = amounts[was[was >= 0]]
-        shared[tier] = frozen(wider)
+        shared[tier] = read_only(wider)
     distance = new.tier_distance
     if old.tier_distance.ndim == 1 and len(old) == len(new):
         distance = old.tier_distance

@@ -12,7 +12,7 @@ MARK = "_once "
 """What the names of things kept begin with."""
 
 
-def once(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
+def memoize(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
     """Return what was made of an object, and of others, the last time; make it if need be.
 
     Parameters

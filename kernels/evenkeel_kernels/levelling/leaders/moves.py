@@ -9,17 +9,17 @@ its watermark.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits_leader, affords_lead
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
-from evenkeel_kernels.core.state import hand_on, lead
-from evenkeel_kernels.levelling.penalty import Gauge, passing_lead
+from evenkeel_kernels.core.state import lead, transfer_leader
+from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 
 LARGE_SWEEPS = 4
 
 
-@piece
+@inline_only
 def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` stands where a leader may, room apart."""
     n = index(state.node[k])
@@ -31,14 +31,14 @@ def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     )
 
 
-@piece
+@inline_only
 def leads_well(problem: Problem, state: State, p: int) -> bool:
     """Whether ``p`` has a leader that may lead where it is."""
     slot = state.leader[p]
     return slot >= 0 and may_lead(problem, state, p, problem.partitions.first[p] + slot)
 
 
-@piece
+@inline_only
 def can_pass_on(problem: Problem, state: State, p: int) -> bool:
     """Whether another replica of ``p`` could lead it."""
     partitions = problem.partitions
@@ -48,7 +48,7 @@ def can_pass_on(problem: Problem, state: State, p: int) -> bool:
     return False
 
 
-@piece
+@inline_only
 def stands_alone(problem: Problem, state: State, p: int) -> bool:
     """Whether no replica of ``p`` has a node: the first that gets one may have to lead."""
     for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
@@ -57,7 +57,7 @@ def stands_alone(problem: Problem, state: State, p: int) -> bool:
     return True
 
 
-@piece
+@inline_only
 def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether node ``n`` has room for the leader of ``p``, which is not there yet."""
     for d in range(state.load.shape[0]):
@@ -67,8 +67,8 @@ def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
     return True
 
 
-@lean
-def stand_down(
+@no_alloc
+def unassign_leaders(
     problem: Problem, state: State, was: NDArray[np.int16], extra: NDArray[np.float64]
 ) -> None:
     """Let every leader that another replica could replace stand down.
@@ -87,7 +87,7 @@ def stand_down(
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
 
-@piece
+@inline_only
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
@@ -122,8 +122,8 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         lead(problem, state, p, best)
 
 
-@lean
-def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16]) -> int:
+@no_alloc
+def assign_leaders(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16]) -> int:
     """Appoint a leader wherever nobody leads, preferably the slot ``was (P,)`` that did.
 
     Returns how many changed. O(K D).
@@ -136,15 +136,15 @@ def stand_up(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16])
     return changed
 
 
-@lean
-def hand_back(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
+@no_alloc
+def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
     """Let the slot ``was (P,)`` lead again, or nobody, asking no rule. O(P), and D for each."""
     for p in range(was.shape[0]):
         if state.leader[p] != was[p]:
-            hand_on(problem, state, p, index(was[p]))
+            transfer_leader(problem, state, p, index(was[p]))
 
 
-@piece
+@inline_only
 def may_follow(problem: Problem, state: State, p: int) -> bool:
     """Whether the leader of ``p``, where following weighs more, has room to follow."""
     n = index(state.node[problem.partitions.first[p] + state.leader[p]])
@@ -158,8 +158,8 @@ def may_follow(problem: Problem, state: State, p: int) -> bool:
     return True
 
 
-@lean
-def depose(problem: Problem, state: State, scan: Scan) -> int:
+@no_alloc
+def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
     """Replace every leader whose node may not lead, where another replica can. O(K)."""
     changed = 0
     for p in range(state.leader.shape[0]):
@@ -167,19 +167,19 @@ def depose(problem: Problem, state: State, scan: Scan) -> int:
             continue
         before = state.leader[p]
         if before < 0 or (can_pass_on(problem, state, p) and may_follow(problem, state, p)):
-            hand_on(problem, state, p, index(-1))
+            transfer_leader(problem, state, p, index(-1))
             appoint(problem, state, scan, p, index(-1))
             if state.leader[p] < 0:
-                hand_on(problem, state, p, index(before))
+                transfer_leader(problem, state, p, index(before))
             changed += int(state.leader[p] != before)
     return changed
 
 
-@lean
+@no_alloc
 def spread_leaders(
     problem: Problem,
     state: State,
-    gauge: Gauge,
+    targets: Targets,
     trigger: float,
     sweeps: int,
     large: float,
@@ -206,11 +206,11 @@ def spread_leaders(
             here = state.node[partitions.first[p] + slot]
             if here < 0:
                 continue
-            pressed = least_extra == 0.0 and state.leaders[here] * gauge.leader_scale[here] > 1.0
+            pressed = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
             for d in range(dimensions):
-                if state.load[d, here] * gauge.scale[d, here] > trigger:
+                if state.load[d, here] * targets.scale[d, here] > trigger:
                     extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-                    if extra > 0.0 and extra * gauge.scale[d, here] >= least_extra:
+                    if extra > 0.0 and extra * targets.scale[d, here] >= least_extra:
                         pressed = True
             if not pressed:
                 continue
@@ -220,36 +220,36 @@ def spread_leaders(
                 there = state.node[partitions.first[p] + other]
                 if there < 0 or there == here:
                     continue
-                change = passing_lead(partitions, state, gauge, p, here, there)
+                change = passing_lead(partitions, state, targets, p, here, there)
                 if change < least and admits_leader(problem, state, p, other):
                     least = change
                     best = other
             if best >= 0:
-                hand_on(problem, state, p, best)
+                transfer_leader(problem, state, p, best)
                 changed += 1
         if changed == before and least_extra == 0.0:
             break
     return changed
 
 
-@piece
-def can_take_over(problem: Problem, state: State, gauge: Gauge, p: int, slot: int) -> bool:
+@inline_only
+def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:
     """Whether ``slot``, which has a node, may lead ``p``, and no node gets hot by it."""
     partitions = problem.partitions
     n = index(state.node[partitions.first[p] + slot])
     now = index(state.node[partitions.first[p] + state.leader[p]])
-    if now < 0 or (state.leaders[n] + 1) * gauge.leader_scale[n] > 1.0:
+    if now < 0 or (state.leaders[n] + 1) * targets.leader_scale[n] > 1.0:
         return False
     for d in range(state.load.shape[0]):
         extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
         gains, more = (n, extra) if extra > 0.0 else (now, -extra)
-        if more > 0.0 and (state.load[d, gains] + more) * gauge.scale[d, gains] > 1.0:
+        if more > 0.0 and (state.load[d, gains] + more) * targets.scale[d, gains] > 1.0:
             return False
     return admits_leader(problem, state, p, slot)
 
 
-@lean
-def prefer(problem: Problem, state: State, gauge: Gauge) -> int:
+@no_alloc
+def prefer(problem: Problem, state: State, targets: Targets) -> int:
     """Hand leadership on to where the rules prefer it, wherever no node gets hot by it.
 
     Returns how many changed. O(K D).
@@ -266,16 +266,18 @@ def prefer(problem: Problem, state: State, gauge: Gauge) -> int:
         best, least = index(-1), rank[now]
         for slot in range(partitions.first[p + 1] - partitions.first[p]):
             n = index(state.node[partitions.first[p] + slot])
-            if n >= 0 and rank[n] < least and can_take_over(problem, state, gauge, p, slot):
+            if n >= 0 and rank[n] < least and can_take_over(problem, state, targets, p, slot):
                 best, least = slot, rank[n]
         if best >= 0:
-            hand_on(problem, state, p, best)
+            transfer_leader(problem, state, p, best)
             changed += 1
     return changed
 
 
-@lean
-def reinstate(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16]) -> int:
+@no_alloc
+def restore_leaders(
+    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16]
+) -> int:
     """Let the slot ``was (P,)`` lead again wherever it has not moved and no node gets hot by it.
 
     Returns how many changed. O(P D).
@@ -290,7 +292,7 @@ def reinstate(problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int1
         n = index(state.node[k])
         if n < 0 or n != partitions.home[k]:
             continue
-        if can_take_over(problem, state, gauge, p, slot):
-            hand_on(problem, state, p, slot)
+        if can_take_over(problem, state, targets, p, slot):
+            transfer_leader(problem, state, p, slot)
             changed += 1
     return changed

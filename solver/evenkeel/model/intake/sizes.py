@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evenkeel.model.arrays import shape_of
+from evenkeel.model.reading.arrays import shape_of
 
 Given = Mapping[str, Any]
 """Arguments of ``Cluster.from_arrays`` by name."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import as_array, check_amounts, frozen, shape_of
-from evenkeel.model.containers import entries_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.sizes import Given, Sizes
+from evenkeel.model.intake.sizes import Given, Sizes
+from evenkeel.model.reading.arrays import as_array, check_amounts, read_only, shape_of
+from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.topology import Topology
 
 SHAPE = ("domains", "crossing")
@@ -62,9 +62,9 @@ def _shared(
         if tier in topology.tiers:
             domains = int(topology.domain_count[topology.tier_index(tier)])
             shape = (domains if labelled else None, dimensions)
-            shared[tier] = frozen(as_array(faults, path, amounts, np.float64, shape))
+            shared[tier] = read_only(as_array(faults, path, amounts, np.float64, shape))
         elif labelled:
-            faults.add(path, tier, f"is no tier; known: {list(topology.tiers)}")
+            faults.add(path, tier, f"unknown tier; known: {list(topology.tiers)}")
     return shared
 
 
@@ -73,4 +73,4 @@ def _distance(faults: FaultList, given: Given, topology: Topology) -> NDArray[np
     nodes = topology.domain.shape[1]
     pairs = len(shape_of(told)) == 2
     wanted = (nodes, nodes) if pairs else (len(topology) + 1,)
-    return frozen(as_array(faults, "tier_distance", told, np.float64, wanted))
+    return read_only(as_array(faults, "tier_distance", told, np.float64, wanted))

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.arrays import (
+from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.sizes import MOST, Given, Sizes
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import (
     as_array,
     check_amounts,
     check_range,
     column,
-    frozen,
     list_entries,
+    read_only,
 )
-from evenkeel.model.containers import entries_of
-from evenkeel.model.errors import FaultList
-from evenkeel.model.names import Names
-from evenkeel.model.nodes import Nodes
-from evenkeel.model.sizes import MOST, Given, Sizes
+from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.topology import NODE_TIER, Topology, read_labels
 
 COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
@@ -57,7 +57,7 @@ def read_nodes(
     if base is None or "tags" in given:
         tags = {} if given.get("tags") is None else entries_of(faults, "tags", given["tags"])
         read["tags"] = {
-            tag: frozen(as_array(faults, f"tags[{tag!r}]", at, np.bool_, (count,)))
+            tag: read_only(as_array(faults, f"tags[{tag!r}]", at, np.bool_, (count,)))
             for tag, at in tags.items()
         }
     if base is None or "attributes" in given:
@@ -86,8 +86,8 @@ def _amounts(
 ) -> NDArray[np.float64]:
     shape = (sizes.nodes, sizes.dimensions)
     if given is None and path == "watermark":
-        return frozen(np.full(shape, np.inf))
-    return frozen(as_array(faults, path, [] if given is None else given, np.float64, shape))
+        return read_only(np.full(shape, np.inf))
+    return read_only(as_array(faults, path, [] if given is None else given, np.float64, shape))
 
 
 def _attributes(

@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import as_array, check_amounts, check_range, column, frozen, shape_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake_placement import Wanted
+from evenkeel.model.intake.placement import Wanted
+from evenkeel.model.intake.sizes import MOST, Given, Sizes, length
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Loads, Partitions
+from evenkeel.model.reading.arrays import (
+    as_array,
+    check_amounts,
+    check_range,
+    column,
+    read_only,
+    shape_of,
+)
 from evenkeel.model.rules import Rule
-from evenkeel.model.sizes import MOST, Given, Sizes, length
 
 FREE_GROUPS = 1_000
 """Groups that may be numbered without names however few partitions there are."""
@@ -45,7 +52,7 @@ def read_partitions(
     if base is None or wanted[0] is not base.replicas or wanted[1] is not base.voters:
         assert wanted[0] is not None
         assert wanted[1] is not None
-        read |= {"replicas": frozen(wanted[0]), "voters": frozen(wanted[1])}
+        read |= {"replicas": read_only(wanted[0]), "voters": read_only(wanted[1])}
     if base is None or "partition_names" in given:
         names = given.get("partition_names")
         read["names"] = Names.read(faults, "partition_names", names, count, "p")
@@ -100,7 +107,7 @@ def _loads(faults: FaultList, given: Given, sizes: Sizes, base: Loads | None) ->
     shape = (sizes.partitions, sizes.dimensions)
 
     def read(path: str) -> NDArray[np.float64]:
-        return frozen(as_array(faults, path, given[path], np.float64, shape))
+        return read_only(as_array(faults, path, given[path], np.float64, shape))
 
     voter = base.voter if base is not None and "load" not in given else read("load")
     roles = []
@@ -163,7 +170,7 @@ def _named_groups(
     numbers = np.zeros(count, np.int32)
     if told and not faults.about("group", "group_names"):
         numbers[:] = [place[one] for one in told]
-    return frozen(numbers), known
+    return read_only(numbers), known
 
 
 def _count_groups(faults: FaultList, group: NDArray[np.int32], names: Any, rule: Any) -> int:
@@ -188,7 +195,7 @@ def _group_rules(faults: FaultList, given: Any, names: Names) -> NDArray[np.int3
     for name, rule in given.items():
         path = f"group_rule[{name!r}]"
         if name not in names:
-            faults.add(path, name, "is no group")
+            faults.add(path, name, "unknown group")
         elif not isinstance(rule, int | np.integer) or isinstance(rule, bool):
             faults.add(path, rule, "must be the index of a rule or -1")
         else:

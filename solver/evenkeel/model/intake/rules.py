@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.sizes import Given
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
+from evenkeel.model.reading.containers import items_of
 from evenkeel.model.rule_checks import check_counts, check_rule
 from evenkeel.model.rules import Rule
-from evenkeel.model.sizes import Given
 from evenkeel.model.topology import Topology
 
 COUNTED_BY = ("rule", "group", "group_rule", "replicas", "voters", "placement", "first", "role")

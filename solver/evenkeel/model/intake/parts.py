@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.arrays import as_array, check_range, frozen
-from evenkeel.model.containers import items_of
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake_nodes import check_nodes, read_nodes
-from evenkeel.model.intake_partitions import check_partitions, read_partitions
-from evenkeel.model.intake_placement import Wanted, read_placement
-from evenkeel.model.intake_rules import check_rules, read_rules
-from evenkeel.model.intake_topology import check_topology, read_topology
+from evenkeel.model.intake.nodes import check_nodes, read_nodes
+from evenkeel.model.intake.partitions import check_partitions, read_partitions
+from evenkeel.model.intake.placement import Wanted, read_placement
+from evenkeel.model.intake.rules import check_rules, read_rules
+from evenkeel.model.intake.sizes import Given, Sizes
+from evenkeel.model.intake.topology import check_topology, read_topology
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Partitions
-from evenkeel.model.quantities import is_whole
-from evenkeel.model.sizes import Given, Sizes
+from evenkeel.model.reading.arrays import as_array, check_range, read_only
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.topology import NODE_TIER, Topology
 
 Parts = dict[str, Any]
@@ -105,7 +105,7 @@ def _read_rest(faults: FaultList, given: Given, parts: Parts) -> Parts:
     if first or "transient" in given:
         told = given.get("transient")
         flowing = _dimensions(faults, "transient", () if told is None else told, names)
-        read["transient"] = frozen(np.isin(np.arange(len(names)), flowing))
+        read["transient"] = read_only(np.isin(np.arange(len(names)), flowing))
     if first or "bytes" in given:
         told = given.get("bytes")
         moved = _dimensions(faults, "bytes", () if told is None else (told,), names)
@@ -128,17 +128,17 @@ def _dimensions(faults: FaultList, path: str, given: Any, names: tuple[str, ...]
     listed = items_of(faults, path, given)
     for name in listed:
         if name not in names and not faults.about("dimensions"):
-            faults.add(path, name, f"is no dimension; known: {list(names)}")
+            faults.add(path, name, f"unknown dimension; known: {list(names)}")
     return [names.index(name) for name in listed if name in names]
 
 
 def _forbidden(faults: FaultList, given: Any, partitions: int, nodes: int) -> NDArray[np.int32]:
     if given is None:
-        return frozen(np.zeros((0, 2), np.int32))
+        return read_only(np.zeros((0, 2), np.int32))
     pairs = as_array(faults, "forbidden", given, np.int32, (None, 2))
     check_range(faults, "forbidden[:, 0]", pairs[:, 0], 0, partitions, "must be a partition")
     check_range(faults, "forbidden[:, 1]", pairs[:, 1], 0, nodes, "must be a node")
-    return frozen(np.unique(pairs, axis=0))
+    return read_only(np.unique(pairs, axis=0))
 
 
 def _depends(
@@ -163,5 +163,5 @@ def _depends(
         if tier in known:
             rows.append((*found, topology.tier_index(tier)))
         elif not faults.about("domains"):
-            faults.add(path, tier, f"is no tier; known: {known}")
-    return frozen(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))
+            faults.add(path, tier, f"unknown tier; known: {known}")
+    return read_only(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))

@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State, index
-from evenkeel_kernels.core.state import hand_on
-from evenkeel_kernels.levelling.leader_moves import may_lead
-from evenkeel_kernels.levelling.penalty import Gauge
+from evenkeel_kernels.core.state import transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import may_lead
+from evenkeel_kernels.levelling.penalty import Targets
 
 STIFFNESS = 2.0
 """What a mean lead's pressure on the fullest node costs at first, in leader changes."""
@@ -77,7 +77,7 @@ class Charges(NamedTuple):
     stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of pressure
 
 
-@piece
+@inline_only
 def may_choose(problem: Problem, state: State, p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` may lead, from no worse a choice of its rule than now."""
     if not may_lead(problem, state, p, k):
@@ -87,7 +87,7 @@ def may_choose(problem: Problem, state: State, p: int, k: int) -> bool:
     return k == now or rank[state.node[k]] <= rank[state.node[now]]
 
 
-@piece
+@inline_only
 def extra_of(problem: Problem, p: int, resource: int) -> float:
     """What leading ``p`` adds to a resource: a dimension, or, -1, the number of leaders."""
     if resource < 0:
@@ -95,7 +95,7 @@ def extra_of(problem: Problem, p: int, resource: int) -> float:
     return problem.partitions.leader_load[p, resource] - problem.partitions.voter_load[p, resource]
 
 
-@lean
+@no_alloc
 def count_choices(
     problem: Problem,
     state: State,
@@ -126,7 +126,7 @@ def count_choices(
         size[p] = math.frexp(share * share)[1]
 
 
-@piece
+@inline_only
 def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> float:
     """Change of what node ``n`` is charged if it led ``m`` (``sign`` 1.0), or no longer did."""
     change = 0.0
@@ -138,7 +138,7 @@ def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> f
     return change
 
 
-@piece
+@inline_only
 def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> None:
     """Book that node ``n`` leads ``m`` (``sign`` 1.0), or that it no longer does (-1.0)."""
     for e in range(charges.stiffness.shape[0]):
@@ -149,14 +149,14 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
         charges.price[n, e] = 2.0 * charges.stiffness[e] * over * charges.scale[n, e]
 
 
-@piece
+@inline_only
 def as_changed(choices: Choices, m: int, choice: int) -> float:
     """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
     kept = choices.kept[m]
     return 0.0 if kept < 0 else float(int(choice != kept) - int(choices.taken[m] != kept))
 
 
-@piece
+@inline_only
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
     shift(choices, charges, m, choices.node[choices.taken[m]], -1.0)
@@ -164,7 +164,7 @@ def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None
     shift(choices, charges, m, choices.node[choice], 1.0)
 
 
-@lean
+@no_alloc
 def list_choices(
     problem: Problem,
     state: State,
@@ -200,7 +200,7 @@ def list_choices(
             take_choice(choices, charges, m, choices.kept[m])
 
 
-@lean
+@no_alloc
 def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> int:
     """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
 
@@ -242,7 +242,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
     return made
 
 
-@lean
+@no_alloc
 def trade_choices(
     choices: Choices,
     charges: Charges,
@@ -297,20 +297,20 @@ def trade_choices(
     return True
 
 
-@lean
+@no_alloc
 def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
     """Hand leadership on to what was chosen; returns how many changed hands."""
     changed = 0
     for m in range(choices.partition.shape[0]):
         p, slot = choices.partition[m], choices.slot[choices.taken[m]]
         if state.leader[p] != slot:
-            hand_on(problem, state, p, index(slot))
+            transfer_leader(problem, state, p, index(slot))
             changed += 1
     return changed
 
 
 def transport_leaders(
-    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool = False
+    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], keep: bool = False
 ) -> Generator[int]:
     """Choose leaders anew, slice by slice, so that few change and nodes are within their targets.
 
@@ -321,7 +321,7 @@ def transport_leaders(
 
     Complexity: O(K) to begin with, and O(P E) for each of some 20 sweeps.
     """
-    choices, charges, aim, mean = _drawn_up(problem, state, gauge, was, keep)
+    choices, charges, aim, mean = _drawn_up(problem, state, targets, was, keep)
     count = len(choices.partition)
     if count == 0:
         return
@@ -371,10 +371,10 @@ def _trade(choices: Choices, charges: Charges) -> int:
 
 
 def _drawn_up(
-    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], keep: bool
+    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], keep: bool
 ) -> tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]:
     """List choices, the heaviest leads first; what nodes carry, the aim, and a mean lead (E,)."""
-    resource, charges = _resources(problem, state, gauge)
+    resource, charges = _resources(problem, state, targets)
     scale, pressure = charges.scale, charges.pressure
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
     number = np.empty(len(state.leader), np.int64)
@@ -406,14 +406,16 @@ def _drawn_up(
     return choices, charges, aim, mean
 
 
-def _resources(problem: Problem, state: State, gauge: Gauge) -> tuple[NDArray[np.int64], Charges]:
+def _resources(
+    problem: Problem, state: State, targets: Targets
+) -> tuple[NDArray[np.int64], Charges]:
     """Find what leading adds to, -1 for the number of leaders, and what nodes carry of it."""
     partitions = problem.partitions
     weighs = (partitions.leader_load != partitions.voter_load).any(axis=0)
-    scale = np.where(gauge.scale < BEYOND, gauge.scale, 0.0)
+    scale = np.where(targets.scale < BEYOND, targets.scale, 0.0)
     resource = np.flatnonzero(weighs & (scale > 0.0).any(axis=1))
     scale, load = scale[resource].T, state.load[resource].T
-    leader_scale = np.where(gauge.leader_scale < BEYOND, gauge.leader_scale, 0.0)
+    leader_scale = np.where(targets.leader_scale < BEYOND, targets.leader_scale, 0.0)
     if leader_scale.any():
         resource = np.append(resource, -1)
         scale = np.column_stack([scale, leader_scale])

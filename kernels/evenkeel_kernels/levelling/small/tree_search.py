@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now
-from evenkeel_kernels.core.state import hand_on, move
-from evenkeel_kernels.levelling.leader_moves import may_lead
+from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import may_lead
 from evenkeel_kernels.levelling.repair import breaches
-from evenkeel_kernels.levelling.small_annealing import (
+from evenkeel_kernels.levelling.small.annealing import (
     Aim,
     Best,
     Course,
@@ -44,14 +44,14 @@ class Trail(NamedTuple):
     lighter: NDArray[np.float64]  # (D, N) what leading adds to the load of a node
 
 
-@piece
+@inline_only
 def moves_needed(problem: Problem, state: State, aim: Aim, course: Course, trail: Trail) -> int:
     """Count the moves that are needed at least: one for each node or partition, who leads apart.
 
     O(P D + N D).
     """
     partitions = problem.partitions
-    scale = aim.gauge.scale
+    scale = aim.targets.scale
     for d in range(scale.shape[0]):
         for n in range(scale.shape[1]):
             trail.lighter[d, n] = 0.0
@@ -68,7 +68,7 @@ def moves_needed(problem: Problem, state: State, aim: Aim, course: Course, trail
     for n in range(scale.shape[1]):
         for d in range(scale.shape[0]):
             least = (state.load[d, n] - trail.lighter[d, n]) * scale[d, n]
-            if least > aim.gauge.knee:
+            if least > aim.targets.knee:
                 nodes += 1
                 break
     broken = 0
@@ -78,26 +78,26 @@ def moves_needed(problem: Problem, state: State, aim: Aim, course: Course, trail
     return max(nodes, broken)
 
 
-@piece
+@inline_only
 def most_pressing(state: State, aim: Aim, course: Course) -> int:
     """Return the node to relieve next, or N + the partition to mend; ``NOWHERE`` for none."""
     n_nodes = state.replicas.shape[0]
     for p in range(course.faults.shape[0]):
         if course.faults[p] > 0:
             return n_nodes + p
-    most = aim.gauge.knee
+    most = aim.targets.knee
     spot = index(NOWHERE)
     for n in range(n_nodes):
-        pressure = state.leaders[n] * aim.gauge.leader_scale[n]
+        pressure = state.leaders[n] * aim.targets.leader_scale[n]
         for d in range(state.load.shape[0]):
-            pressure = max(pressure, state.load[d, n] * aim.gauge.scale[d, n])
+            pressure = max(pressure, state.load[d, n] * aim.targets.scale[d, n])
         if pressure > most:
             most = pressure
             spot = n
     return spot
 
 
-@lean
+@no_alloc
 def complete(
     problem: Problem,
     state: State,
@@ -171,7 +171,7 @@ def complete(
                 cost = 0
                 trail.replica[level] = n_replicas + p
                 trail.before[level] = slot
-                hand_on(problem, state, p, index(k - partitions.first[p]))
+                transfer_leader(problem, state, p, index(k - partitions.first[p]))
             effort[0] -= 1
             faults = faults_of(problem, state, course, p)
             was_faults = course.faults[p]
@@ -203,7 +203,7 @@ def complete(
     return False
 
 
-@piece
+@inline_only
 def take_step_back(
     problem: Problem, state: State, course: Course, trail: Trail, level: int
 ) -> None:
@@ -216,6 +216,6 @@ def take_step_back(
         p = index(problem.partitions.owner[what])
     else:
         p = index(what - n_replicas)
-        hand_on(problem, state, p, index(trail.before[level]))
+        transfer_leader(problem, state, p, index(trail.before[level]))
         trail.handed[p] = False
     course.faults[p] = faults_of(problem, state, course, p)

@@ -17,7 +17,7 @@ LISTED_FAULTS = 10
 """Bad entries of one array that are listed one by one."""
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view of an array.
 
     Parameters
@@ -40,7 +40,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def thawed(view: NDArray[Any]) -> NDArray[Any]:
+def writable(view: NDArray[Any]) -> NDArray[Any]:
     """Return a writable C-contiguous view of a frozen array, for a kernel that only reads it.
 
     Parameters
@@ -243,8 +243,10 @@ def column(
         single = shape_of(given) == ()
         array = as_array(faults, path, given, dtype, () if single else (length,))
         if not faults.about(path):
-            return frozen(np.full(length, array, dtype) if single else array)
-    return frozen(default if isinstance(default, np.ndarray) else np.full(length, default, dtype))
+            return read_only(np.full(length, array, dtype) if single else array)
+    return read_only(
+        default if isinstance(default, np.ndarray) else np.full(length, default, dtype)
+    )
 
 
 def check_amounts(

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
-from evenkeel_kernels.levelling.leader_chains import relay_leaders
-from evenkeel_kernels.levelling.leader_moves import hand_back, reinstate, spread_leaders
-from evenkeel_kernels.levelling.leader_transport import transport_leaders
-from evenkeel_kernels.levelling.penalty import Gauge, highest
+from evenkeel_kernels.levelling.leaders.chains import chain_leaders
+from evenkeel_kernels.levelling.leaders.moves import restore_leaders, return_leaders, spread_leaders
+from evenkeel_kernels.levelling.leaders.transport import transport_leaders
+from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
 MOST_CHAINED = 5e7
@@ -23,43 +23,43 @@ def binds_leaders(problem: Problem) -> bool:
 
 
 def level_leaders(
-    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
+    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], sweeps: int
 ) -> Generator[int]:
     """Choose leaders so that hot nodes cool, few of the slots ``was (P,)`` losing the lead.
 
-    ``gauge`` has the knee of the penalty for what is handed on one by one. Yields the
+    ``targets`` has the knee of the penalty for what is handed on one by one. Yields the
     partitions looked at, slice by slice. No node ends further above its capacity, also where the
     caller stops halfway.
     """
-    if highest(state, gauge) <= 1.0:
+    if highest(state, targets) <= 1.0:
         return
     before, over = state.leader.copy(), _over_capacity(problem, state)
     try:
         if not binds_leaders(problem):
-            yield from transport_leaders(problem, state, gauge, was)
-        _hand_over_rest(problem, state, gauge._replace(knee=1.0), sweeps)
+            yield from transport_leaders(problem, state, targets, was)
+        _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
     finally:
         if (_over_capacity(problem, state) > over).any():
-            hand_back(problem, state, before)
-            _hand_over_rest(problem, state, gauge, sweeps)
+            return_leaders(problem, state, before)
+            _hand_over_rest(problem, state, targets, sweeps)
 
 
-def _hand_over_rest(problem: Problem, state: State, gauge: Gauge, sweeps: int) -> None:
+def _hand_over_rest(problem: Problem, state: State, targets: Targets, sweeps: int) -> None:
     """Hand leaders on, one by one and in chains, while nodes are hot."""
-    if highest(state, gauge) <= 1.0:
+    if highest(state, targets) <= 1.0:
         return
     partitions = problem.partitions
-    large = mean_square(gauge, partitions.leader_load - partitions.voter_load) ** 0.5
-    spread_leaders(problem, state, gauge, 0.5 + 0.5 * gauge.knee, sweeps, large)
+    large = mean_square(targets, partitions.leader_load - partitions.voter_load) ** 0.5
+    spread_leaders(problem, state, targets, 0.5 + 0.5 * targets.knee, sweeps, large)
     most = np.divide(
         1.0,
-        gauge.leader_scale,
-        where=gauge.leader_scale > 0.0,
-        out=np.full(len(gauge.leader_scale), np.inf),
+        targets.leader_scale,
+        where=targets.leader_scale > 0.0,
+        out=np.full(len(targets.leader_scale), np.inf),
     )
     too_many = np.maximum(state.leaders - most, 0.0).sum()
     if too_many * len(state.node) <= MOST_CHAINED:
-        relay_leaders(problem, state, gauge)
+        chain_leaders(problem, state, targets)
 
 
 def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
 
 
 def recall(
-    problem: Problem, state: State, gauge: Gauge, was: NDArray[np.int16], sweeps: int
+    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], sweeps: int
 ) -> Generator[int]:
     """Choose leaders anew after a walk, so that fewer of the slots ``was (P,)`` lose the lead.
 
@@ -79,12 +79,12 @@ def recall(
     if binds_leaders(problem):
         return
     before = state.leader.copy()
-    tight = gauge._replace(knee=1.0)
+    tight = targets._replace(knee=1.0)
     try:
         yield from transport_leaders(problem, state, tight, was, keep=True)
         _hand_over_rest(problem, state, tight, sweeps)
-        reinstate(problem, state, tight, was)
+        restore_leaders(problem, state, tight, was)
     finally:
         fewer = int((state.leader != was).sum()) < int((before != was).sum())
-        if not fewer or highest(state, gauge) > 1.0:
-            hand_back(problem, state, before)
+        if not fewer or highest(state, targets) > 1.0:
+            return_leaders(problem, state, before)

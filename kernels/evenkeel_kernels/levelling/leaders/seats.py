@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
-from evenkeel_kernels.core.state import hand_on, move
-from evenkeel_kernels.levelling.leader_moves import can_pass_on, leads_well
+from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 
 
-@lean
+@no_alloc
 def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
     """Let a voter of each of ``partitions`` that cannot be led move to where it may lead.
 
@@ -31,12 +31,12 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
                     continue
                 if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
                     continue
-                hand_on(problem, state, p, slot)
+                transfer_leader(problem, state, p, slot)
                 n = find(problem, state, scan, k, 0.5 * FAR)
                 if n >= 0:
                     move(problem, state, k, n)
                     moved += 1
                     done = True
                 else:
-                    hand_on(problem, state, p, before)
+                    transfer_leader(problem, state, p, before)
     return moved

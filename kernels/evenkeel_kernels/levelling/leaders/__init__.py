@@ -1,0 +1,1 @@
+"""Who leads, while replicas are levelled."""

@@ -1,0 +1,1 @@
+"""Refinement of small clusters."""

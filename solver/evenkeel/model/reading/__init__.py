@@ -1,0 +1,1 @@
+"""Single values, arrays and names as people hand them in."""

@@ -1,0 +1,1 @@
+"""Logging, memoizing, atomic files, and how notebooks show things."""
