@@ -175,7 +175,7 @@ def _replenish_count(name: str, case: dict[str, Any]) -> list[Case]:
     settings = Settings(replica_auto_balance=mode, replica_soft_anti_affinity=True)
     told = next_action(cluster_of(_hosts(hosts, hosts), [volume], settings=settings), "volume")
     if told.kind not in ("add", "nothing"):
-        return [Case(name, False, f"no volume with as many replicas as it wants: {told}")]
+        return [Case(name, False, f"is no volume with as many replicas as it wants: {told}")]
     return _judged(name, case, {"replenish": told.asked})
 
 

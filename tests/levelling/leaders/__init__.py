@@ -1,0 +1,1 @@
+"""Tests: leaders, while replicas are levelled."""
