@@ -27,7 +27,7 @@ from bench.support.jobs import JOBS, headline, medium
 from evenkeel.measure.audit import audit
 from evenkeel_kernels.core.state import settle
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from evenkeel_kernels.levelling.threshold_walk import rearrange
+from evenkeel_kernels.levelling.threshold_walk import accept_by_threshold
 from tests.naive.measure import audit as naive_audit
 from tests.support.instances import as_cluster
 
@@ -101,7 +101,7 @@ def test_walk(gate):
     steps = 100_000
 
     def run(state, targets, moved, threshold, random):
-        return rearrange(
+        return accept_by_threshold(
             books.problem, state, targets, moved, threshold, 0, steps, steps, np.inf,
             np.zeros(1, np.int64), random,
         )  # fmt: skip

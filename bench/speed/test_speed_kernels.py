@@ -11,12 +11,12 @@ from bench.support.books import (
     filling,
     redistributed,
 )
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import settle
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.offload import select_evictions
-from evenkeel_kernels.levelling.threshold_walk import rearrange
+from evenkeel_kernels.levelling.threshold_walk import accept_by_threshold
 
 SIZES = [
     (25_000, 300, 3), (5_000, 300, 3), (100_000, 300, 3), (25_000, 100, 3), (25_000, 1_000, 3),
@@ -28,7 +28,7 @@ STEPS = 250_000
 sized = pytest.mark.parametrize(("partitions", "nodes", "dimensions"), SIZES)
 
 
-@lean
+@no_alloc
 def count_admitted(problem, state, replicas, nodes):
     """Count how many of the pairs (replica, node) the rules admit."""
     count = 0
@@ -86,7 +86,7 @@ def test_walk(benchmark, partitions, nodes, dimensions):
     books = redistributed(partitions, nodes, dimensions)
 
     def run(state, targets, moved, threshold, random):
-        return rearrange(
+        return accept_by_threshold(
             books.problem, state, targets, moved,
             threshold, 0, STEPS, STEPS, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip

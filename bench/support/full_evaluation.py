@@ -7,7 +7,7 @@ nothing is left out, so that what all of it takes can be measured, and be compar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import lean, piece
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, trade_keeps_near
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.rng import advance, scaled
@@ -21,7 +21,7 @@ its partition or the capacity of a domain; a limit or term of its group (conflic
 its group needs, or is needed for, nearby."""
 
 
-@piece
+@inline_only
 def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> bool:
     """Whether no node is above a capacity once ``a`` is on ``y``, and ``b``, if any, where it was.
 
@@ -39,7 +39,7 @@ def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, 
     return fine == 0.0
 
 
-@piece
+@inline_only
 def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> float:
     """What moves and groups cost more if ``a`` went to ``y``, and ``b``, if any, to its place.
 
@@ -64,7 +64,7 @@ def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> floa
     return price
 
 
-@piece
+@inline_only
 def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> int:
     """Return what breaks if ``a`` went to ``y``, and ``b`` (-1: none) to where ``a`` is, as bits.
 
@@ -97,7 +97,7 @@ def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y
     return broken
 
 
-@lean
+@no_alloc
 def probe(
     problem: Problem,
     state: State,

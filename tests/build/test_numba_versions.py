@@ -15,17 +15,17 @@ pytestmark = pytest.mark.skipif(
 
 KERNELS = """
 import numpy as np
-from evenkeel_kernels.build.jit import backend, inlined, lean, piece, shared
+from evenkeel_kernels.build.jit import backend, inlined, no_alloc, inline_only, device_function
 @inlined
 def double(x):
     return 2.0 * x
-@piece
+@inline_only
 def plus(x, y):
     return x + y
-@shared
+@device_function
 def minus(x, y):
     return x - y
-@lean
+@no_alloc
 def answer(load):
     return double(plus(load[0], minus(load[1], load[2])))
 """
@@ -84,7 +84,7 @@ def test_an_unknown_numba_gives_the_same_bits_and_keeps_its_kernels(toys, change
 def test_an_unknown_numba_compiles_anew_what_a_changed_module_goes_into(toys):
     (toys / "toys/inner.py").write_text("STEP = 1.0\n")
     with (toys / "toys/kernels.py").open("a") as file:
-        file.write("from toys.inner import STEP\n@lean\ndef answer(load):\n    return STEP\n")
+        file.write("from toys.inner import STEP\n@no_alloc\ndef answer(load):\n    return STEP\n")
     assert call(toys, UNKNOWN["newer"])[:3] == [(1.0).hex(), "numba_public", "0"]
     (toys / "toys/inner.py").write_text("STEP = 2.0\n")
     assert call(toys, UNKNOWN["newer"])[:3] == [(2.0).hex(), "numba_public", "0"]

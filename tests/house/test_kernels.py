@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.support import places
 
 KERNELS = places.ROOT / "kernels" / "evenkeel_kernels"
-DECORATORS = {"jit", "lean", "inlined"}
+DECORATORS = {"jit", "no_alloc", "inlined"}
 
 HELD_BY = {
     "ceph/test_crush.py::test_kernel_agrees_with_plain_twin": [
@@ -98,8 +98,8 @@ HELD_BY = {
 
 STILL_OPEN = {
     "cockroach.single_decision.decide_alone",
-    "levelling.leader_moves.hand_back",
-    "levelling.leader_moves.prefer",
+    "levelling.leaders.moves.return_leaders",
+    "levelling.leaders.moves.prefer",
     "levelling.make_room.node_to_clear",
 }
 """Kernels that only tests of whole methods run; nothing is added here."""

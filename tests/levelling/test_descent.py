@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import State
@@ -35,7 +35,7 @@ walks = pytest.mark.skipif(
 )
 
 
-@lean
+@no_alloc
 def let_second_lead(problem, state):
     """Hand every leadership to the second slot."""
     for p in range(state.leader.shape[0]):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import relocate
@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 ENDLESS = 1 << 40
 
 
-@lean
+@no_alloc
 def admitted(problem, state, k, n):
     """A piece, made callable."""
     return admits(problem, state, k, n)

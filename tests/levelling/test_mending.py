@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.state import relocate, transfer_leader
@@ -21,7 +21,7 @@ from tests.support.small_problems import Small, random_small
 seeds = st.integers(0, 2**32 - 1)
 
 
-@lean
+@no_alloc
 def could_lead(problem, state, p, slot, n):
     """Whether a slot could move to a node if it led."""
     before = state.leader[p]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel_kernels.build.jit import lean
+from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.core.problem import Problem, State
@@ -23,13 +23,13 @@ seeds = st.integers(0, 2**32 - 1)
 ANY = 1 << 40
 
 
-@lean
+@no_alloc
 def breaches_of(problem, state, p, moved_k, target):
     """A piece, made callable."""
     return breaches(problem, state, p, moved_k, target)
 
 
-@lean
+@no_alloc
 def admitted(problem, state, k, n):
     """The same of another."""
     return admits(problem, state, k, n)

@@ -85,7 +85,7 @@ def no_alloc(function: F) -> F:
 
     Examples
     --------
-    >>> @lean
+    >>> @no_alloc
     ... def first(load):
     ...     return load[0]
     >>> import numpy as np
@@ -140,10 +140,10 @@ def inline_only(function: F) -> F:
 
     Examples
     --------
-    >>> @piece
+    >>> @inline_only
     ... def half(x):
     ...     return x / 2
-    >>> @lean
+    >>> @no_alloc
     ... def quarter(x):
     ...     return half(half(x))
     >>> quarter(2.0)
