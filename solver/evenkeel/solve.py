@@ -39,24 +39,41 @@ def solve(
 ) -> Result:
     """Decide where replicas live.
 
-    Parameters ---------- cluster : Cluster The snapshot; it is not changed. method : str, optional
-    ``"balance"``: mend what is broken, re-home what must move, then meet the goals with the fewest
-    moves. goals : Goals or Cost, optional Tolerances to meet, or a weighted sum to minimise;
-    ``Goals()`` by default. limits : Limits, optional Budgets that are never exceeded, with
-    ``Goals``; a ``Cost`` prices moves instead. options : options.Options, optional The method's own
-    options, of the one class that it takes; its defaults if not given. start : Placement, optional
-    Where to start the search, instead of the cluster's own placement; moves are still counted
-    against the cluster's. time_limit : float, optional Seconds; the best placement so far is
-    returned when they are over. work_limit : int, optional Most candidate evaluations. With the
-    same seed and work limit the answer is the same bit for bit. seed : int, optional All randomness
-    comes from it. callback : callable, optional Called with the ``Progress`` between slices of
-    work; raising StopIteration stops the solve and keeps the best so far.
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot; it is not changed.
+    method : str, optional
+        ``"balance"``: mend what is broken, re-home what must move, then meet the goals with the
+        fewest moves.
+    goals : Goals or Cost, optional
+        Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
+    limits : Limits, optional
+        Budgets that are never exceeded, with ``Goals``; a ``Cost`` prices moves instead.
+    options : options.Options, optional
+        The method's own options, of the one class that it takes; its defaults if not given.
+    start : Placement, optional
+        Where to start the search, instead of the cluster's own placement; moves are still counted
+        against the cluster's.
+    time_limit : float, optional
+        Seconds; the best placement so far is returned when they are over.
+    work_limit : int, optional
+        Most candidate evaluations. With the same seed and work limit the answer is the same, bit
+        for bit.
+    seed : int, optional
+        All randomness comes from it.
+    callback : callable, optional
+        Called with the ``Progress`` between slices of work; raising StopIteration stops the solve
+        and keeps the best so far.
 
-    Returns ------- Result Audited, with bounds. Status ``"partial"`` if something could not be
-    placed or mended; it is then listed with the rule that blocks it. Status ``"missed"`` if no hard
-    rule is broken but the goals are not met. Nothing is worse than before: where a method would
-    have made something worse, what that concerns stays as it was, and a warning says so. Methods
-    that answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
+    Returns
+    -------
+    Result
+        Audited, with bounds. Status ``"partial"`` if something could not be placed or mended; it is
+        then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is broken but
+        the goals are not met. Nothing is worse than before: where a method would have made
+        something worse, what that concerns stays as it was, and a warning says so. Methods that
+        answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
 
     Raises
     ------

@@ -260,9 +260,7 @@ def may_receive_load(status: int) -> bool:
 
 @no_alloc
 def draw(rng_state: NDArray[np.uint64], below: int) -> int:
-    """Return a number from 0 up to ``below``; ``rng_state (1,)`` is the generator's state
-    (xorshift).
-    """
+    """Return a number from 0 up to ``below``; ``rng_state (1,)`` is the generator's state."""
     rng_state[0] = advance(rng_state[0])
     return index((rng_state[0] >> np.uint64(33)) % np.uint64(below))
 

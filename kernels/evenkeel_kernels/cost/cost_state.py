@@ -281,7 +281,7 @@ def penalty_with(
         Load of each replica in the first D channels.
     room : (N, D) float64
         Capacity left.
-    fine : (N, D) float64
+    penalty_weight : (N, D) float64
         Fine for one unit above capacity.
     transient : (D,) bool
         Dimensions in which a moved replica counts on both ends.

@@ -195,7 +195,7 @@ def perturb(
 
     Parameters
     ----------
-    duty : Duty
+    assignment : LeaderAssignment
         Changed.
     threshold : float
         Level above which the penalty begins.

@@ -121,6 +121,7 @@ def give_and_take(
     """Choose what moves and put it down, while those that another could replace lead nothing.
 
     Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
+    ``forced (K,)`` and ``most_leaders (N,)`` are those of `place_anew`.
     """
     targets = new_targets(problem, most_leaders, 1.0)
     too_full = forced.any() or highest(state, targets) > 1.0
@@ -175,7 +176,7 @@ def redistribute(
     most_moves: int,
     parameters: Parameters = DEFAULT,
 ) -> int:
-    """Do what `place_anew` does, and level leaders on top of it."""
+    """Run `place_anew` with ``forced (K,)`` and ``most_leaders (N,)``, then level leaders."""
     was = state.leader.copy()
     moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
     targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))

@@ -26,7 +26,7 @@ ROUNDING = 1e-12
 
 @inline_only
 def lack(state: State, lowest: NDArray[np.float64], n: int) -> float:
-    """Return the greatest part of its floor that node ``n`` lacks, over the dimensions. O(D)."""
+    """Return the greatest part of its floor ``lowest (D, N)`` that node ``n`` lacks. O(D)."""
     most = 0.0
     for d in range(lowest.shape[0]):
         if lowest[d, n] > 0.0:
@@ -38,7 +38,7 @@ def lack(state: State, lowest: NDArray[np.float64], n: int) -> float:
 def made_up(
     problem: Problem, state: State, lowest: NDArray[np.float64], k: int, here: int, n: int
 ) -> float:
-    """Return what replica ``k`` would make up on ``n``; 0 where a load forbids it. O(D)."""
+    """Return what ``k`` would make up of ``lowest (D, N)`` on ``n``; 0 if forbidden. O(D)."""
     gain = 0.0
     for d in range(lowest.shape[0]):
         size = load_of(problem.partitions, state, k, d)
@@ -55,7 +55,7 @@ def made_up(
 def spare(
     problem: Problem, state: State, lowest: NDArray[np.float64], n: int, lacking: int
 ) -> float:
-    """Return how far node ``n`` is above its floor where ``lacking`` is below, by target. O(D)."""
+    """Return how far ``n`` is above ``lowest (D, N)`` where ``lacking`` is below. O(D)."""
     least = -1.0
     for d in range(lowest.shape[0]):
         if lowest[d, lacking] > state.load[d, lacking]:
@@ -142,7 +142,10 @@ def fullest(
     closed: float,
     closed_at: int,
 ) -> int:
-    """List the nodes that can spare most of what ``n`` lacks, after those asked already. O(N D)."""
+    """List in ``donor (M,)`` who can spare most of what ``n`` lacks of ``lowest (D, N)``.
+
+    Those asked already are left out; ``surplus (M,)`` says how much each can spare. O(N D).
+    """
     found = 0
     for other in range(problem.nodes.accepts.shape[0]):
         over = spare(problem, state, lowest, other, n)
@@ -176,7 +179,11 @@ def best_for(
     may_lead: bool,
     left: int,
 ) -> int:
-    """Return the replica that makes up most of what ``n`` lacks, -1 for none."""
+    """Return the replica that makes up most of what ``n`` lacks, -1 for none.
+
+    ``lowest (D, N)``, ``first (N + 1,)``, ``slots (.,)``, ``donor (M,)`` and ``surplus (M,)`` are
+    those of `fill`.
+    """
     partitions = problem.partitions
     closed, closed_at = np.inf, index(-1)
     while True:

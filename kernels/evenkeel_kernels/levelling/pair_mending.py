@@ -25,14 +25,14 @@ WAITS = 1_000
 
 @inline_only
 def is_waiting(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
-    """Whether ``k`` must get another node and has none yet."""
+    """Whether ``k``, one of ``forced (K,)``, must get another node and has none yet."""
     n = state.node[k]
     return forced[k] and (n < 0 or n == problem.partitions.home[k])
 
 
 @inline_only
 def illness(problem: Problem, state: State, forced: NDArray[np.bool_], p: int) -> int:
-    """How much is wrong with a partition: replicas that wait, then limits and terms broken."""
+    """How much is wrong with ``p``: those of ``forced (K,)`` that wait, then rules broken."""
     total = index(breaches(problem, state, p, index(-1), index(-1)))
     for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
         total += WAITS * int(is_waiting(problem, state, forced, k))
@@ -54,8 +54,8 @@ def mend_pair(
 ) -> bool:
     """Move ``k`` and ``j`` at once, if that leaves less wrong with their partition.
 
-    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before`` and ``after (limits,
-    COUNTS)`` are scratch. O(kinds^2 N (D + admits)).
+    ``forced (K,)`` is as in `mend_pairs`; ``kind (N,)`` says of which of so many ``kinds`` each
+    node is; ``before`` and ``after (limits, COUNTS)`` are scratch. O(kinds^2 N (D + admits)).
     """
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])
@@ -101,7 +101,8 @@ def mend_pairs(
     """Mend each of ``partitions`` by two moves at once, for as long as that helps.
 
     ``forced (K,)`` replicas must get another node, ``dropped (K,)`` ones get none. ``looks (1,)``
-    is how many nodes may still be looked at, and is kept up to date; the rest as in `mend_pair`.
+    is how many nodes may still be looked at, and is kept up to date; ``kind``, ``before`` and
+    ``after`` are as in `mend_pair`.
     Returns how many pairs moved.
     """
     first = problem.partitions.first

@@ -147,7 +147,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
 def breaches_without(
     problem: Problem, state: State, replicas: NDArray[np.int64], count: NDArray[np.int64]
 ) -> None:
-    """Fill ``count (K,)`` with how broken its partition and group are if a replica went."""
+    """Fill ``count (K,)`` for ``replicas (M,)``: how broken its rules are without each."""
     for i in range(replicas.shape[0]):
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
@@ -159,8 +159,9 @@ def breaches_without(
 def leave_out_ghosts(
     problem: Problem, state: State, replicas: NDArray[np.int64], out: NDArray[np.bool_]
 ) -> None:
-    """Put ``replicas`` back on the dead nodes they stood on, but ``out (K,)`` where that breaks a
-    rule. O(R^2) for each limit and term.
+    """Put ``replicas`` back on the dead nodes they stood on, unless that breaks a rule.
+
+    Those that stay out are marked in ``out (K,)``. O(R^2) for each limit and term.
     """
     for i in range(replicas.shape[0]):
         k = index(replicas[i])

@@ -131,7 +131,7 @@ class _Rows(NamedTuple):
         return worse
 
 
-PLACES = ("partition", "group", "node", "level", "domain", "dimension")
+PLACES = ("partition", "group", "node", "tier", "domain", "dimension")
 """Columns that say where a rule is broken."""
 
 

@@ -107,7 +107,8 @@ def count_choices(
     """Fill ``count (P,)`` with the choices that each partition has, and ``size (P,)``. O(K + P E).
 
     0 where nobody leads, where leading weighs nothing, and where there is one choice only. The size
-    of a lead on a node of ``mean_scale (E,)`` is in half octaves.
+    of a lead on a node of ``mean_scale (E,)`` is in half octaves; ``resource (E,)`` is as in
+    `extra_of`.
     """
     first = problem.partitions.first
     for p in range(count.shape[0]):
@@ -176,7 +177,8 @@ def list_choices(
 ) -> None:
     """Fill in the choices of each partition, whose slot ``was (P,)`` led. O(A).
 
-    With ``keep`` that slot is taken wherever it may be, else who leads now.
+    With ``keep`` that slot is taken wherever it may be, else who leads now. ``resource (E,)`` is as
+    in `extra_of`.
     """
     partitions = problem.partitions
     for m in range(choices.partition.shape[0]):
@@ -252,8 +254,8 @@ def trade_choices(
 ) -> bool:
     """Let ``here`` hand on one partition, and who takes it another one, so that most is saved.
 
-    ``led`` lists the partitions by the node that led them; those who went elsewhere since are left
-    out. Whether any was. O(E) for each pair that the two nodes lead.
+    ``led_first (N + 1,)`` and ``led`` list the partitions by the node that led them; those who went
+    elsewhere since are left out. Whether any was. O(E) for each pair that the two nodes lead.
     """
     best, best_to, least = index(-1), index(-1), -LEAST_GAIN
     other, other_to = index(-1), index(-1)

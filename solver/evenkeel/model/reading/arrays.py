@@ -32,7 +32,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
     Examples
     --------
-    >>> frozen(np.zeros(2)).flags.writeable
+    >>> read_only(np.zeros(2)).flags.writeable
     False
     """
     view = array.view()
@@ -56,7 +56,7 @@ def writable(view: NDArray[Any]) -> NDArray[Any]:
     Examples
     --------
     >>> a = np.zeros(2)
-    >>> np.shares_memory(thawed(frozen(a)), a)
+    >>> np.shares_memory(writable(read_only(a)), a)
     True
     """
     if not view.flags.c_contiguous:

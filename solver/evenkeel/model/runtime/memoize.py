@@ -36,9 +36,9 @@ def memoize(owner: object, name: str, make: Callable[[], Answer], *others: objec
     >>> class Part:
     ...     pass
     >>> part, zone = Part(), Part()
-    >>> once(part, "list", list, zone) is once(part, "list", list, zone)
+    >>> memoize(part, "list", list, zone) is memoize(part, "list", list, zone)
     True
-    >>> once(part, "list", list, zone) is once(part, "list", list, Part())
+    >>> memoize(part, "list", list, zone) is memoize(part, "list", list, Part())
     False
     """
     key = MARK + name
