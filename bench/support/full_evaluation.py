@@ -34,8 +34,12 @@ def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, 
     leaves, arrives = home[a] == x, home[a] == y
     returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
     transient = problem.nodes.transient
-    fine = penalty_with(walk.need, walk.room, walk.fine, transient, y, a, arrives, b, departs)
-    fine += penalty_with(walk.need, walk.room, walk.fine, transient, x, b, returns, a, leaves)
+    fine = penalty_with(
+        walk.need, walk.room, walk.penalty_weight, transient, y, a, arrives, b, departs
+    )
+    fine += penalty_with(
+        walk.need, walk.room, walk.penalty_weight, transient, x, b, returns, a, leaves
+    )
     return fine == 0.0
 
 

@@ -45,7 +45,11 @@ def test_no_placement_that_fits_is_out_of_reach(seed):
         if len(walk.item) == 0:
             return
         anneal(problem, state, walked, len(walk.item), 100, 10.0, 10.0)
-        if any(node_fines(problem, state, walk._replace(fine=np.ones_like(walk.fine)))):
+        if any(
+            node_fines(
+                problem, state, walk._replace(penalty_weight=np.ones_like(walk.penalty_weight))
+            )
+        ):
             continue
         for k, n in enumerate(state.node.tolist()):
             assert n < 0 or k not in walk.item or reaches(walk.reach, walk.reach_row, k, n)

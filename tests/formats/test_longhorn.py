@@ -461,7 +461,7 @@ def test_the_command_line_checks_and_solves_such_a_file(tmp_path, capsys):
     assert main(["check", str(FILE)]) in (0, 1)
     assert "4 nodes" in capsys.readouterr().out
     out = tmp_path / "plan.json"
-    assert main(["solve", str(FILE), "-o", str(out)]) in (0, 1)
+    assert main(["solve", str(FILE), "-o", str(out)]) in (0, 1, 3)
     text = capsys.readouterr().out
     for file in (out, tmp_path / "plan.patches.json", tmp_path / "plan.undo.json"):
         assert f"wrote {file}" in text and file.exists()

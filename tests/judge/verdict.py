@@ -251,13 +251,18 @@ def exceeded(world: World, after: Standing) -> Iterator[Finding]:
 def _crossings(
     world: World, tier: str, after: Standing, which: str, moved: list[tuple[int, ...]]
 ) -> Counter[int]:
-    """Count the replicas that entered, or left, each domain of a tier; those inside it did not."""
+    """Count the replicas that entered, or left, each domain of a tier; those inside it did not.
+
+    What was lost with its node is not copied out of the domain, as it is not out of the node.
+    """
     domain = world.domain[tier]
+    entering = which == "domain_in"
     count: Counter[int] = Counter()
     for p in {p for p, *_ in moved}:
-        was = Counter(domain[n] for n in world.came.rows[p] if n >= 0)
+        came = [n for n in world.came.rows[p] if n >= 0]
+        was = Counter(domain[n] for n in came if entering or world.serves[n])
         now = Counter(domain[n] for n in after.rows[p] if n >= 0)
-        count += now - was if which == "domain_in" else was - now
+        count += now - was if entering else was - now
     count.pop(-1, None)
     return count
 

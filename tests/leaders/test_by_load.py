@@ -55,6 +55,8 @@ def test_bound_and_answer_enclose_the_optimum(seed):
         result = solved(cluster)
         proof = result.native
         assert result.comparison.moves == 0
+        if result.metrics["guard"]:  # a node would have been newly over capacity: put back
+            continue
         assert proof.leaderless == sum(not able[row].any() for row in rows)
         if proof.leaderless:
             continue

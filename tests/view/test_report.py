@@ -86,7 +86,11 @@ class TestReport:
         for one in result.proven:
             line = " ".join(row(proven, one.name))
             assert line.endswith(f"{one.gap:.2%} {one.term}")
-        assert [one.name for one in result.proven[:2]] == ["moves", "level of cpu"]
+        assert [one.name for one in result.proven[:3]] == [
+            "moves",
+            "leader changes",
+            "level of cpu",
+        ]
 
     def test_moves_are_not_praised_where_the_goals_were_not_reached(self):
         cluster = expansion(partitions=500, nodes=30, zones=5, seed=3)

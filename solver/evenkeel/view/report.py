@@ -244,7 +244,7 @@ def _proven(result: Any) -> list["RenderableType"]:
     for name in ("proven", "", "at least", "gap", "by"):
         table.add_column(name, justify="left" if name in ("proven", "by") else "right")
     for one in result.proven[:SHOWN_ROWS]:
-        whole = one.name in ("moves", "cost", "leaders")
+        whole = one.name in ("moves", "cost", "leaders", "leader changes")
         value, least = (f"{x:,.0f}" if whole else _number(x) for x in (one.value, one.least))
         gap = f"{one.gap:.2%}" if np.isfinite(one.gap) else "unknown"
         table.add_row(

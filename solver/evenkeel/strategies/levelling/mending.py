@@ -39,7 +39,8 @@ def mend_leaders(run: Run) -> None:
         return
     leads = np.append(problem.nodes.leads, False)
     first = problem.partitions.first[:-1]
-    at = np.where(state.leader >= 0, state.node[first + np.maximum(state.leader, 0)], -1)
+    node = np.append(state.node, -1)  # a last row without slots begins behind all replicas
+    at = np.where(state.leader >= 0, node[first + np.maximum(state.leader, 0)], -1)
     ill = np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
     if len(ill):
         scan = new_scan(problem, np.zeros(len(state.load)))
