@@ -308,7 +308,6 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.longhorn.settings:Longhorn",
             limits=BUDGETS,
             starts=False,
-            never_worse=True,
             refresh="evenkeel.strategies.longhorn.refresh:refresh_payload",
             fixed_membership=True,
             warmup="volumes",

@@ -47,7 +47,7 @@ FEW = 4
 AT_ONCE = 250_000
 """Steps that a search may take in the scopes that a pipeline waits for."""
 
-IN_PASSING, PER_REPLICA = 1_000_000, 300
+IN_PASSING, PER_REPLICA = 1_000_000, 400
 """Steps that it may take in a partial run: so many, or so many for each replica if that is more."""
 
 
