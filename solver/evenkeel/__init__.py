@@ -12,8 +12,6 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.formats.registry import read, write
-from evenkeel.install.diagnostics import versions, warmup
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import Fault, InvalidInput
@@ -22,12 +20,14 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import be_silent
-from evenkeel.result import Result
 from evenkeel.showing import show_snapshots
-from evenkeel.solve import solve
-from evenkeel.strategies import options
 
 if TYPE_CHECKING:
+    from evenkeel.formats.registry import read, write
+    from evenkeel.install.diagnostics import versions, warmup
+    from evenkeel.result import Result
+    from evenkeel.solving import solve
+    from evenkeel.strategies import options
     from evenkeel.strategies.cockroach.hottest import hottest
     from evenkeel.strategies.cockroach.intake import cockroach_cluster
     from evenkeel.strategies.exact.conflicts import conflicts
@@ -74,6 +74,12 @@ __all__ = [
 ]
 
 _LATER = {
+    "Result": "evenkeel.result",
+    "read": "evenkeel.formats.registry",
+    "solve": "evenkeel.solving",
+    "versions": "evenkeel.install.diagnostics",
+    "warmup": "evenkeel.install.diagnostics",
+    "write": "evenkeel.formats.registry",
     "Frontier": "evenkeel.studies.frontier",
     "Sweep": "evenkeel.studies.sweep",
     "WhatIf": "evenkeel.studies.what_if",
@@ -87,7 +93,11 @@ _LATER = {
 """Names that are imported when they are first used: most programs need none of them."""
 
 
-_ROOMS = {"control": "evenkeel.control", "simulate": "evenkeel.simulate"}
+_ROOMS = {
+    "control": "evenkeel.control",
+    "options": "evenkeel.strategies.options",
+    "simulate": "evenkeel.simulate",
+}
 """Rooms for people, imported when they are first used."""
 
 

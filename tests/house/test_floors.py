@@ -35,7 +35,7 @@ FLOORS = (
     {"evenkeel.formats", "evenkeel.view"},
     {"evenkeel.verdict"},
     {"evenkeel.result", "evenkeel.showing"},
-    {"evenkeel.solve"},
+    {"evenkeel.solving"},
     {"evenkeel.studies", "evenkeel.install"},
     {"evenkeel"},  # the face: what a user imports by name
     {"evenkeel.cli"},
@@ -287,7 +287,7 @@ def test_the_contract_sees_a_breach(module, source, says):
         ("evenkeel.strategies.toy", "if TYPE_CHECKING:\n    from ortools.sat.python import x"),
         ("evenkeel.simulate.toy", "from evenkeel.strategies.registry import find"),
         ("evenkeel.control.toy", "from evenkeel.strategies.options import Waged"),
-        ("evenkeel.cli.main", "from evenkeel.solve import solve\ndef f():\n    import rich"),
+        ("evenkeel.cli.main", "from evenkeel.solving import solve\ndef f():\n    import rich"),
         ("evenkeel", "from evenkeel.model.cluster import Cluster"),
     ],
 )

@@ -40,7 +40,7 @@ def test_solve_and_pipelines_have_the_same_default():
     from evenkeel.control.pipeline import Pipeline
     from evenkeel.simulate.controllers.pipeline import pipeline
     from evenkeel.simulate.play import play
-    from evenkeel.solve import solve
+    from evenkeel.solving import solve
     from evenkeel.studies.sweep import sweep
 
     defaults = {inspect.signature(door).parameters["method"].default

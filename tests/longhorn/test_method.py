@@ -158,7 +158,7 @@ def test_what_longhorn_does_not_know_is_refused():
     with pytest.raises(ek.InvalidInput, match="knows no budgets"):
         ek.solve(cluster, "longhorn", goals=ANY, limits=ek.Limits(moves=1))
     moved = cluster.placement.replaced(cluster.placement.node.copy(), cluster.placement.leader)
-    with pytest.raises(ek.InvalidInput, match="begins where the replicas are"):
+    with pytest.raises(ek.InvalidInput, match="begins where the cluster's replicas are"):
         ek.solve(cluster, "longhorn", goals=ANY, start=moved)
     with pytest.raises(ek.InvalidInput, match="must be Longhorn"):
         ek.solve(cluster, "longhorn", goals=ANY, options=ek.options.Upmap())

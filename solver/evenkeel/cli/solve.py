@@ -108,7 +108,7 @@ def solved(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
 ) -> "Result":
     """Solve as the arguments ask."""
-    from evenkeel.solve import solve
+    from evenkeel.solving import solve
     from evenkeel_kernels.build.inventory import on_compile
 
     def between_slices(told: Progress) -> None:

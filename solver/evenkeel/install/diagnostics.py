@@ -75,7 +75,7 @@ def warmup(
     {}
     """
     from evenkeel.install.warmup_cases import WORK, rehearsals
-    from evenkeel.solve import solve
+    from evenkeel.solving import solve
     from evenkeel.strategies.registry import METHODS, find
     from evenkeel_kernels.build.inventory import Compiled, on_compile
 

@@ -14,7 +14,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
-from evenkeel.solve import solve
+from evenkeel.solving import solve
 
 logger = logging.getLogger("evenkeel.frontier")
 

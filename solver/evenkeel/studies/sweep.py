@@ -18,7 +18,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
-from evenkeel.solve import solve
+from evenkeel.solving import solve
 from evenkeel.strategies.options import Options
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import (
