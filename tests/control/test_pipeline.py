@@ -460,7 +460,7 @@ class TestEdges:
             assert len(result.assignment) == 0 and result.failures == ()
 
     def test_unknown_methods_are_refused(self):
-        with pytest.raises(InvalidInput, match="no method of a pipeline"):
+        with pytest.raises(InvalidInput, match="unknown method of a pipeline"):
             Pipeline("dice")
         with pytest.raises(InvalidInput, match="by name"):
             Pipeline(PlainEngine(), options=object())
@@ -481,7 +481,7 @@ class TestEdges:
         with pytest.raises(InvalidInput, match="lvel"):
             Pipeline("balance", options={"lvel": 0.1})
         for method in (None, ["balance"], PlainEngine):
-            with pytest.raises(InvalidInput, match="no method of a pipeline"):
+            with pytest.raises(InvalidInput, match="unknown method of a pipeline"):
                 Pipeline(method)
         with Pipeline(PlainEngine(), workers=InlineWorkers()) as pipeline:
             with pytest.raises(InvalidInput, match="must be a Cluster"):

@@ -331,7 +331,7 @@ def test_a_partition_is_explained_node_by_node(expanded):
     assert "spread zone 1" in reasons
     assert "not alive" in reasons
     assert moved.target in str(explained)
-    with pytest.raises(ek.InvalidInput, match="no partition"):
+    with pytest.raises(ek.InvalidInput, match="unknown partition"):
         result.explain("nobody")
 
 

@@ -160,7 +160,7 @@ def test_what_longhorn_does_not_know_is_refused():
     moved = cluster.placement.replaced(cluster.placement.node.copy(), cluster.placement.leader)
     with pytest.raises(ek.InvalidInput, match="begins where the cluster's replicas are"):
         ek.solve(cluster, "longhorn", goals=ANY, start=moved)
-    with pytest.raises(ek.InvalidInput, match="takes evenkeel.options.Longhorn"):
+    with pytest.raises(ek.InvalidInput, match=r"takes evenkeel.options\.Longhorn"):
         ek.solve(cluster, "longhorn", goals=ANY, options=ek.options.Upmap())
     bare = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placement=[[0]])
     with pytest.raises(ek.InvalidInput, match="must be a Longhorn System"):

@@ -8,6 +8,7 @@ from evenkeel.strategies.levelling.floors import floors_met
 from evenkeel.strategies.levelling.run_state import Run, leaders_of
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.repair import leave_out_ghosts
 
 
@@ -33,10 +34,18 @@ def outcome_of(run: Run) -> Outcome:
 
 
 def _node(run: Run) -> NDArray[np.int32]:
-    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it."""
+    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it.
+
+    One that is alive and found no other node stays in any case.
+    """
     node = run.state.node.copy()
     stays = kept(run.request.cluster, node)
-    ghosts = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
+    waiting = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
+    lives = run.request.cluster.nodes.alive[stays[waiting]]
+    if lives.any():
+        relocate(run.problem, run.state, waiting[lives], stays[waiting[lives]])
+        node = run.state.node.copy()
+    ghosts = waiting[~lives]
     if len(ghosts):
         out = np.zeros(len(node), bool)
         leave_out_ghosts(run.problem, run.state, ghosts, out)
