@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.reading.containers import items_of
@@ -94,11 +93,6 @@ def read_groups(
         return []
     members: list[int] = np.flatnonzero(partitions.group == number).tolist()
     return members
-
-
-def labels_of(names: Names, given: Sequence[str | int]) -> list[str]:
-    """Return what nodes are called that were told by name, number or expression."""
-    return [one if isinstance(one, str) else names[int(one)] for one in given]
 
 
 def _entries(

@@ -46,9 +46,6 @@ DISPLACED = 4
 LARGE_PART, LARGE_NODES = 0.05, 30
 """Part of the replicas that is forced onto other nodes, and onto how many."""
 
-WORK_PER_EFFORT = 20_000_000
-"""Candidates that take as long as a deterministic second of CP-SAT."""
-
 
 @dataclass
 class Polished:
