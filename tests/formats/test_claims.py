@@ -139,7 +139,7 @@ def test_conditions_that_contradict_each_other_are_told_once():
     data = rows(nodes=nodes, tiers=["zone"], rules=[{"require": wanted}])
     with pytest.raises(InvalidInput) as caught:
         registry.read(data, format="native-rows")
-    told = [fault for fault in caught.value.faults if "together" in fault.message]
+    told = [fault for fault in caught.value.faults if "contradict" in fault.message]
     assert len(told) == 1
 
 

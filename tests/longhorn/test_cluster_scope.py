@@ -416,9 +416,12 @@ class TestLimits:
     def test_what_it_cannot_do_is_refused(self):
         cluster = cluster_of(hosts(), [volume("v", "h0")], settings=loose())
         with pytest.raises(InvalidInput) as caught:
-            planned(cluster, goals=ek.Cost(), load={"w": 1.0, "v": -1.0})
+            planned(cluster, goals=ek.Cost())
+        assert [fault.path for fault in caught.value.faults] == ["goals"]
+        with pytest.raises(InvalidInput) as caught:
+            planned(cluster, load={"w": 1.0, "v": -1.0})
         assert [fault.path for fault in caught.value.faults] == [
-            "goals", "options.load", "options.load['v']",
+            "options.load", "options.load['v']",
         ]  # fmt: skip
         with pytest.raises(InvalidInput, match="must be a number, 0 or more"):
             ek.options.Longhorn(evenness=-1.0)

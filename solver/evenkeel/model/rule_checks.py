@@ -167,7 +167,7 @@ def _check_weight(faults: FaultList, path: str, amount: tuple[object, ...]) -> N
 
 
 def _check_contradiction(faults: FaultList, path: str, conditions: list[Condition]) -> None:
-    """Note each condition of a conjunction that no node can meet together with one before it."""
+    """Note the first condition of a conjunction that no node can meet together with others."""
     met: set[Condition] = set()
     label: dict[str, Condition] = {}
     for one in conditions:
@@ -177,6 +177,7 @@ def _check_contradiction(faults: FaultList, path: str, conditions: list[Conditio
             other = None if wanted.value == one.value else wanted
         if other is not None:
             faults.add(path, f"{other}, {one}", "contradict each other")
+            return
         met.add(one)
 
 

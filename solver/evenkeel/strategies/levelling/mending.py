@@ -1,5 +1,7 @@
 """Mending rules that are broken between replicas: two in one zone, too few voters in a region."""
 
+from collections import Counter
+
 import numpy as np
 
 from evenkeel.measure.audit.limits import broken_limits
@@ -21,6 +23,17 @@ def rules_broken(run: Run) -> bool:
     """Whether rules are broken that moves can mend; who leads is another matter."""
     found = _broken(run, run.request.start)
     return any(one.count for one in found if one.kind != "lead")
+
+
+def rules_mended(run: Run) -> bool:
+    """Whether rules were broken, and fewer of some kind are."""
+    if not run.broken:
+        return False
+    was, now = Counter[str](), Counter[str]()
+    for counts, placement in ((was, run.request.start), (now, run.placement)):
+        for one in _broken(run, placement):
+            counts[one.kind] += one.count
+    return bool(was - now)
 
 
 def mend_rules(run: Run) -> bool:

@@ -26,6 +26,7 @@ from evenkeel.strategies.levelling.mending import (
     mend_leaders,
     mend_rules,
     rules_broken,
+    rules_mended,
 )
 from evenkeel.strategies.levelling.outcome import outcome_of
 from evenkeel.strategies.levelling.prepare import prepare
@@ -86,13 +87,13 @@ def search(run: Run) -> None:
 
 def must_change(run: Run) -> bool:
     """Whether something must change, however little nodes are above their targets."""
-    return bool(run.dropped.any()) or not nothing_due(run) or rules_broken(run)
+    return bool(run.dropped.any()) or not nothing_due(run)
 
 
 def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
     """Leave everything where it is, if nothing must change and the gain is negligible."""
     free = run.stop is None and not run.problem.budgets.binds
-    if free and not changed and not is_worth_it(run, before):
+    if free and not changed and not is_worth_it(run, before) and not rules_mended(run):
         run.restart_from(run.request.start.node, run.request.start.leader)
 
 

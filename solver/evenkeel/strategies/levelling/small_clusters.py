@@ -130,7 +130,7 @@ class Refining:
     def found(self) -> bool:
         """Refine; whether ``best`` holds a placement within all capacities."""
         self._look_at(self._start, 1.0)
-        self._search(1.0)
+        self._search(1.0, self.most_steps // 3)
         value = 1.0
         if self.best.worth[0] > 0.0:
             self._descend()
@@ -146,7 +146,7 @@ class Refining:
                 self._look_at(self._start, value)
                 if not self.forced.any() and self.best.worth[0] >= faults:
                     self._look_at_home(level * (1.0 + STAY))
-            self._search(value)
+            self._search(value, self.most_steps)
         self._do_with_less(value)
         return True
 
@@ -179,11 +179,15 @@ class Refining:
         made = self.best.worth[2] + np.count_nonzero(self.forced)
         return bool(self.best.worth[2] == 0.0 or (value == 1.0 and made <= self.fewest_moves))
 
-    def _search(self, value: float) -> None:
-        """Look for placements within an aim, and of these for the one with the fewest moves."""
+    def _search(self, value: float, until: int) -> None:
+        """Look for placements within an aim, and of these for the one with the fewest moves.
+
+        Not beyond ``until`` steps while there is none within the aim: it may be out of reach.
+        """
         unit = self._unit
         for run in range(RUNS):
-            if self._is_done(value) or self._done >= self.most_steps:
+            most = until if np.isinf(self.best.worth[2]) else self.most_steps
+            if self._is_done(value) or self._done >= most:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
@@ -198,7 +202,7 @@ class Refining:
         unit, value = self._unit, 1e6
         self.best.worth[1:] = np.inf
         for run in range(DESCENTS):
-            if not self._going or self._done >= self.most_steps // 2:
+            if not self._going or self._done >= self.most_steps * 2 // 3:
                 return
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
