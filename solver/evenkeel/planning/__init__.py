@@ -1,0 +1,1 @@
+"""Planning: from two placements to steps that are safe at every instant."""
