@@ -19,10 +19,11 @@ from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.repair import mend
 
 
-def rules_broken(run: Run) -> bool:
-    """Whether rules are broken that moves can mend; who leads is another matter."""
-    found = _broken(run, run.request.start)
-    return any(one.count for one in found if one.kind != "lead")
+def rules_broken(run: Run, placement: Placement) -> list[Violations]:
+    """Rules broken in a placement that moves can mend; who leads is another matter."""
+    standing = PlacementCounts.of(run.request.cluster, placement)
+    found = broken_limits(standing) + broken_terms(standing)
+    return [one for one in found if one.kind != "lead" and one.count]
 
 
 def rules_mended(run: Run) -> bool:
@@ -30,8 +31,8 @@ def rules_mended(run: Run) -> bool:
     if not run.broken:
         return False
     was, now = Counter[str](), Counter[str]()
-    for counts, placement in ((was, run.request.start), (now, run.placement)):
-        for one in _broken(run, placement):
+    for counts, found in ((was, run.broken), (now, rules_broken(run, run.placement))):
+        for one in found:
             counts[one.kind] += one.count
     return bool(was - now)
 
@@ -61,11 +62,11 @@ def mend_leaders(run: Run) -> None:
 
 
 def mend_in_pairs(run: Run) -> None:
-    """Move two replicas of a partition at once, where one waits or a rule is broken still."""
+    """Move two replicas of a partition at once, where one waits or a rule was broken."""
     problem, state = run.problem, run.state
     partitions = np.unique(problem.partitions.owner[run.waiting]).astype(np.int64)
     if run.broken:
-        found = [one.partition for one in _broken(run, run.placement) if one.kind != "lead"]
+        found = [one.partition for one in run.broken]
         partitions = np.unique(np.concatenate([partitions, *found])).astype(np.int64)
         partitions = partitions[partitions >= 0]
     if len(partitions) == 0 or run.stop is not None:
@@ -78,8 +79,3 @@ def mend_in_pairs(run: Run) -> None:
         problem, state, run.targets, run.forced, run.dropped, partitions, kind,
         int(kind.max(initial=-1)) + 1, looks, before, after,
     )  # fmt: skip
-
-
-def _broken(run: Run, placement: Placement) -> list[Violations]:
-    standing = PlacementCounts.of(run.request.cluster, placement)
-    return broken_limits(standing) + broken_terms(standing)

@@ -37,7 +37,7 @@ def prepare(request: Request, parameters: Parameters) -> Run:
     drop(problem, state, np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill), dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
     run = Run(
-        request, parameters, problem, state, forced, dropped, False, request.bounds.leader_target
+        request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target
     )  # fmt: skip
     run.timings["compile"] = time.perf_counter() - started
     return run

@@ -67,7 +67,7 @@ def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
 
 def search(run: Run) -> None:
     """Repair, mend, place and level, as far as clock, work and caller allow."""
-    run.broken = rules_broken(run)
+    run.broken = rules_broken(run, run.request.start)
     if run.problem.budgets.binds:
         with run.timed("repair"):
             repair(run)

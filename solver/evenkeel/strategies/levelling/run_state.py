@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit.violations import Violations
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
@@ -34,7 +35,7 @@ class Run:
     state: State
     forced: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
-    broken: bool
+    broken: list[Violations]
     most_leaders: NDArray[np.float64]
     timings: dict[str, float] = field(default_factory=dict)
     work: int = 0
