@@ -159,6 +159,8 @@ def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
         if tolerance is not None and 0.0 < floor < np.inf:
             most = (1.0 + tolerance) * floor
             above = f"{above_what(bounds, d)} plus {tolerance:.2%}"
+            if cluster.partitions.load.unit[d] > 0.0:
+                above += ", rounded up to whole replicas"
             yield f"{name} at most {most:.2%} of capacity: {above}"
     if goals.leaders is not None and bounds.leaders:
         yield f"leaders at most {goals.leaders:.2%} above each node's share, rounded up"

@@ -178,15 +178,14 @@ def finer_budgets(rng: np.random.Generator) -> Drawn:
 
 
 def from_below(rng: np.random.Generator) -> Drawn:
-    """Goals that also bind from below, on an expanded cluster; leaders by load."""
+    """Goals that also bind from below, on an expanded cluster."""
     d = Draft(rng, int(rng.integers(2, 11)), int(rng.integers(2, 30)))
     d.loads(d.pick([1, 2]), roles=0.5)
     d.rows(d.whole(1, min(3, d.nodes)))
     d.capacities(0.2, 0.8, unlike=0.1)
     d.states(0.1 if d.chance(0.3) else 0.0)
     level = d.pick([0.05, 0.1, 0.3])
-    d.goals = d.pick([{"level": level, "floor": level},
-                      {"level": level, "leaders": level, "leaders_by": "load"}])  # fmt: skip
+    d.goals = {"level": level, "floor": level}
     return d.drawn()
 
 

@@ -315,7 +315,7 @@ def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
         if not cut_short and carried.budgets() and carried.least(carried.moves) is not None:
             yield Finding("mendable but unmended", f"in {least} moves; {result.message!r}")
         return
-    if world.case.goals.get("floor") is not None or "leaders_by" in world.case.goals:
+    if world.case.goals.get("floor") is not None:
         return
     level = Model(world)
     level.within(result.bounds.target.tolist(), result.bounds.leader_target.tolist())

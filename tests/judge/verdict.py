@@ -380,10 +380,10 @@ def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | No
     """Whether every node is within the goals; None where that hangs on a rounding.
 
     The floor that the library proves is taken from the result: it is judged as a bound. Goals that
-    bind from below, or leaders by load, are not counted here.
+    bind from below are not counted here.
     """
     goals = world.case.goals
-    if goals.get("floor") is not None or goals.get("leaders_by", "count") != "count":
+    if goals.get("floor") is not None:
         return None
     level = goals.get("level", 0.05)
     fair, loads = fair_level(world), world.loads(after)

@@ -47,10 +47,10 @@ class TestGoals:
         assert goals.floor_tolerance("disk") is goals.floor_tolerance("net") is None
         assert ek.Goals().floor_tolerance("cpu") is None
 
-    def test_leaders_are_levelled_by_count_or_by_load(self):
-        assert ek.Goals().leaders_by == "count"
-        assert ek.Goals(leaders=0.1, leaders_by="load").leaders_by == "load"
-        assert set(refused(lambda: ek.Goals(leaders_by="number"))) == {"goals.leaders_by"}
+    def test_soft_rules_yield_or_not(self):
+        assert ek.Goals().soft_yield is False
+        assert ek.Goals(soft_yield=True).soft_yield is True
+        assert set(refused(lambda: ek.Goals(soft_yield="yes"))) == {"goals.soft_yield"}
 
     def test_dimensions_they_name_must_be_known(self):
         faults = FaultList()
@@ -60,7 +60,7 @@ class TestGoals:
         ]  # fmt: skip
 
     def test_they_are_compared_copied_hashed_and_pickled(self):
-        goals = ek.Goals(level={"cpu": "5%"}, leaders=0.1, floor=0.2, leaders_by="load")
+        goals = ek.Goals(level={"cpu": "5%"}, leaders=0.1, floor=0.2, soft_yield=True)
         assert pickle.loads(pickle.dumps(goals)) == goals
         assert replace(goals, floor="20%") == goals
         assert hash(replace(goals)) == hash(goals)

@@ -231,9 +231,9 @@ def _limits(rule: Rule) -> Iterator[Limit]:
     written: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains", "skew")
     for kind in written:
         for tier, amount in getattr(rule, kind).items():
-            number, strength = amount if isinstance(amount, tuple) else (amount, "hard")
+            number, strength, *weight = amount if isinstance(amount, tuple) else (amount, "hard")
             if number is not None:
-                yield Limit(tier, kind, number, strength == "hard")
+                yield Limit(tier, kind, number, strength == "hard", *map(float, weight))
 
 
 def _scope(

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+
+import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -18,7 +19,8 @@ class Goals:
     """Tolerances, met with the fewest and smallest moves.
 
     A dimension is level when no node stands above (1 + tolerance) x max(total load / total
-    accepting capacity, the proven floor).
+    accepting capacity, the proven floor), rounded up to whole replicas where all loads are whole
+    multiples of one.
 
     Parameters
     ----------
@@ -26,13 +28,14 @@ class Goals:
         Tolerance for every dimension, or by dimension name; None: do not level that dimension.
         Dimensions that a mapping leaves out are not levelled. A share, 0.05, or a text, ``"5%"``.
     leaders : float or str, optional
-        Tolerance for the leaders of a node, rounded up; None: do not level them.
+        Tolerance for the leaders of a node, rounded up; None: do not level them. What leading costs
+        is levelled by a dimension that only leaders load.
     floor : float, str, or mapping of str to (float, str or None), optional
         Tolerance below, as ``level`` is above: every accepting node holds at least (1 - floor) x
         mean utilisation, so that new nodes fill up. 0 to 1; None: no node is too empty.
-    leaders_by : str, optional
-        What ``leaders`` levels: the ``"count"`` of leaders per node, or the ``"load"`` that leading
-        adds to a node.
+    soft_yield : bool, optional
+        Whether soft rules yield, the lightest first, where tolerances would else be missed. They
+        yield to placing and to hard rules in any case.
 
     Raises
     ------
@@ -47,27 +50,36 @@ class Goals:
     True
     >>> Goals(level=0.1, floor={"disk": 0.2}).floor_tolerance("disk")
     0.2
+
+    Leaders by what they cost, in a dimension of its own.
+
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 2, load=[[0.0]] * 4, leader_load=[[1.0], [1.0], [2.0], [4.0]],
+    ...     dimensions=["leading"], placement=[[0, 1]] * 4)
+    >>> ek.solve(c, goals=Goals(level={"leading": 0.05})).levelness.loads.tolist()
+    [[4.0], [4.0]]
     """
 
     level: float | Mapping[str, float | None] | None = field(hash=False)
     leaders: float | None
     floor: float | Mapping[str, float | None] | None = field(hash=False)
-    leaders_by: Literal["count", "load"]
+    soft_yield: bool
 
     def __init__(
         self,
         level: Tolerance | Mapping[str, Tolerance] = 0.05,
         leaders: Tolerance = None,
         floor: Tolerance | Mapping[str, Tolerance] = None,
-        leaders_by: Literal["count", "load"] = "count",
+        soft_yield: bool = False,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
         object.__setattr__(self, "leaders", read_tolerance(faults, "goals.leaders", leaders))
         object.__setattr__(self, "floor", read_tolerances(faults, "goals.floor", floor, 1.0))
-        object.__setattr__(self, "leaders_by", leaders_by)
-        if leaders_by not in ("count", "load"):
-            faults.add("goals.leaders_by", leaders_by, "must be 'count' or 'load'")
+        object.__setattr__(self, "soft_yield", soft_yield)
+        if not isinstance(soft_yield, bool | np.bool_):
+            faults.add("goals.soft_yield", soft_yield, "must be True or False")
         faults.raise_if_any()
 
     def tolerance(self, dimension: str) -> float | None:

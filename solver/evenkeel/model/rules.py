@@ -151,9 +151,10 @@ class Rule:
     """Constraints that partitions, or a group as a whole, share.
 
     Limits on domains (``spread`` to ``skew``) may be soft. A soft limit never keeps a replica from
-    being placed, and yields to every hard rule and to goals. Where soft limits cannot all hold, the
-    placement with the least sum of weight x amount beyond the limit is sought; the weight is 1
-    unless it is given, as in ``(1, "soft", 5.0)``. With a ``Cost`` that sum is part of the cost.
+    being placed, and yields to every hard rule; to goals only with ``Goals(soft_yield=True)``.
+    Where soft limits cannot all hold, the placement with the least sum of weight x amount beyond
+    the limit is sought; the weight is 1 unless it is given, as in ``(1, "soft", 5.0)``. A
+    ``Cost`` does not price them: they bind as they do with ``Goals``.
 
     Parameters
     ----------

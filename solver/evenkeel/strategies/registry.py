@@ -204,7 +204,7 @@ METHODS: dict[str, Method] = {
             "mends, re-homes and levels with the fewest moves, to the goals and no further",
             limits=ALL_BUDGETS,
             minimises=True,
-            goals=("level", "floor", "leaders"),
+            goals=("level", "floor", "leaders", "soft_yield"),
             never_worse=True,
             engine="balance:BalanceEngine",
         ),

@@ -23,7 +23,7 @@ from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
 
-ASKED_APART = ("floor", "leaders_by")
+ASKED_APART = ("floor", "soft_yield")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
 

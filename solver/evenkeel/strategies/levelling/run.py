@@ -10,7 +10,7 @@ Budgets bind all of it: they are among the rules that admit a move.
    over-full nodes must give away, and brings every node below its target; a replica that fits
    nowhere takes the room of smaller ones. What could not be mended for want of room is tried again.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
-   level all.
+   level all. Where goals are missed still and soft rules shall yield to them, they do.
 6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
    everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them.
@@ -34,7 +34,7 @@ from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
 from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth_it, nothing_due
 from evenkeel.strategies.levelling.run_state import Run
-from evenkeel.strategies.levelling.soft_rules import place_past_soft_rules
+from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
@@ -83,6 +83,8 @@ def search(run: Run) -> None:
     with run.timed("pairs"):
         mend_in_pairs(run)
         level_pairs(run)
+    with run.timed("soft rules"):
+        level_past_soft_rules(run)
 
 
 def must_change(run: Run) -> bool:

@@ -1,32 +1,79 @@
-"""Soft rules give way, the cheapest first, where a replica would otherwise have no node."""
+"""Soft rules give way, the lightest first, to placing and, where that is asked for, to goals."""
 
 import numpy as np
 
+from evenkeel.model.goals import Goals
+from evenkeel.strategies.levelling.level import level_pairs, place_and_level
+from evenkeel.strategies.levelling.mending import rules_broken
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.repair import mend
+
+MOST_FAILURES = 64
+"""Partitions that could not be mended within the targets before no more are tried."""
 
 
 def place_past_soft_rules(run: Run) -> None:
-    """Place what only soft limits keep from having a node; the lightest limits yield first."""
-    cluster = run.request.cluster
+    """Place what only soft limits keep from having a node."""
     if not run.waiting.any():
         return
-    weights = {
-        limit.weight for rule in cluster.rules for limit in rule.limits() if not limit.hard
-    }  # fmt: skip
-    for weight in sorted(weights):
+    for weight in soft_weights(run):
         waiting = run.waiting
         if not waiting.any():
             return
-        now, nodes = run.placement, run.problem.nodes
-        run.problem = compile_problem(
-            cluster, nodes.watermark, nodes.weight, soft_from=np.nextafter(weight, np.inf),
-            limits=run.request.limits,
-        )  # fmt: skip
-        run.state = seated(cluster, run.problem, now, run.dropped)
-        scan = new_scan(run.problem, np.zeros(nodes.watermark.shape[0]))
+        ignore_soft_rules(run, weight)
+        scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
         order = largest_first(run.problem, waiting)
         led = run.state.leader >= 0
         best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, 0, len(order))
+
+
+def level_past_soft_rules(run: Run) -> None:
+    """Level what only soft limits keep above its target, if they shall yield to goals."""
+    goals = run.request.goals
+    if not isinstance(goals, Goals) or not goals.soft_yield:
+        return
+    yielded = False
+    for weight in soft_weights(run):
+        if run.stop is not None or run.pressure <= 1.0:
+            break
+        ignore_soft_rules(run, weight)
+        place_and_level(run)
+        level_pairs(run)
+        yielded = True
+    if yielded and run.pressure <= 1.0:
+        mend_within_targets(run)
+
+
+def mend_within_targets(run: Run) -> None:
+    """Mend the soft rules again that need not have yielded: all nodes stay within their targets."""
+    ignore_soft_rules(run, 0.0)
+    scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
+    broken = [one.partition for one in rules_broken(run, run.placement)]
+    failed = 0
+    for p in np.unique(np.concatenate([[-1], *broken]))[1:].tolist():
+        node, leader = run.state.node.copy(), run.state.leader.copy()
+        mend(run.problem, run.state, scan, p, p + 1, run.most_moves - run.moves)
+        if run.pressure > 1.0:
+            run.restart_from(node, leader)
+            failed += 1
+            if failed == MOST_FAILURES:
+                return
+
+
+def soft_weights(run: Run) -> list[float]:
+    """Weights of the soft limits, the least first."""
+    rules = run.request.cluster.rules
+    return sorted({limit.weight for rule in rules for limit in rule.limits() if not limit.hard})
+
+
+def ignore_soft_rules(run: Run, weight: float) -> None:
+    """Compile anew without the soft limits up to a weight, and stand where it stood."""
+    cluster, now, nodes = run.request.cluster, run.placement, run.problem.nodes
+    run.problem = compile_problem(
+        cluster, nodes.watermark, nodes.weight, soft_from=np.nextafter(weight, np.inf),
+        limits=run.request.limits,
+    )  # fmt: skip
+    run.state = seated(cluster, run.problem, now, run.dropped)

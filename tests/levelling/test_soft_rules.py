@@ -1,0 +1,60 @@
+"""Soft rules against goals: they bind, unless told to yield, and then no more than need be."""
+
+import pytest
+
+import evenkeel as ek
+
+SIXTEEN = {"zone": (1, "soft")}
+
+
+def two_large_nodes_in_a_zone(**changes):
+    """Twenty of 32 replicas belong in a zone that may hold one of each of 16 partitions."""
+    given = {
+        "capacity": [[50.0]] * 2 + [[10.0]] * 4,
+        "load": [[1.0]] * 16,
+        "domains": {"zone": ["a", "a", "b", "b", "c", "c"]},
+        "replicas": 2,
+        "rules": [ek.Rule(spread=SIXTEEN)],
+        "rule": [0] * 16,
+    }
+    return ek.Cluster.from_arrays(**(given | changes))
+
+
+def test_soft_rules_bind_against_goals():
+    result = ek.solve(two_large_nodes_in_a_zone(), goals=ek.Goals(level=0.1))
+    assert result.status == "missed"
+    assert result.audit.counts["soft_spread"] == 0
+
+
+def test_soft_rules_yield_to_goals_where_they_are_told_to():
+    result = ek.solve(two_large_nodes_in_a_zone(), goals=ek.Goals(level=0.1, soft_yield=True))
+    assert result.goals_reached
+    assert result.audit.hard == 0
+    # 3 on each of the four small nodes: the other 20 are in a zone of 16 partitions
+    assert result.audit.counts["soft_spread"] == 4
+
+
+def test_lighter_rules_yield_first():
+    tiers = {"zone": list("aaaabbcc"), "rack": list("rrssrsrs")}
+    spread = {"zone": (1, "soft", 1.0), "rack": (1, "soft", 5.0)}
+    cluster = two_large_nodes_in_a_zone(
+        capacity=[[25.0]] * 4 + [[10.0]] * 4, domains=tiers, rules=[ek.Rule(spread=spread)]
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1, soft_yield=True))
+    assert result.goals_reached
+    broken = [one.tier for one in result.audit.found if one.kind == "soft_spread"]
+    tier = list(cluster.topology.tiers).index("zone")
+    assert broken and all((one == tier).all() for one in broken)
+
+
+def test_hard_rules_do_not_yield():
+    cluster = two_large_nodes_in_a_zone(rules=[ek.Rule(spread={"zone": 1})])
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1, soft_yield=True))
+    assert result.audit.hard == 0
+    assert result.audit.counts["spread"] == 0
+
+
+@pytest.mark.parametrize("method", ["exact", "helix_crush"])
+def test_methods_that_do_not_let_them_yield_say_so(method):
+    with pytest.raises(ek.InvalidInput, match="soft_yield"):
+        ek.solve(two_large_nodes_in_a_zone(), method, goals=ek.Goals(soft_yield=True))
