@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.support.random_problems import random_cluster
 
 
 def row_counts(placement: ek.Placement) -> list[int]:
@@ -94,3 +95,27 @@ def test_what_is_drained_leaves_dead_ones_their_place() -> None:
     result = ek.solve(cluster)
     assert result.audit.counts["spread"] == 0
     assert result.audit.counts["on_dead"] == result.audit.counts["unassigned"] == 0
+
+
+@pytest.mark.parametrize("seed", [9, 10, 18, 43, 50, 93, 98, 104, 183, 192, 193])
+def test_the_guard_has_nothing_to_do(seed: int) -> None:
+    """Over-full nodes and domains, leaders among them: each was once a case for the guard."""
+    cluster = random_cluster(seed)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1), seed=seed, work_limit=3_000)
+    assert result.metrics["guard"] == 0
+
+
+def test_a_leader_new_at_home_takes_room_of_its_own() -> None:
+    """What hands over before it leaves holds no more there than a follower does."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0], [20.0], [20.0]],
+        load=[[3.0]],
+        leader_load=[[5.0]],
+        placement=[[1, 0]],
+        leader=[0],
+        transient=["d0"],
+    )
+    result = ek.solve(cluster.drain("n1"))
+    leads = result.placement.nodes[0][result.placement.leader[0]]
+    assert leads == 2
+    assert result.audit.hard == 0

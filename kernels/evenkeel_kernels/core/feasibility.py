@@ -15,6 +15,7 @@ from evenkeel_kernels.core.problem import (
     DomainArrays,
     Problem,
     State,
+    following_load,
     index,
     leads_now,
     load_of,
@@ -131,7 +132,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
         more = load_of(problem.partitions, state, k, d)
         there = state.load[d, n] + state.held[d, n]
         if returns and nodes.transient[d]:
-            there -= more
+            there -= following_load(problem.partitions, state, k, d)
         if there + more > nodes.capacity[d, n]:
             return False
     domains = problem.domains
@@ -452,6 +453,26 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 
 @inline_only
+def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> bool:
+    """Whether the domains have room if ``n`` leads ``p`` instead of ``now`` (-1: nobody)."""
+    partitions, domains = problem.partitions, problem.domains
+    for i in range(domains.limited.shape[0]):
+        level = index(domains.limited[i])
+        where = index(domains.domain[level, n])
+        left = index(-1) if now < 0 else index(domains.domain[level, now])
+        if where == left:
+            continue
+        for d in range(problem.nodes.capacity.shape[0]):
+            more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+            gains = where if more > 0.0 else left  # who leads no more may weigh more than before
+            if more == 0.0 or gains < 0:
+                continue
+            if state.domain_load[d, gains] + abs(more) > domains.tier_capacity[d, gains]:
+                return False
+    return True
+
+
+@inline_only
 def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
     """Whether ``slot`` may lead ``p``: a voter, where leaders may be, preferred, with room."""
     partitions = problem.partitions
@@ -478,4 +499,4 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
             there = state.load[d, gains] + state.held[d, gains] + abs(more)
             if there > problem.nodes.capacity[d, gains]:
                 return False
-    return True
+    return shares_leader(problem, state, p, n, now)

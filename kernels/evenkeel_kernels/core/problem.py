@@ -142,7 +142,7 @@ class State(NamedTuple):
     role: NDArray[np.uint8]  # (K,) VOTER or NON_VOTER; who leads is ``leader`` alone
     leader: NDArray[np.int16]  # (P,) slot that leads, -1 none
     load: NDArray[np.float64]  # (D, N)
-    held: NDArray[np.float64]  # (D, N) transient load of replicas that left
+    held: NDArray[np.float64]  # (D, N) transient load of replicas that left, as followers
     replicas: NDArray[np.int32]  # (N,)
     leaders: NDArray[np.int32]  # (N,)
     domain_load: NDArray[np.float64]  # (D, domains) on limited levels only
@@ -174,11 +174,18 @@ def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: in
 
 
 @inline_only
+def following_load(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
+    """Load of replica ``k`` in dimension ``d`` while it does not lead."""
+    p = index(partitions.owner[k])
+    if state.role[k] == NON_VOTER:
+        return partitions.non_voter_load[p, d]
+    return partitions.voter_load[p, d]
+
+
+@inline_only
 def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
     """Load of replica ``k`` in dimension ``d``, in the role it has now."""
     p = index(partitions.owner[k])
     if leads_now(partitions.first, state.leader, p, k):
         return partitions.leader_load[p, d]
-    if state.role[k] == NON_VOTER:
-        return partitions.non_voter_load[p, d]
-    return partitions.voter_load[p, d]
+    return following_load(partitions, state, k, d)

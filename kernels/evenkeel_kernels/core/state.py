@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, leader_away
-from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import (
+    NON_VOTER,
+    Problem,
+    State,
+    following_load,
+    index,
+    leads_now,
+    load_of,
+)
 
 
 @inline_only
@@ -236,10 +244,9 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     if leads_now(partitions.first, state.leader, p, k):
         state.leaders[n] += sign
     for d in range(state.load.shape[0]):
-        more = sign * load_of(partitions, state, k, d)
-        state.load[d, n] += more
-        if problem.nodes.transient[d] and home == n:
-            state.held[d, n] -= more
+        state.load[d, n] += sign * load_of(partitions, state, k, d)
+        if problem.nodes.transient[d] and home == n:  # a leader hands over before it leaves
+            state.held[d, n] -= sign * following_load(partitions, state, k, d)
     for i in range(domains.limited.shape[0]):
         where = domains.domain[domains.limited[i], n]
         if where >= 0:
@@ -340,10 +347,7 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
                 more = partitions.leader_load[p, dimension] - partitions.voter_load[p, dimension]
                 state.spent[1] += sign * more
         for d in range(state.load.shape[0]):
-            more = sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
-            state.load[d, n] += more
-            if problem.nodes.transient[d] and partitions.home[k] == n:
-                state.held[d, n] -= more
+            state.load[d, n] += sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
         for i in range(problem.domains.limited.shape[0]):
             where = problem.domains.domain[problem.domains.limited[i], n]
             if where >= 0:
@@ -407,7 +411,7 @@ def settle(problem: Problem, state: State) -> None:
         if any_transient and home >= 0:
             for d in range(state.load.shape[0]):
                 if problem.nodes.transient[d]:
-                    state.held[d, home] += load_of(partitions, state, k, d)
+                    state.held[d, home] += following_load(partitions, state, k, d)
         if state.node[k] >= 0:
             book(problem, state, k, index(state.node[k]), index(1))
         if problem.budgets.binds:

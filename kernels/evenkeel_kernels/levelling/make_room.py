@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, may_stand
 from evenkeel_kernels.core.node_scan import FAR
-from evenkeel_kernels.core.problem import VOTER, Problem, State, index, load_of
+from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index, load_of
 from evenkeel_kernels.core.state import apply, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import stands_alone
 
@@ -23,7 +23,7 @@ def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[n
     for d in range(lack.shape[0]):
         load = state.load[d, n] + state.held[d, n] + load_of(problem.partitions, state, k, d)
         if nodes.transient[d] and problem.partitions.home[k] == n:
-            load -= load_of(problem.partitions, state, k, d)
+            load -= following_load(problem.partitions, state, k, d)
         lack[d] = load - nodes.capacity[d, n]
     return state.replicas[n] + 1 - nodes.max_replicas[n]
 
@@ -32,7 +32,8 @@ def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[n
 def frees(problem: Problem, state: State, i: int, n: int, d: int) -> float:
     """Room in dimension ``d`` that the going of replica ``i`` makes on its node ``n``."""
     if problem.nodes.transient[d] and problem.partitions.home[i] == n:
-        return 0.0
+        held = following_load(problem.partitions, state, i, d)
+        return load_of(problem.partitions, state, i, d) - held
     return load_of(problem.partitions, state, i, d)
 
 

@@ -193,6 +193,15 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
         scan.score[n] = FAR
 
 
+@inline_only
+def anyone_leads(problem: Problem, state: State, p: int) -> bool:
+    """Whether a replica of ``p``, which nobody leads, may."""
+    for slot in range(problem.partitions.first[p + 1] - problem.partitions.first[p]):
+        if admits_leader(problem, state, p, index(slot)):
+            return True
+    return False
+
+
 @no_alloc
 def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_moves: int) -> int:
     """Mend the broken limits and terms of the partitions ``begin`` to ``end``; returns the moves.
@@ -200,7 +209,8 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
     At most ``most_moves`` replicas leave the node that they came from.
     A partition is mended one move at a time, each of which leaves less broken than before; of its
     replicas the one tried first leads nothing and comes first; a leader leads on where it goes, if
-    it may, and otherwise nobody leads the partition yet. What no move mends stays.
+    it may, and otherwise nobody leads the partition yet; where no other replica could, it stays.
+    What no move mends stays.
 
     Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
     """
@@ -230,10 +240,14 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                     if turn == 1:  # where it led from is no reason to leave a rule broken
                         transfer_leader(problem, state, p, index(-1))
                     n = mending_node(problem, state, scan, k, broken)
+                    if n >= 0:
+                        move(problem, state, k, n)
+                    if n >= 0 and turn == 1 and not anyone_leads(problem, state, p):
+                        move(problem, state, k, here)
+                        n = index(-1)
                     if n < 0 and turn == 1:
                         transfer_leader(problem, state, p, slot)
                     if n >= 0:
-                        move(problem, state, k, n)
                         if turn == 1 and admits_leader(problem, state, p, slot):
                             transfer_leader(problem, state, p, slot)
                         moves += 1

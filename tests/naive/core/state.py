@@ -20,6 +20,12 @@ def loads(problem: Problem, state: State, k: int) -> list[float]:
     p = problem.partitions.owner[k]
     if leads(problem, state, k):
         return problem.partitions.leader_load[p].tolist()
+    return following_loads(problem, state, k)
+
+
+def following_loads(problem: Problem, state: State, k: int) -> list[float]:
+    """Load of a replica while it does not lead."""
+    p = problem.partitions.owner[k]
     if state.role[k] == NON_VOTER:
         return problem.partitions.non_voter_load[p].tolist()
     return problem.partitions.voter_load[p].tolist()
@@ -60,7 +66,7 @@ def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
                     if where >= 0:
                         books["domain_load"][d, where] += load
             if problem.nodes.transient[d] and home[k] >= 0 and n != home[k]:
-                books["held"][d, home[k]] += load
+                books["held"][d, home[k]] += following_loads(problem, state, k)[d]
         if n >= 0:
             books["replicas"][n] += 1
             books["leaders"][n] += leads(problem, state, k)

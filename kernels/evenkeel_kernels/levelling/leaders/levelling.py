@@ -63,9 +63,13 @@ def _hand_over_rest(problem: Problem, state: State, targets: Targets, sweeps: in
 
 
 def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
-    """How far each node is above its capacity, (D, N), rounding apart."""
+    """How far each node and each domain is above its capacity, a row per dimension."""
     capacity = problem.nodes.capacity * (1.0 + 1e-9)
-    return np.maximum(state.load + state.held - capacity, 0.0)
+    nodes = np.maximum(state.load + state.held - capacity, 0.0)
+    if len(problem.domains.limited) == 0:
+        return nodes
+    shared = problem.domains.tier_capacity * (1.0 + 1e-9)
+    return np.hstack([nodes, np.maximum(state.domain_load - shared, 0.0)])
 
 
 def recall(
@@ -78,7 +82,7 @@ def recall(
     """
     if binds_leaders(problem):
         return
-    before = state.leader.copy()
+    before, over = state.leader.copy(), _over_capacity(problem, state)
     tight = targets._replace(knee=1.0)
     try:
         yield from transport_leaders(problem, state, tight, was, keep=True)
@@ -86,5 +90,6 @@ def recall(
         restore_leaders(problem, state, tight, was)
     finally:
         fewer = int((state.leader != was).sum()) < int((before != was).sum())
-        if not fewer or highest(state, targets) > 1.0:
+        worse = (_over_capacity(problem, state) > over).any()
+        if not fewer or worse or highest(state, targets) > 1.0:
             return_leaders(problem, state, before)
