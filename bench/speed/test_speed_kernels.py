@@ -70,7 +70,7 @@ def test_shed(benchmark, partitions, nodes, dimensions):
 
     def run(state, ease, first, member):
         return select_evictions(
-            books.problem, state, books.forced, ease.share, ease.firm, first, member
+            books.problem, state, books.forced, ease.share, ease.firm, first, member, 0, nodes
         )
 
     given = benchmark.pedantic(

@@ -14,10 +14,10 @@ from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.descent import Ease, knee, leader_ease, redistribute
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import Targets, new_targets
+from evenkeel_kernels.levelling.redistribution import Ease, knee, leader_ease, redistribute
 from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
 from tests.support.instances import Instance, as_cluster, generate
 

@@ -46,8 +46,13 @@ UNKNOWN = {
 
 def call(folder: Path, first: str = "") -> list[str]:
     """What the toy kernels answer, how they were made, loads from disk, and kernels kept."""
-    done = subprocess.run(
-        [sys.executable, "-c", first + "\n" + CALL],
+    return run(folder, first + "\n" + CALL).stdout.split()
+
+
+def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a fresh process that sees the toy kernels."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
         cwd=folder,
         env={
             **os.environ,
@@ -56,7 +61,6 @@ def call(folder: Path, first: str = "") -> list[str]:
         },
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return done.stdout.split()
 
 
 @pytest.fixture
@@ -79,6 +83,31 @@ def test_an_unknown_numba_gives_the_same_bits_and_keeps_its_kernels(toys, change
     assert first[:3] == [known[0], "numba_public", "0"]
     again = call(toys, UNKNOWN[change])
     assert again[:3] == [known[0], "numba_public", "1"]
+
+
+TAKEN_AWAY = """
+import shutil, warnings; warnings.simplefilter("always")
+from toys.kernels import answer, backend
+import numpy as np
+from numba.core.caching import IndexDataCacheFile
+save = IndexDataCacheFile.save
+def taken_away_meanwhile(self, key, data):
+    shutil.rmtree({cache!r}, ignore_errors=True)
+    {then}
+    save(self, key, data)
+IndexDataCacheFile.save = taken_away_meanwhile
+print(answer(np.array([0.1, 0.7, 0.3])).hex(), backend.__name__.rpartition(".")[2])
+"""
+
+
+@pytest.mark.parametrize("change", ["", UNKNOWN["newer"]], ids=["known", "newer"])
+@pytest.mark.parametrize("then", ["pass", "open({cache!r}, 'w').close()"], ids=["gone", "a file"])
+def test_a_folder_that_is_gone_as_a_kernel_is_saved_does_not_stop_the_caller(toys, change, then):
+    cache = str(toys / "cache")
+    code = TAKEN_AWAY.format(cache=cache, then=then.format(cache=cache))
+    done = run(toys, f"{change}\n{code}")
+    assert float.fromhex(done.stdout.split()[0]) == 1.0
+    assert done.stderr.count("KernelCacheWarning") == 1
 
 
 def test_an_unknown_numba_compiles_anew_what_a_changed_module_goes_into(toys):

@@ -15,8 +15,8 @@ from evenkeel_kernels.levelling.breakout import (
     gave_up,
     new_breakout,
 )
-from evenkeel_kernels.levelling.descent import place_anew, redistribute
 from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
+from evenkeel_kernels.levelling.redistribution import place_anew, redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.threshold_walk import moved_replicas
 from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit

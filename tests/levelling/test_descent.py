@@ -12,11 +12,13 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import State
 from evenkeel_kernels.core.state import lead, settle
-from evenkeel_kernels.levelling.descent import descend, redistribute, relieve, send_home
+from evenkeel_kernels.levelling.descent import descend, relieve, send_home
 from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_leaders
 from evenkeel_kernels.levelling.offload import cover, shed_each
 from evenkeel_kernels.levelling.penalty import highest, new_targets
+from evenkeel_kernels.levelling.redistribution import redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
+from evenkeel_kernels.levelling.slices import at_once
 from evenkeel_kernels.levelling.threshold_walk import (
     accept_by_threshold,
     mean_square,
@@ -112,7 +114,7 @@ def test_leaders_go_where_the_whole_penalty_is_least(seed: int) -> None:
     targets = new_targets(problem, no_leader_limit(small), 0.9)
     books = Books(small)
     expected = naive.spread_leaders(books, targets.scale, 0.9, 0.95)
-    got = spread_leaders(problem, state, targets, 0.95, 1, 0.0)
+    got = at_once(spread_leaders(problem, state, targets, 0.95, 1, 0.0))
     check_books(problem, state)
     if state.leader.tolist() != books.leader:  # near ties may fall either way
         kept = Books(small)
@@ -132,7 +134,10 @@ def test_relief_lowers_the_penalty_and_keeps_the_rules(seed: int) -> None:
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     before = naive.penalty(Books(small), targets.scale, 0.9)
     members = by_node(state.node, len(small.zone))
-    made = relieve(problem, state, targets, scan, *members, NO_LIMIT)
+    done, reached = np.zeros(2, np.int64), 0
+    while reached < len(small.zone):
+        reached = relieve(problem, state, targets, scan, *members, NO_LIMIT, done, reached, 3)
+    made = done[0]
     check_books(problem, state)
     check_rules(small, state)
     after = Books(small)
@@ -372,5 +377,6 @@ def test_a_node_that_is_full_of_what_must_stay_reads_nothing_it_has_not_chosen()
     count = shed_each(
         problem, state, np.zeros(2, bool), np.zeros(2), 0.0, first, member, np.empty(2, np.int64),
         np.empty((2, 2)), gain, gain.view(np.int64), never, np.empty((7, 2)), np.empty(2, np.int64),
+        0, 1,
     )  # fmt: skip
     assert count == 0

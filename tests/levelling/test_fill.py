@@ -26,10 +26,13 @@ def admitted(problem, state, k, n):
 def filled(problem, state, lowest, most_leaders, most_moves):
     """Run the kernel from where ``state`` is."""
     nodes = state.load.shape[1]
-    return fill(
-        problem, state, lowest, *by_node(state.node, nodes), np.zeros(nodes, bool), most_leaders,
-        np.zeros(DONORS, np.int64), np.zeros(DONORS), most_moves,
-    )  # fmt: skip
+    members, stuck, made = by_node(state.node, nodes), np.zeros(nodes, bool), np.zeros(1, np.int64)
+    while not fill(
+        problem, state, lowest, *members, stuck, most_leaders,
+        np.zeros(DONORS, np.int64), np.zeros(DONORS), made, most_moves, 2,
+    ):  # fmt: skip
+        pass
+    return made[0]
 
 
 def spelled_out(problem, state, lowest, most_leaders, most_moves):

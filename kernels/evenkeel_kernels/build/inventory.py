@@ -92,6 +92,57 @@ def on_compile(
         yield
 
 
+@contextmanager
+def told_of_preparing(spent: Callable[[float], object]) -> Iterator[None]:
+    """Be told, within the context, of the seconds in which this thread compiles or loads kernels.
+
+    Parameters
+    ----------
+    spent : callable
+        Called with the seconds each time that a kernel, with all that it calls, is ready to run.
+
+    Yields
+    ------
+    None
+        Nothing; leave the context to be told no more.
+
+    Examples
+    --------
+    >>> seconds = []
+    >>> with told_of_preparing(seconds.append):
+    ...     pass
+    >>> seconds
+    []
+    """
+    listener = _Outermost(spent)
+    with (
+        event.install_listener("numba:compile", listener),
+        event.install_listener(backend.LOADING, listener),
+    ):
+        yield
+
+
+class _Outermost(event.Listener):
+    """Takes the time of what is prepared in the thread that made it, nested parts not apart."""
+
+    def __init__(self, spent: Callable[[float], object]) -> None:
+        self._spent = spent
+        self._thread = threading.get_ident()
+        self._depth, self._began = 0, 0.0
+
+    def on_start(self, told: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._depth += 1
+            if self._depth == 1:
+                self._began = time.perf_counter()
+
+    def on_end(self, told: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._depth -= 1
+            if self._depth == 0:
+                self._spent(time.perf_counter() - self._began)
+
+
 class _Listener(event.Listener):
     """Takes the time of nested compilations apart, thread by thread."""
 

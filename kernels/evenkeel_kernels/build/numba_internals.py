@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
@@ -23,6 +24,9 @@ from evenkeel_kernels.build.warning import warn_once
 OLDEST, BEYOND = (0, 68), (0, 69)
 
 F = TypeVar("F", bound=Callable[..., object])
+
+LOADING = "evenkeel:load"
+"""The event of a kernel that is loaded, or looked for, on disk."""
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """What numba has the names of its variables for environments begin with."""
@@ -118,7 +122,8 @@ class KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
         try:
-            return super().load_overload(sig, target_context)
+            with event.trigger_event(LOADING):
+                return super().load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 self.flush()
@@ -133,7 +138,10 @@ class KernelCache(FunctionCache):
 
     def holds(self) -> bool:
         """Whether anything is kept that was compiled for this processor from these sources."""
-        return any(key[1] == _target() for key in self._cache_file._load_index())
+        try:
+            return any(key[1] == _target() for key in self._cache_file._load_index())
+        except Exception:  # an index that somebody cut short holds nothing
+            return False
 
 
 def keep(compiled: Any, function: Callable[..., object]) -> None:

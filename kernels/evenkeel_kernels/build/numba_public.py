@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numba
 
 from evenkeel_kernels.build.cache_key import imports_digest
+from evenkeel_kernels.build.warning import warn_once
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -20,6 +21,9 @@ NO_C_WRAPPER: dict[str, Any] = {}
 NO_COUNTING: dict[str, Any] = {}
 INLINED: dict[str, Any] = {}
 """What numba documents has no such options."""
+
+LOADING = "evenkeel:load"
+"""An event that never comes here: numba alone loads its kernels."""
 
 
 def within_kernels(function: F, **options: Any) -> Any:
@@ -39,6 +43,33 @@ def keep(compiled: Any, function: Callable[..., object]) -> None:
         compiled.enable_caching()
     finally:
         settings.CACHE_DIR = usual
+    _forgive(compiled)
+
+
+def _forgive(compiled: Any) -> None:
+    """Let a kernel that cannot be loaded be compiled, and one that cannot be saved be used.
+
+    numba raises in both cases, and documents nothing that would stop it. What it lacks of these
+    names stays as it is.
+    """
+    kept = getattr(compiled, "_cache", None)
+    load, save = getattr(kept, "load_overload", None), getattr(kept, "save_overload", None)
+    if kept is None or load is None or save is None:
+        return
+
+    def load_or_none(*key: Any) -> Any:
+        try:
+            return load(*key)
+        except Exception:
+            return None
+
+    def save_or_warn(*entry: Any) -> None:
+        try:
+            save(*entry)
+        except OSError:  # the disk is full, or the folder was taken away
+            warn_once()
+
+    kept.load_overload, kept.save_overload = load_or_none, save_or_warn
 
 
 def is_kept(compiled: Any) -> bool:

@@ -1,8 +1,7 @@
 """Descent: bring every node below its watermark with few moves.
 
-`redistribute` makes the moves that a level cluster needs at least: leaders stand down, over-full
-nodes choose what to give away, everything that moves finds its best fit, largest first, leaders
-return and spread. What stays hot then is for `evenkeel_kernels.levelling.threshold_walk`, which
+`evenkeel_kernels.levelling.redistribution` makes the moves that a level cluster needs at least, and
+leaders spread. What stays hot then is for `evenkeel_kernels.levelling.threshold_walk`, which
 makes it small, and `evenkeel_kernels.levelling.breakout`, which ends it: neither costs a move.
 `relieve` makes one more for each node that they leave hot. `send_home` and `restore_leaders` take
 back the moves and the changes of leaders that turned out superfluous. `descend` does all of it in
@@ -20,21 +19,14 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
-from evenkeel_kernels.core.state import move, move_if_admitted, relocate
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
-from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
-from evenkeel_kernels.levelling.leaders.levelling import binds_leaders, level_leaders, recall
+from evenkeel_kernels.levelling.leaders.levelling import level_leaders, recall
 from evenkeel_kernels.levelling.leaders.moves import (
-    assign_leaders,
     restore_leaders,
-    return_leaders,
-    unassign_leaders,
 )
-from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
-    ROUNDING,
     Targets,
     count_hot,
     highest,
@@ -43,20 +35,14 @@ from evenkeel_kernels.levelling.penalty import (
     passing_replica,
     penalty,
 )
+from evenkeel_kernels.levelling.redistribution import knee, moves_made, placed_anew
+from evenkeel_kernels.levelling.slices import looks_in_slice
 from evenkeel_kernels.levelling.threshold_walk import (
     accept_by_threshold,
     mean_square,
     moved_replicas,
     placed_replicas,
 )
-
-
-class Ease(NamedTuple):
-    """How much room leadership needs and has."""
-
-    share: NDArray[np.float64]  # (D,) part of the watermarks that leaders take on average
-    firm: float  # part of its share that a node must keep free when it gives replicas away
-    reserve: float  # part of its share that best fit keeps free on a node
 
 
 class Walk(NamedTuple):
@@ -70,146 +56,16 @@ class Walk(NamedTuple):
     rounds: int  # at most so often
 
 
+SLICES = ("place", "leaders", "relieving")
+"""Parts of a piece: the caller can stop after them, but what stands then is not to be compared."""
+
+
 class Progress(NamedTuple):
     """Where a descent stands."""
 
-    stage: str  # "redistribute", "walk", "break out", "relieve" or "level"
+    stage: str  # of SLICES, or "redistribute", "walk", "break out", "relieve" or "level"
     highest: float  # greatest pressure; level at 1 or less
     steps: int  # steps walked and candidates looked at so far
-
-
-def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
-    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all.
-
-    The more the watermarks leave over in the dimensions that leaders load, the less a node that
-    gives replicas away need free for them, since other nodes can lead more, and the more of their
-    share best fit can afford to keep free where it puts replicas. Measured, not derived. O(D N).
-    """
-    watermark = problem.nodes.watermark
-    counted = np.isfinite(watermark) & problem.nodes.leads
-    room = np.where(counted, watermark, 0.0).sum(axis=1)
-    share = np.clip(np.divide(extra, room, out=np.zeros_like(extra), where=room > 0.0), 0.0, 0.9)
-    free = np.where(counted, watermark - state.load, 0.0).sum(axis=1) - extra
-    led = share > 0.0
-    ease = float((free[led] / (room[led] * share[led])).min(initial=1.0))
-    return Ease(
-        share,
-        0.0 if led.all() else min(max(0.5 - 0.4 * ease, 0.25), 0.5),
-        min(max(0.5 + 2.0 * ease, 0.5), 1.0),
-    )
-
-
-def knee(problem: Problem, state: State, part: float) -> float:
-    """Pressure that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
-    watermark = problem.nodes.watermark
-    counted = np.isfinite(watermark)
-    room = np.where(counted, watermark, 0.0).sum(axis=1)
-    load = np.where(counted, state.load, 0.0).sum(axis=1)
-    slack = np.divide(room - load, room, out=np.ones_like(room), where=room > 0.0)
-    return 1.0 - part * float(np.clip(slack.min(initial=1.0), 0.0, 0.1))
-
-
-def give_and_take(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
-    most_moves: int,
-    parameters: Parameters,
-    leaders_stand_down: bool,
-) -> int:
-    """Choose what moves and put it down, while those that another could replace lead nothing.
-
-    Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
-    ``forced (K,)`` and ``most_leaders (N,)`` are those of `place_anew`.
-    """
-    targets = new_targets(problem, most_leaders, 1.0)
-    too_full = forced.any() or highest(state, targets) > 1.0
-    was = np.empty(state.leader.shape[0], np.int16)
-    extra = np.empty(state.load.shape[0])
-    if leaders_stand_down and not binds_leaders(problem):
-        unassign_leaders(problem, state, was, extra)
-    else:  # what stands down could come back elsewhere, or find its room taken
-        was[:] = state.leader
-        extra[:] = 0.0
-    ease = leader_ease(problem, state, extra)
-    leaving = np.zeros_like(forced)
-    if too_full:
-        first, member = by_node(state.node, state.load.shape[1])
-        leaving[select_evictions(problem, state, forced, ease.share, ease.firm, first, member)] = (
-            True
-        )
-        if (ease.share > 0.0).all():
-            leaving[reserve_leader_headroom(problem, state, forced | leaving, extra)] = True
-    left = max(0, most_moves - moves_made(problem, state, forced))
-    if left < leaving.sum():
-        leaving[largest_first(problem, leaving)[left:]] = False
-    order = largest_first(problem, forced | leaving)
-    evicted = forced[order] & (state.node[order] >= 0)
-    if evicted.any():  # what is lost has the first choice, then what must leave where it lives
-        order = order[np.argsort(evicted + 2 * leaving[order], kind="stable")]
-    scan = new_scan(problem, ease.reserve * ease.share)
-    moved = best_fit(
-        problem, state, scan, order, forced, was >= 0, parameters.ceiling, 0, order.shape[0]
-    )
-    assign_leaders(problem, state, scan, was)
-    return moved
-
-
-def is_overrun(
-    problem: Problem, state: State, leader: NDArray[np.int16], load: NDArray[np.float64]
-) -> bool:
-    """Whether a node is fuller and beyond its capacity, or who was led, by ``leader``, is no more.
-
-    ``leader (P,)`` and ``load (D, N)`` are those before. O(P + D N).
-    """
-    capacity = problem.nodes.capacity
-    fuller = (state.load > capacity * (1.0 + ROUNDING)) & (state.load > load * (1.0 + ROUNDING))
-    return bool(fuller.any() or ((leader >= 0) & (state.leader < 0)).any())
-
-
-def redistribute(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
-    most_moves: int,
-    parameters: Parameters = DEFAULT,
-) -> int:
-    """Run `place_anew` with ``forced (K,)`` and ``most_leaders (N,)``, then level leaders."""
-    was = state.leader.copy()
-    moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
-    for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
-        pass
-    return moved
-
-
-def place_anew(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
-    most_moves: int,
-    parameters: Parameters = DEFAULT,
-) -> int:
-    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
-
-    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
-    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Returns
-    how many replicas were moved.
-
-    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
-    """
-    before = state.node.copy(), state.leader.copy(), state.load.copy()
-    moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, True)
-    if is_overrun(problem, state, *before[1:]):
-        changed = np.flatnonzero(state.node != before[0])
-        return_leaders(problem, state, np.full_like(before[1], -1))
-        relocate(problem, state, changed, before[0][changed])
-        return_leaders(problem, state, before[1])
-        moved = give_and_take(problem, state, forced, most_leaders, most_moves, parameters, False)
-    return moved
 
 
 def descend(
@@ -224,7 +80,7 @@ def descend(
     """Repair and level the cluster, piece by piece; the caller may stop after any of them.
 
     ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `redistribute`, the first
-    piece; ``seed`` starts the walks. Every
+    piece, which comes after slices of it, "place"; ``seed`` starts the walks. Every
     piece leaves a state that breaks no rule that it did not break before. The pieces depend on
     nothing but the arguments: whoever takes the same number of them has the same bits.
 
@@ -235,8 +91,10 @@ def descend(
         these means.
     """
     was = state.leader.copy()
-    place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    targets = new_targets(problem, most_leaders, 1.0)
+    for _ in placed_anew(problem, state, forced, most_leaders, most_moves, parameters):
+        yield Progress("place", highest(state, targets), 0)
+    targets = targets._replace(knee=knee(problem, state, parameters.sweep_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, targets), 0)
     for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
@@ -315,9 +173,16 @@ def walked(
             left = most_moves - moves_made(problem, state, forced)
             if highest(state, targets) - 1.0 < size:
                 left = min(left, (count_hot(state, targets) + 1) // 2)
-            made = relieve(problem, state, targets, scan, *by_node(state.node, n_nodes), left)
+            members, done, reached = by_node(state.node, n_nodes), np.zeros(2, np.int64), 0
+            looks = looks_in_slice(problem)
+            while reached < n_nodes:
+                reached = relieve(
+                    problem, state, targets, scan, *members, left, done, reached, looks
+                )
+                if reached < n_nodes:
+                    yield Progress("relieving", highest(state, targets), steps)
             yield Progress("relieve", highest(state, targets), steps)
-            if made == 0:
+            if done[0] == 0:
                 break
 
 
@@ -453,11 +318,6 @@ def walks(
     yield from schedule
 
 
-def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
-    """Count the replicas that have moved though nothing forced them; dropping one is none. O(K)."""
-    return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
-
-
 @no_alloc
 def relieve(
     problem: Problem,
@@ -467,18 +327,23 @@ def relieve(
     first: NDArray[np.int64],
     member: NDArray[np.int64],
     most_moves: int,
+    done: NDArray[np.int64],
+    begin: int,
+    looks: int,
 ) -> int:
     """Make, for every hot node, the one move out of it that lowers the penalty most.
 
     ``first`` and ``member`` list the replicas of each node. At most ``most_moves`` moves of
-    replicas that are at home are made. Returns how many moves were made.
+    replicas that are at home are made. ``done (2,)`` counts the moves made, and those of replicas
+    that were at home. It begins at node ``begin``, looks for a target at least ``looks`` times, and
+    returns the node to go on with.
 
     Complexity: O(D N) for each replica on a hot node, vectorised.
     """
     partitions = problem.partitions
-    made = 0
-    spent = 0
-    for here in range(state.load.shape[1]):
+    for here in range(begin, state.load.shape[1]):
+        if looks <= 0:
+            return here
         if not is_hot(state, targets, here):
             continue
         least = -1e-12
@@ -488,10 +353,11 @@ def relieve(
             k = member[i]
             if state.node[k] != here or not partitions.movable[k]:
                 continue
-            if state.node[k] == partitions.home[k] and spent >= most_moves:
+            if state.node[k] == partitions.home[k] and done[1] >= most_moves:
                 continue
             if relief(problem, state, targets, k, here) >= least:
                 continue
+            looks -= 1
             there = find(problem, state, scan, k, 2.0)
             if there < 0:
                 continue
@@ -501,10 +367,10 @@ def relieve(
                 best = k
                 target = there
         if best >= 0:
-            spent += int(state.node[best] == partitions.home[best])
+            done[0] += 1
+            done[1] += int(state.node[best] == partitions.home[best])
             move(problem, state, best, target)
-            made += 1
-    return made
+    return state.load.shape[1]
 
 
 @inline_only

@@ -76,9 +76,11 @@ def fill(
     most_leaders: NDArray[np.float64],
     donor: NDArray[np.int64],
     surplus: NDArray[np.float64],
+    made: NDArray[np.int64],
     most_moves: int,
-) -> int:
-    """Bring nodes up to their floors with at most ``most_moves`` moves; return how many were made.
+    turns: int,
+) -> bool:
+    """Bring nodes up to their floors with at most ``most_moves`` moves; return whether that is all.
 
     Parameters
     ----------
@@ -96,20 +98,23 @@ def fill(
         Partitions that each node may lead.
     donor, surplus : (DONORS,) int64, (DONORS,) float64
         Room to work in.
+    made : (1,) int64
+        Replicas that are away from where they came from now and were not before; kept up to date.
     most_moves : int
         Budget, in moves away from where replicas came from.
+    turns : int
+        Most moves tried until the caller is asked; called again, it goes on.
 
     Returns
     -------
-    int
-        Replicas that are away from where they came from now and were not before.
+    bool
+        False if turns are over and there may be more to do.
 
     Notes
     -----
     Complexity: O(N + DONORS (N + K / N) D) for each move.
     """
-    made = 0
-    while True:
+    for _ in range(turns):
         n = index(-1)
         worst = 0.0
         for i in range(stuck.shape[0]):
@@ -120,15 +125,16 @@ def fill(
                 worst = missing
                 n = index(i)
         if n < 0:
-            return made
+            return True
         may_lead = state.leaders[n] + 1.0 <= most_leaders[n]
-        left = most_moves - made
+        left = most_moves - made[0]
         k = best_for(problem, state, lowest, first, slots, donor, surplus, n, may_lead, left)
         if k < 0:
             stuck[n] = True
             continue
-        made += more_moved(problem, state, k, n)
+        made[0] += more_moved(problem, state, k, n)
         move(problem, state, k, n)
+    return False
 
 
 @inline_only

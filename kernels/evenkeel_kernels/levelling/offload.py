@@ -97,8 +97,12 @@ def select_evictions(
     firm: float,
     first: NDArray[np.int64],
     member: NDArray[np.int64],
+    begin: int,
+    end: int,
 ) -> NDArray[np.int64]:
     """Choose, for every node above its watermark, the replicas that it should give away.
+
+    Of the nodes ``begin`` to ``end``; each chooses by itself.
 
     ``share (D,)`` is the part of a watermark that leaders will take on average; the part ``firm``
     of it must be free afterwards, all of it would be welcome. ``first`` and ``member`` list the
@@ -106,16 +110,14 @@ def select_evictions(
 
     Complexity: O(K D) and, for a node above its watermark, O(replicas D) for each one given away.
     """
-    dimensions, n_nodes = state.load.shape
-    most = 0
-    for n in range(n_nodes):
-        most = max(most, first[n + 1] - first[n])
+    dimensions = state.load.shape[0]
+    most = int(np.diff(first[begin : end + 1]).max(initial=0))
     item = np.empty(most, np.int64)
     value = np.empty((dimensions, most))
     gain = np.empty(most)
     chosen = np.empty(most, np.int64)
     scratch = np.empty((7, dimensions))
-    pool = np.empty(member.shape[0], np.int64)
+    pool = np.empty(first[end] - first[begin], np.int64)
     count = shed_each(
         problem,
         state,
@@ -131,6 +133,8 @@ def select_evictions(
         chosen,
         scratch,
         pool,
+        begin,
+        end,
     )
     return pool[:count]
 
@@ -151,19 +155,21 @@ def shed_each(
     chosen: NDArray[np.int64],
     scratch: NDArray[np.float64],
     pool: NDArray[np.int64],
+    begin: int,
+    end: int,
 ) -> int:
     """Fill ``pool`` for `select_evictions`; returns how many.
 
-    ``forced``, ``share``, ``first`` and ``member`` as there. For the replicas of one node:
-    ``item``, ``value (D, .)``, ``gain`` with ``bits`` (the same memory) and ``chosen``; ``scratch
-    (7, D)``.
+    ``forced``, ``share``, ``first``, ``member``, ``begin`` and ``end`` as there. For the replicas
+    of one node: ``item``, ``value (D, .)``, ``gain`` with ``bits`` (the same memory) and
+    ``chosen``; ``scratch (7, D)``.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
-    dimensions, n_nodes = state.load.shape
+    dimensions = state.load.shape[0]
     hard, soft, peak = scratch[0], scratch[1], scratch[2]
     weight, rest, emphasis, staying = scratch[3], scratch[4], scratch[5], scratch[6]
     count = 0
-    for n in range(n_nodes):
+    for n in range(begin, end):
         above = False
         for d in range(dimensions):
             staying[d] = state.load[d, n]

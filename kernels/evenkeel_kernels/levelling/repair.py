@@ -203,21 +203,30 @@ def anyone_leads(problem: Problem, state: State, p: int) -> bool:
 
 
 @no_alloc
-def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_moves: int) -> int:
-    """Mend the broken limits and terms of the partitions ``begin`` to ``end``; returns the moves.
+def mend(
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    begin: int,
+    left: NDArray[np.int64],
+    made: NDArray[np.int64],
+) -> int:
+    """Mend the broken limits and terms of partitions from ``begin`` on; returns where to go on.
 
-    At most ``most_moves`` replicas leave the node that they came from.
-    A partition is mended one move at a time, each of which leaves less broken than before; of its
-    replicas the one tried first leads nothing and comes first; a leader leads on where it goes, if
-    it may, and otherwise nobody leads the partition yet; where no other replica could, it stays.
+    ``left (2,)`` is how many replicas may leave the node that they came from, and for how many
+    partitions and nodes there may be a look; ``made (1,)`` counts the moves. Both are kept up to
+    date. A partition is mended one move at a time, each of which leaves less broken than before; of
+    its replicas the one tried first leads nothing and comes first; a leader leads on where it goes,
+    if it may, and otherwise nobody leads the partition yet; where no other replica could, it stays.
     What no move mends stays.
 
     Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
     """
     partitions = problem.partitions
-    moves = 0
-    left = most_moves
-    for p in range(begin, end):
+    for p in range(begin, partitions.first.shape[0] - 1):
+        if left[1] <= 0:
+            return p
+        left[1] -= 1
         first, last = partitions.first[p], partitions.first[p + 1]
         going = True
         while going:
@@ -231,7 +240,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                     if here < 0 or not partitions.movable[k]:
                         continue
                     at_home = here == partitions.home[k]
-                    if at_home and left <= 0:
+                    if at_home and left[0] <= 0:
                         continue
                     broken = own + group_breaches(problem, state, k, here)
                     if broken == 0:
@@ -239,6 +248,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                     slot = index(k - first)
                     if turn == 1:  # where it led from is no reason to leave a rule broken
                         transfer_leader(problem, state, p, index(-1))
+                    left[1] -= scan.score.shape[0]
                     n = mending_node(problem, state, scan, k, broken)
                     if n >= 0:
                         move(problem, state, k, n)
@@ -250,7 +260,7 @@ def mend(problem: Problem, state: State, scan: Scan, begin: int, end: int, most_
                     if n >= 0:
                         if turn == 1 and admits_leader(problem, state, p, slot):
                             transfer_leader(problem, state, p, slot)
-                        moves += 1
-                        left -= int(at_home)
+                        made[0] += 1
+                        left[0] -= int(at_home)
                         going = True
-    return moves
+    return partitions.first.shape[0] - 1

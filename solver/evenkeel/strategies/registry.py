@@ -134,8 +134,6 @@ class Method:
         The fields of ``Goals`` that it works towards; its result is compared with all of them.
     starts : bool
         Whether it can start from another placement than the cluster's; else that is refused.
-    keeps_time : bool
-        Whether it looks at the clock; else a result that took longer than its limit says so.
     never_worse : bool
         Whether its result is never worse than what came in: see ``strategies.guard``.
     engine : str
@@ -159,7 +157,6 @@ class Method:
     minimises: bool = False
     goals: tuple[str, ...] = ()
     starts: bool = True
-    keeps_time: bool = True
     never_worse: bool = False
     engine: str = ""
     decider: str = ""
@@ -232,7 +229,6 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_crush",
             "Apache Helix's CRUSH, bit for bit",
             "evenkeel.strategies.options:Crush",
-            keeps_time=False,
             warmup="zones",
         ),
         Method(
@@ -240,7 +236,6 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_multiround",
             "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
             "evenkeel.strategies.options:MultiRound",
-            keeps_time=False,
             warmup="zones_or_mended_multiround",
         ),
         Method(
@@ -248,7 +243,6 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_crushed",
             "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
             "evenkeel.strategies.options:Crushed",
-            keeps_time=False,
             warmup="zones_or_mended_crushed",
         ),
         Method(
@@ -256,7 +250,6 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_auto",
             "Apache Helix's card dealing on a given placement, blind to fault zones",
             "evenkeel.strategies.options:Auto",
-            keeps_time=False,
             warmup="zones",
         ),
         Method(
@@ -274,7 +267,6 @@ METHODS: dict[str, Method] = {
             "Ceph's CRUSH on a Ceph map, bit for bit",
             "evenkeel.strategies.options:CephCrush",
             starts=False,
-            keeps_time=False,
             refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
             fixed_membership=True,
             warmup="devices",
@@ -285,7 +277,6 @@ METHODS: dict[str, Method] = {
             "pg-upmap-items that level the devices of a Ceph map with few moves",
             "evenkeel.strategies.options:Upmap",
             starts=False,
-            keeps_time=False,
             refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
             fixed_membership=True,
             warmup="devices",

@@ -6,7 +6,7 @@ what all of them do.
 
 import operator
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -22,6 +22,10 @@ from evenkeel.model.placement import Placement
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
+from evenkeel_kernels.build.inventory import told_of_preparing
+
+OVERTIME, OVERTIME_SHARE = 0.1, 0.05
+"""Seconds, and part of it, by which a time limit may be exceeded without a word."""
 
 ASKED_APART = ("floor", "soft_yield")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
@@ -116,22 +120,30 @@ def checked(
 def run_checked(chosen: Method, request: Request) -> Run:
     """Run the strategy, stop the clock, and let the guard look at what came of it."""
     began = time.perf_counter()
-    outcome = chosen.load()(request)
+    watch = request.watch
+    with told_of_preparing(watch.exclude):
+        strategy = chosen.load()
+        watch.exclude(time.perf_counter() - began)
+        outcome = strategy(request)
     ended = time.perf_counter()
     timings = {chosen.name: ended - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
-    overtime = _overtime(chosen, request.watch)
-    if overtime:
-        outcome = replace(outcome, warnings=(*outcome.warnings, overtime))
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
     if not chosen.never_worse:
+        outcome = _with_warnings(outcome, _about_time(watch))
         return Run(request, outcome, placement, None, 0, timings)
     looked = guarded(cluster, placement)
     timings["guard"] = time.perf_counter() - ended
     if looked.strikes:
         outcome = _corrected(outcome, looked)
+    outcome = _with_warnings(outcome, _about_time(watch))
     return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _with_warnings(outcome: Outcome, more: Sequence[str]) -> Outcome:
+    """Return the outcome with more warnings."""
+    return replace(outcome, warnings=(*outcome.warnings, *more)) if more else outcome
 
 
 def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
@@ -147,14 +159,19 @@ def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
     )  # fmt: skip
 
 
-def _overtime(chosen: Method, watch: Watch) -> str:
-    """Say by how much a method that looks at no clock has overrun its time; "" if it has not."""
-    if chosen.keeps_time or not watch.out_of_time:
-        return ""
-    return (
-        f"{chosen.name} cannot be stopped early: it took {watch.seconds:.2f} s where time_limit is "
-        f"{watch.time_limit:g}."
-    )
+def _about_time(watch: Watch) -> list[str]:
+    """Say by how much the time limit was exceeded, and what it does not count."""
+    said: list[str] = []
+    if watch.time_limit is None:
+        return said
+    if watch.seconds > watch.time_limit * (1.0 + OVERTIME_SHARE) + OVERTIME:
+        said.append(f"It took {watch.seconds:.2f} s where time_limit is {watch.time_limit:g}.")
+    if watch.excluded > OVERTIME:
+        said.append(
+            f"Loading and compiling took {watch.excluded:.1f} s that time_limit does not count; "
+            "`evenkeel warmup` does it beforehand."
+        )
+    return said
 
 
 def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None) -> None:

@@ -34,23 +34,28 @@ def level_leaders(
     if highest(state, targets) <= 1.0:
         return
     before, over = state.leader.copy(), _over_capacity(problem, state)
+    taken_back = False
     try:
         if not binds_leaders(problem):
             yield from transport_leaders(problem, state, targets, was)
-        _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
+        yield from _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
     finally:
-        if (_over_capacity(problem, state) > over).any():
+        taken_back = bool((_over_capacity(problem, state) > over).any())
+        if taken_back:
             return_leaders(problem, state, before)
-            _hand_over_rest(problem, state, targets, sweeps)
+    if taken_back:
+        yield from _hand_over_rest(problem, state, targets, sweeps)
 
 
-def _hand_over_rest(problem: Problem, state: State, targets: Targets, sweeps: int) -> None:
-    """Hand leaders on, one by one and in chains, while nodes are hot."""
+def _hand_over_rest(
+    problem: Problem, state: State, targets: Targets, sweeps: int
+) -> Generator[int]:
+    """Hand leaders on, one by one and in chains, while nodes are hot; yields as it goes."""
     if highest(state, targets) <= 1.0:
         return
     partitions = problem.partitions
     large = mean_square(targets, partitions.leader_load - partitions.voter_load) ** 0.5
-    spread_leaders(problem, state, targets, 0.5 + 0.5 * targets.knee, sweeps, large)
+    yield from spread_leaders(problem, state, targets, 0.5 + 0.5 * targets.knee, sweeps, large)
     most = np.divide(
         1.0,
         targets.leader_scale,
@@ -86,7 +91,7 @@ def recall(
     tight = targets._replace(knee=1.0)
     try:
         yield from transport_leaders(problem, state, tight, was, keep=True)
-        _hand_over_rest(problem, state, tight, sweeps)
+        yield from _hand_over_rest(problem, state, tight, sweeps)
         restore_leaders(problem, state, tight, was)
     finally:
         fewer = int((state.leader != was).sum()) < int((before != was).sum())

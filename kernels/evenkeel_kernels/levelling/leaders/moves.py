@@ -6,6 +6,8 @@ is kept free for the leaders that come back. Then leadership is handed on until 
 its watermark.
 """
 
+from collections.abc import Generator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import lead, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, passing_lead
+from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
 LARGE_SWEEPS = 4
 
@@ -175,7 +178,6 @@ def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
     return changed
 
 
-@no_alloc
 def spread_leaders(
     problem: Problem,
     state: State,
@@ -183,52 +185,73 @@ def spread_leaders(
     trigger: float,
     sweeps: int,
     large: float,
-) -> int:
+) -> Generator[int, None, int]:
     """Hand leadership on, partition by partition, from nodes whose pressure is above ``trigger``.
 
     Each goes to the replica that lowers the penalty most. The first sweep looks only at leaders
     whose extra pressure is ``large`` or more, the next ones at those of half of that, and so on:
     fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or after
-    ``sweeps``. Returns the changes made.
+    ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
 
     Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
     """
-    partitions = problem.partitions
-    dimensions = state.load.shape[0]
     changed = 0
     for sweep in range(sweeps):
         before = changed
         least_extra = large * 0.5**sweep if sweep < LARGE_SWEEPS else 0.0
-        for p in range(state.leader.shape[0]):
-            slot = state.leader[p]
-            if slot < 0:
-                continue
-            here = state.node[partitions.first[p] + slot]
-            if here < 0:
-                continue
-            pressed = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
-            for d in range(dimensions):
-                if state.load[d, here] * targets.scale[d, here] > trigger:
-                    extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-                    if extra > 0.0 and extra * targets.scale[d, here] >= least_extra:
-                        pressed = True
-            if not pressed:
-                continue
-            best = index(-1)
-            least = -1e-12
-            for other in range(partitions.first[p + 1] - partitions.first[p]):
-                there = state.node[partitions.first[p] + other]
-                if there < 0 or there == here:
-                    continue
-                change = passing_lead(partitions, state, targets, p, here, there)
-                if change < least and admits_leader(problem, state, p, other):
-                    least = change
-                    best = other
-            if best >= 0:
-                transfer_leader(problem, state, p, best)
-                changed += 1
+        for begin, end in slices(len(state.leader), PARTITIONS):
+            changed += spread_some(problem, state, targets, trigger, least_extra, begin, end)
+            yield end - begin
         if changed == before and least_extra == 0.0:
             break
+    return changed
+
+
+@no_alloc
+def spread_some(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    trigger: float,
+    least_extra: float,
+    begin: int,
+    end: int,
+) -> int:
+    """Do what `spread_leaders` does for partitions ``begin`` to ``end``, once.
+
+    Only for leaders whose extra pressure is ``least_extra`` or more. Returns the changes made.
+    """
+    partitions = problem.partitions
+    dimensions = state.load.shape[0]
+    changed = 0
+    for p in range(begin, end):
+        slot = state.leader[p]
+        if slot < 0:
+            continue
+        here = state.node[partitions.first[p] + slot]
+        if here < 0:
+            continue
+        pressed = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
+        for d in range(dimensions):
+            if state.load[d, here] * targets.scale[d, here] > trigger:
+                extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+                if extra > 0.0 and extra * targets.scale[d, here] >= least_extra:
+                    pressed = True
+        if not pressed:
+            continue
+        best = index(-1)
+        least = -1e-12
+        for other in range(partitions.first[p + 1] - partitions.first[p]):
+            there = state.node[partitions.first[p] + other]
+            if there < 0 or there == here:
+                continue
+            change = passing_lead(partitions, state, targets, p, here, there)
+            if change < least and admits_leader(problem, state, p, other):
+                least = change
+                best = other
+        if best >= 0:
+            transfer_leader(problem, state, p, best)
+            changed += 1
     return changed
 
 

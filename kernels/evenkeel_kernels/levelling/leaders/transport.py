@@ -28,6 +28,7 @@ from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
 from evenkeel_kernels.levelling.penalty import Targets
+from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
 STIFFNESS = 2.0
 """What a mean lead's pressure on the fullest node costs at first, in leader changes."""
@@ -42,8 +43,6 @@ TRADES, FEW_HOT, STIFFEST = 4, 16, 1e3
 much stiffer charges are then."""
 MARGIN, OF_SLACK = 0.25, 0.25
 """How far below targets is aimed: parts of a mean lead's pressure and of the slack, the lesser."""
-SLICE = 200_000
-"""Partitions between two looks at the clock."""
 LEAST_GAIN = 1e-9
 LEAST_LEAD = 1e-100
 """Of the pressure of a mean lead: a resource may add nothing where there is a choice."""
@@ -103,15 +102,17 @@ def count_choices(
     mean_scale: NDArray[np.float64],
     count: NDArray[np.int64],
     size: NDArray[np.int16],
+    begin: int,
+    end: int,
 ) -> None:
     """Fill ``count (P,)`` with the choices that each partition has, and ``size (P,)``. O(K + P E).
 
-    0 where nobody leads, where leading weighs nothing, and where there is one choice only. The size
-    of a lead on a node of ``mean_scale (E,)`` is in half octaves; ``resource (E,)`` is as in
-    `extra_of`.
+    Of partitions ``begin`` to ``end``. 0 where nobody leads, where leading weighs nothing, and
+    where there is one choice only. The size of a lead on a node of ``mean_scale (E,)`` is in half
+    octaves; ``resource (E,)`` is as in `extra_of`.
     """
     first = problem.partitions.first
-    for p in range(count.shape[0]):
+    for p in range(begin, end):
         count[p] = 0
         if state.leader[p] < 0 or not may_lead(problem, state, p, first[p] + state.leader[p]):
             continue
@@ -174,14 +175,16 @@ def list_choices(
     resource: NDArray[np.int64],
     choices: Choices,
     charges: Charges,
+    begin: int,
+    end: int,
 ) -> None:
     """Fill in the choices of each partition, whose slot ``was (P,)`` led. O(A).
 
-    With ``keep`` that slot is taken wherever it may be, else who leads now. ``resource (E,)`` is as
-    in `extra_of`.
+    Of those listed at ``begin`` to ``end``. With ``keep`` that slot is taken wherever it may be,
+    else who leads now. ``resource (E,)`` is as in `extra_of`.
     """
     partitions = problem.partitions
-    for m in range(choices.partition.shape[0]):
+    for m in range(begin, end):
         p = choices.partition[m]
         at = choices.first[m]
         choices.kept[m] = -1
@@ -323,7 +326,7 @@ def transport_leaders(
 
     Complexity: O(K) to begin with, and O(P E) for each of some 20 sweeps.
     """
-    choices, charges, aim, mean = _drawn_up(problem, state, targets, was, keep)
+    choices, charges, aim, mean = yield from _drawn_up(problem, state, targets, was, keep)
     count = len(choices.partition)
     if count == 0:
         return
@@ -336,8 +339,7 @@ def transport_leaders(
                     found, stiffness = np.maximum(charges.above, 0.0), charges.stiffness.copy()
                     if np.maximum(charges.pressure - 1.0, 0.0).sum() > near:
                         return
-                for begin in range(0, count, SLICE):
-                    end = min(begin + SLICE, count)
+                for begin, end in slices(count, PARTITIONS):
                     sweep_choices(choices, charges, begin, end)
                     yield end - begin
                 if (charges.pressure <= 1.0).all():
@@ -345,7 +347,7 @@ def transport_leaders(
                 growth = HARDER if sweep >= soft else STIFFER if turn == 0 else 1.0
                 paid = np.maximum(charges.above, 0.0) / growth
                 _set_charges(charges, charges.pressure - aim + paid, charges.stiffness * growth)
-            yield _trade(choices, charges)
+            yield from _trade(choices, charges)
             if (charges.pressure <= 1.0).all():
                 return
             _set_charges(charges, charges.pressure - aim + found, stiffness)
@@ -353,35 +355,36 @@ def transport_leaders(
         lead_as_chosen(problem, state, choices)
 
 
-def _trade(choices: Choices, charges: Charges) -> int:
-    """End what is above targets by trades, node by node; returns the partitions looked at."""
+def _trade(choices: Choices, charges: Charges) -> Generator[int]:
+    """End what is above targets by trades, node by node; yields the partitions looked at."""
     hot = np.flatnonzero((charges.pressure > 1.0).any(axis=1))
     if len(hot) > len(charges.scale) // FEW_HOT:
-        return 0
+        return
     _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
     nodes = choices.node[choices.taken].astype(np.int32)
     led_first, led = by_node(nodes, len(charges.scale))
-    looked = len(led)
     for here in hot.tolist():
         for _ in range(TRADES):
             if (charges.above[here] <= 0.0).all():
                 break
-            looked += int(led_first[here + 1] - led_first[here])
-            if not trade_choices(choices, charges, led_first, led, here):
+            traded = trade_choices(choices, charges, led_first, led, here)
+            yield int(led_first[here + 1] - led_first[here])
+            if not traded:
                 break
-    return looked
 
 
 def _drawn_up(
     problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], keep: bool
-) -> tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]:
+) -> Generator[int, None, tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]]:
     """List choices, the heaviest leads first; what nodes carry, the aim, and a mean lead (E,)."""
     resource, charges = _resources(problem, state, targets)
     scale, pressure = charges.scale, charges.pressure
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
     number = np.empty(len(state.leader), np.int64)
     size = np.zeros(len(state.leader), np.int16)
-    count_choices(problem, state, resource, mean_scale, number, size)
+    for begin, end in slices(len(number), PARTITIONS):
+        count_choices(problem, state, resource, mean_scale, number, size, begin, end)
+        yield end - begin
     chosen = np.flatnonzero(number)
     chosen = chosen[np.argsort(-size[chosen], kind="stable")]
     first = np.zeros(len(chosen) + 1, np.int64)
@@ -395,7 +398,9 @@ def _drawn_up(
         kept=np.empty(len(chosen), np.int64),
         extra=np.empty((len(chosen), len(resource))),
     )
-    list_choices(problem, state, was, keep, resource, choices, charges)
+    for begin, end in slices(len(chosen), PARTITIONS):
+        list_choices(problem, state, was, keep, resource, choices, charges, begin, end)
+        yield end - begin
     mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(len(chosen), 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     load = np.divide(pressure, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)

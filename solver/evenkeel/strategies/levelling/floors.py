@@ -6,6 +6,7 @@ from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.levelling.fill import DONORS, ROUNDING, fill
+from evenkeel_kernels.levelling.slices import looks_in_slice
 
 
 def fill_to_floors(run: Run) -> None:
@@ -13,12 +14,17 @@ def fill_to_floors(run: Run) -> None:
     if run.stop is not None or floors_met(run):
         return
     nodes = run.state.load.shape[1]
+    floor = np.ascontiguousarray(run.request.bounds.floor.T)
+    members, stuck = by_node(run.state.node, nodes), np.zeros(nodes, np.bool_)
+    scratch = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
+    turns = max(1, looks_in_slice(run.problem) // DONORS)
     with run.timed("floors"):
-        fill(
-            run.problem, run.state, np.ascontiguousarray(run.request.bounds.floor.T),
-            *by_node(run.state.node, nodes), np.zeros(nodes, np.bool_), run.most_leaders,
-            np.zeros(DONORS, np.int64), np.zeros(DONORS), UNLIMITED,
-        )  # fmt: skip
+        while not fill(
+            run.problem, run.state, floor, *members, stuck, run.most_leaders, *scratch, UNLIMITED,
+            turns,
+        ):  # fmt: skip
+            if not run.look("floors"):
+                break
 
 
 def floors_met(run: Run) -> bool:

@@ -10,7 +10,7 @@ from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.pair_moves import move_pairs
 from evenkeel.strategies.levelling.rest import at_rest
 from evenkeel.strategies.levelling.run_state import Run
-from evenkeel_kernels.levelling.descent import descend
+from evenkeel_kernels.levelling.descent import SLICES, descend
 from evenkeel_kernels.levelling.penalty import highest
 
 
@@ -32,18 +32,29 @@ def place_and_level(run: Run) -> None:
         brief if is_brief else run.parameters,
     )  # fmt: skip
     for piece in pieces:
+        if piece.stage in SLICES:
+            if not run.look(piece.stage):
+                break
+            continue
         level = piece.highest
-        if best is None and make_room(run.problem, run.state, run.forced, run.most_moves) > 0:
+        if best is None and room_made(run) > 0:
             level = highest(run.state, targets)
         if best is None or level < best[0]:
             best = (level, run.state.node.copy(), run.state.leader.copy())
         if not run.tell(piece.stage, before + piece.steps, level):
             break
-        if piece.stage not in ("redistribute", "leaders") and moves_spent(run):
+        if piece.stage != "redistribute" and moves_spent(run):
             break
     pieces.close()  # what was halfway takes effect
     if best is not None and best[0] < level and level > 1.0:
         run.restart_from(best[1], best[2])
+
+
+def room_made(run: Run) -> int:
+    """Make room for what fits nowhere; how many were placed."""
+    return make_room(
+        run.problem, run.state, run.forced, run.most_moves, lambda: run.look("make room")
+    )
 
 
 def level_pairs(run: Run) -> None:
@@ -52,6 +63,6 @@ def level_pairs(run: Run) -> None:
     if run.stop is not None or excess <= 0.0 or moves_spent(run):
         return
     left = run.most_moves - run.moves
-    move_pairs(run.problem, run.state, run.targets, left, run.request.watch, run.parameters)
+    move_pairs(run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters)
     if run.pressure - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)

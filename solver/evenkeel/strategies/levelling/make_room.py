@@ -8,6 +8,7 @@ References
 apache/helix, issue 1653: no cascading re-placement for a large partition.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,9 +19,9 @@ from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from evenkeel_kernels.levelling.descent import moves_made
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
 from evenkeel_kernels.levelling.make_room import node_to_clear
+from evenkeel_kernels.levelling.redistribution import moves_made
 
 TRIES = 8
 """Nodes on which a replica is tried, one after the other."""
@@ -32,15 +33,21 @@ CASCADE = 64
 """Replicas that one may displace, directly or not."""
 
 
-def make_room(problem: Problem, state: State, forced: NDArray[np.bool_], most_moves: int) -> int:
+def make_room(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_moves: int,
+    may_go_on: Callable[[], bool],
+) -> int:
     """Place replicas that fit nowhere by moving smaller ones out of their way."""
     waiting = forced & ((state.node < 0) | (state.node == problem.partitions.home))
     if not waiting.any() or not problem.nodes.accepts.any():
         return 0
-    search = _Search(problem, state, forced, most_moves)
+    search = _Search(problem, state, forced, most_moves, may_go_on)
     failures = 0
     for k in largest_first(problem, waiting).tolist():
-        if failures == FAILURES:
+        if failures == FAILURES or not search.may_go_on():
             break
         failures = 0 if search.settles(k) else failures + 1
     moved = (state.node >= 0) & (state.node != problem.partitions.home)
@@ -58,6 +65,7 @@ class _Search:
     state: State
     forced: NDArray[np.bool_]
     most_moves: int
+    may_go_on: Callable[[], bool]
     left: int = 0
     scan: Scan = field(init=False)
     size: NDArray[np.float64] = field(init=False)
@@ -91,6 +99,8 @@ class _Search:
         """Whether ``k`` has another node now, and which one others have left for it; -1: none."""
         if self._fits(k):
             return True, -1
+        if not self.may_go_on():
+            return False, -1
         problem, state = self.problem, self.state
         nodes = len(state.replicas)
         first, member = by_node(state.node, nodes)

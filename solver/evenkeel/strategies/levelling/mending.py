@@ -17,6 +17,10 @@ from evenkeel_kernels.levelling.leaders.seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.repair import mend
+from evenkeel_kernels.levelling.slices import RULES, slices
+
+PAIRED = 32
+"""Partitions mended by pairs between two looks at the clock."""
 
 
 def rules_broken(run: Run, placement: Placement) -> list[Violations]:
@@ -41,9 +45,11 @@ def mend_rules(run: Run) -> bool:
     """Mend broken rules, one move at a time; whether any move was made and left a node too full."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
-    if mend(problem, state, scan, 0, len(state.leader), run.most_moves - run.moves) == 0:
-        return False
-    return run.pressure > 1.0
+    left, made, reached = np.array([run.most_moves - run.moves, 0]), np.zeros(1, np.int64), 0
+    while reached < len(state.leader) and run.look("mend"):
+        left[1] = RULES
+        reached = mend(problem, state, scan, reached, left, made)
+    return bool(made[0] > 0) and run.pressure > 1.0
 
 
 def mend_leaders(run: Run) -> None:
@@ -75,7 +81,10 @@ def mend_in_pairs(run: Run) -> None:
     limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
     before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
     looks = np.array([run.parameters.pair_looks], np.int64)
-    mend_pairs(
-        problem, state, run.targets, run.forced, run.dropped, partitions, kind,
-        int(kind.max(initial=-1)) + 1, looks, before, after,
-    )  # fmt: skip
+    for begin, end in slices(len(partitions), PAIRED):
+        mend_pairs(
+            problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
+            int(kind.max(initial=-1)) + 1, looks, before, after,
+        )  # fmt: skip
+        if not run.look("pairs"):
+            break

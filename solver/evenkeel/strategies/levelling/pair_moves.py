@@ -5,10 +5,11 @@ References
 cockroachdb/cockroach, issue 88829: a better placement that takes two moves through a worse one.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.strategies.shared.stopping import Watch
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
@@ -21,7 +22,7 @@ def move_pairs(
     state: State,
     targets: Targets,
     most_moves: int,
-    watch: Watch,
+    may_go_on: Callable[[], bool],
     parameters: Parameters = DEFAULT,
 ) -> int:
     """Move pairs of replicas off hot nodes for as long as that helps."""
@@ -39,7 +40,7 @@ def move_pairs(
             made += move_in_tandem(
                 problem, state, targets, replica, kind, kinds, left, before, after, begin, end
             )
-            if left[0] < 2 or left[1] <= 0 or watch.out_of_time:
+            if left[0] < 2 or left[1] <= 0 or not may_go_on():
                 return total + made
         total += made
     return total

@@ -9,6 +9,7 @@ from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders
+from evenkeel_kernels.levelling.slices import replica_slices
 
 
 def repair(run: Run) -> None:
@@ -20,8 +21,11 @@ def repair(run: Run) -> None:
         return
     order = most_endangered_first(run)
     led = state.leader >= 0
-    best_fit(problem, state, scan, order, run.forced, led, FAR, 0, len(order))
-    make_room(problem, state, run.waiting, run.most_moves)
+    for begin, end in replica_slices(problem, order):
+        best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
+        if not run.look("repair"):
+            break
+    make_room(problem, state, run.waiting, run.most_moves, lambda: run.look("make room"))
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting
 

@@ -16,9 +16,9 @@ from evenkeel.strategies.registry import Request
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel.strategies.shared.stopping import Progress, StopReason
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
-from evenkeel_kernels.levelling.descent import moves_made
 from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
+from evenkeel_kernels.levelling.redistribution import moves_made
 
 
 @dataclass
@@ -92,6 +92,13 @@ class Run:
         self.stop = watch.stop(
             Progress(stage, work, watch.seconds, self.moves, max(0.0, level - 1.0))
         )
+        return self.stop is None
+
+    def look(self, stage: str) -> bool:
+        """Let clock and caller say whether to go on, where the number of looks changes nothing."""
+        if self.stop is None:
+            watch = self.request.watch
+            self.stop = watch.look(Progress(stage, self.work, watch.seconds, 0, 0.0))
         return self.stop is None
 
     @contextmanager

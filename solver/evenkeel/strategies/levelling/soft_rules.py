@@ -10,6 +10,7 @@ from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel_kernels.core.node_scan import FAR, new_scan
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.repair import mend
+from evenkeel_kernels.levelling.slices import replica_slices
 
 MOST_FAILURES = 64
 """Partitions that could not be mended within the targets before no more are tried."""
@@ -21,13 +22,16 @@ def place_past_soft_rules(run: Run) -> None:
         return
     for weight in soft_weights(run):
         waiting = run.waiting
-        if not waiting.any():
+        if run.stop is not None or not waiting.any():
             return
         ignore_soft_rules(run, weight)
         scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
         order = largest_first(run.problem, waiting)
         led = run.state.leader >= 0
-        best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, 0, len(order))
+        for begin, end in replica_slices(run.problem, order):
+            best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, begin, end)
+            if not run.look("soft rules"):
+                return
 
 
 def level_past_soft_rules(run: Run) -> None:
@@ -55,12 +59,13 @@ def mend_within_targets(run: Run) -> None:
     failed = 0
     for p in np.unique(np.concatenate([[-1], *broken]))[1:].tolist():
         node, leader = run.state.node.copy(), run.state.leader.copy()
-        mend(run.problem, run.state, scan, p, p + 1, run.most_moves - run.moves)
+        just_this = np.array([run.most_moves - run.moves, 1])
+        mend(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
         if run.pressure > 1.0:
             run.restart_from(node, leader)
             failed += 1
-            if failed == MOST_FAILURES:
-                return
+        if failed == MOST_FAILURES or not run.look("soft rules"):
+            return
 
 
 def soft_weights(run: Run) -> list[float]:

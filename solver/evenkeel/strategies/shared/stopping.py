@@ -1,4 +1,8 @@
-"""When to stop: the clock, the work budget, the caller and Ctrl-C, asked between slices of work."""
+"""When to stop: the clock, the work budget, the caller and Ctrl-C, asked between slices of work.
+
+A time limit does not count the seconds in which kernels were compiled or loaded (``excluded``), and
+the search must leave what its result takes to be judged (``reserve``).
+"""
 
 import time
 from collections.abc import Callable
@@ -40,21 +44,29 @@ class Watch:
     callback: Callback | None
     started: float = field(default_factory=time.perf_counter)
     halted: bool = False
+    excluded: float = 0.0
+    reserve: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds since the watch was made."""
-        return time.perf_counter() - self.started
+        """Seconds since the watch was made that count."""
+        return time.perf_counter() - self.started - self.excluded
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the time limit; infinite without one."""
-        return float("inf") if self.time_limit is None else self.time_limit - self.seconds
+        """Seconds that are left to search in; infinite without a time limit."""
+        if self.time_limit is None:
+            return float("inf")
+        return self.time_limit - self.reserve - self.seconds
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
-        return self.time_limit is not None and self.seconds >= self.time_limit
+        """Whether nothing is left of the time limit but what judging the result takes."""
+        return self.seconds_left <= 0.0
+
+    def exclude(self, seconds: float) -> None:
+        """Leave out what was spent on compiling or loading."""
+        self.excluded += seconds
 
     def work_left(self, done: int, slice_size: int) -> int:
         """Return how much the next slice may do."""
@@ -62,15 +74,20 @@ class Watch:
             return slice_size
         return max(0, min(slice_size, self.work_limit - done))
 
-    def stop(self, progress: Progress) -> StopReason | None:
-        """Tell the callback, and return why to stop, or None to go on."""
+    def look(self, progress: Progress) -> StopReason | None:
+        """Tell the callback; why to stop, work apart: for slices whose number changes nothing."""
         if self.callback is not None:
             try:
                 self.callback(progress)
             except StopIteration:
                 return "interrupted"
-        if self.out_of_time:
-            return "time"
+        return "time" if self.out_of_time else None
+
+    def stop(self, progress: Progress) -> StopReason | None:
+        """Tell the callback, and return why to stop, or None to go on."""
+        reason = self.look(progress)
+        if reason is not None:
+            return reason
         if self.work_limit is not None and progress.work >= self.work_limit:
             return "work"
         return None

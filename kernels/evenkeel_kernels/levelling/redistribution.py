@@ -1,0 +1,226 @@
+"""Redistribution: the moves that a level cluster needs at least, in slices.
+
+Leaders stand down, over-full nodes choose what to give away, everything that moves finds its best
+fit, largest first, and leaders return.
+"""
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.state import relocate
+from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
+from evenkeel_kernels.levelling.leaders.levelling import binds_leaders, level_leaders
+from evenkeel_kernels.levelling.leaders.moves import (
+    assign_leaders,
+    return_leaders,
+    unassign_leaders,
+)
+from evenkeel_kernels.levelling.offload import select_evictions
+from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
+from evenkeel_kernels.levelling.penalty import ROUNDING, highest, new_targets
+from evenkeel_kernels.levelling.slices import at_once, node_slices, replica_slices
+
+
+class Ease(NamedTuple):
+    """How much room leadership needs and has."""
+
+    share: NDArray[np.float64]  # (D,) part of the watermarks that leaders take on average
+    firm: float  # part of its share that a node must keep free when it gives replicas away
+    reserve: float  # part of its share that best fit keeps free on a node
+
+
+def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
+    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all.
+
+    The more the watermarks leave over in the dimensions that leaders load, the less a node that
+    gives replicas away need free for them, since other nodes can lead more, and the more of their
+    share best fit can afford to keep free where it puts replicas. Measured, not derived. O(D N).
+    """
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark) & problem.nodes.leads
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    share = np.clip(np.divide(extra, room, out=np.zeros_like(extra), where=room > 0.0), 0.0, 0.9)
+    free = np.where(counted, watermark - state.load, 0.0).sum(axis=1) - extra
+    led = share > 0.0
+    ease = float((free[led] / (room[led] * share[led])).min(initial=1.0))
+    return Ease(
+        share,
+        0.0 if led.all() else min(max(0.5 - 0.4 * ease, 0.25), 0.5),
+        min(max(0.5 + 2.0 * ease, 0.5), 1.0),
+    )
+
+
+def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int:
+    """Count the replicas that have moved though nothing forced them; dropping one is none. O(K)."""
+    return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
+
+
+def knee(problem: Problem, state: State, part: float) -> float:
+    """Pressure that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
+    watermark = problem.nodes.watermark
+    counted = np.isfinite(watermark)
+    room = np.where(counted, watermark, 0.0).sum(axis=1)
+    load = np.where(counted, state.load, 0.0).sum(axis=1)
+    slack = np.divide(room - load, room, out=np.ones_like(room), where=room > 0.0)
+    return 1.0 - part * float(np.clip(slack.min(initial=1.0), 0.0, 0.1))
+
+
+def give_and_take(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters,
+    leaders_stand_down: bool,
+) -> Generator[int, None, int]:
+    """Choose what moves and put it down, while those that another could replace lead nothing.
+
+    Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
+    ``forced (K,)`` and ``most_leaders (N,)`` are those of `place_anew`, and so is what it yields
+    and returns. Leaders come back also where the caller stops halfway.
+    """
+    targets = new_targets(problem, most_leaders, 1.0)
+    too_full = forced.any() or highest(state, targets) > 1.0
+    was = np.empty(state.leader.shape[0], np.int16)
+    extra = np.empty(state.load.shape[0])
+    if leaders_stand_down and not binds_leaders(problem):
+        unassign_leaders(problem, state, was, extra)
+    else:  # what stands down could come back elsewhere, or find its room taken
+        was[:] = state.leader
+        extra[:] = 0.0
+    ease = leader_ease(problem, state, extra)
+    scan = new_scan(problem, ease.reserve * ease.share)
+    moved = 0
+    try:
+        leaving = np.zeros_like(forced)
+        if too_full:
+            yield from mark_leaving(problem, state, forced, ease, extra, leaving)
+        left = max(0, most_moves - moves_made(problem, state, forced))
+        if left < leaving.sum():
+            leaving[largest_first(problem, leaving)[left:]] = False
+        order = largest_first(problem, forced | leaving)
+        evicted = forced[order] & (state.node[order] >= 0)
+        if evicted.any():  # what is lost has the first choice, then what must leave where it lives
+            order = order[np.argsort(evicted + 2 * leaving[order], kind="stable")]
+        for begin, end in replica_slices(problem, order):
+            moved += best_fit(
+                problem, state, scan, order, forced, was >= 0, parameters.ceiling, begin, end
+            )
+            yield end - begin
+    finally:
+        assign_leaders(problem, state, scan, was)
+    return moved
+
+
+def mark_leaving(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    ease: Ease,
+    extra: NDArray[np.float64],
+    leaving: NDArray[np.bool_],
+) -> Generator[int]:
+    """Mark in ``leaving (K,)`` what over-full nodes give away; yields the nodes looked at.
+
+    ``forced (K,)`` leaves anyway; ``extra (D,)`` is what the leaders that stood down will add.
+    """
+    nodes = state.load.shape[1]
+    first, member = by_node(state.node, nodes)
+    for begin, end in node_slices(nodes, len(member)):
+        leaving[
+            select_evictions(
+                problem, state, forced, ease.share, ease.firm, first, member, begin, end
+            )
+        ] = True
+        yield end - begin
+    if (ease.share > 0.0).all():
+        leaving[reserve_leader_headroom(problem, state, forced | leaving, extra)] = True
+        yield nodes
+
+
+def is_overrun(
+    problem: Problem, state: State, leader: NDArray[np.int16], load: NDArray[np.float64]
+) -> bool:
+    """Whether a node is fuller and beyond its capacity, or who was led, by ``leader``, is no more.
+
+    ``leader (P,)`` and ``load (D, N)`` are those before. O(P + D N).
+    """
+    capacity = problem.nodes.capacity
+    fuller = (state.load > capacity * (1.0 + ROUNDING)) & (state.load > load * (1.0 + ROUNDING))
+    return bool(fuller.any() or ((leader >= 0) & (state.leader < 0)).any())
+
+
+def place_anew(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters = DEFAULT,
+) -> int:
+    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
+
+    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
+    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Returns
+    how many replicas were moved.
+
+    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
+    """
+    return at_once(placed_anew(problem, state, forced, most_leaders, most_moves, parameters))
+
+
+def placed_anew(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters = DEFAULT,
+) -> Generator[int, None, int]:
+    """Do what `place_anew` does with ``forced (K,)`` and ``most_leaders (N,)``, slice by slice.
+
+    Yields what each slice looked at, and returns how many replicas were moved. Where the caller
+    stops halfway, what was done until then stands, unless it left a node over-full.
+    """
+    before = state.node.copy(), state.leader.copy(), state.load.copy()
+    moved, overrun = 0, False
+    try:
+        moved = yield from give_and_take(
+            problem, state, forced, most_leaders, most_moves, parameters, True
+        )
+    finally:
+        overrun = is_overrun(problem, state, *before[1:])
+        if overrun:
+            changed = np.flatnonzero(state.node != before[0])
+            return_leaders(problem, state, np.full_like(before[1], -1))
+            relocate(problem, state, changed, before[0][changed])
+            return_leaders(problem, state, before[1])
+    if overrun:
+        moved = yield from give_and_take(
+            problem, state, forced, most_leaders, most_moves, parameters, False
+        )
+    return moved
+
+
+def redistribute(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+    most_moves: int,
+    parameters: Parameters = DEFAULT,
+) -> int:
+    """Run `place_anew` with ``forced (K,)`` and ``most_leaders (N,)``, then level leaders."""
+    was = state.leader.copy()
+    moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
+    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
+    at_once(level_leaders(problem, state, targets, was, parameters.sweeps))
+    return moved
