@@ -23,6 +23,9 @@ from evenkeel.verdict import Found, verdict
 
 logger = logging.getLogger("evenkeel.solve")
 
+JUDGING = 4e-7
+"""Seconds per replica that are kept of a time limit to judge the result in."""
+
 
 def solve(
     cluster: Cluster,
@@ -56,7 +59,9 @@ def solve(
         Where to start the search, instead of the cluster's own placement; moves are still counted
         against the cluster's.
     time_limit : float, optional
-        Seconds; the best placement so far is returned when they are over.
+        Seconds; the best placement so far is returned when they are over. Compiling and loading
+        kernels is not counted, and told in a warning. Reading and judging a cluster takes a second
+        or two for a million partitions, which no limit shortens.
     work_limit : int, optional
         Most candidate evaluations. With the same seed and work limit the answer is the same, bit
         for bit.
@@ -99,6 +104,8 @@ def solve(
         chosen, cluster, goals=goals, limits=limits, options=options, start=start, watch=watch,
         seed=seed,
     )  # fmt: skip
+    if time_limit is not None:
+        watch.reserve = min(JUDGING * len(cluster.placement.node), 0.5 * time_limit)
     tell(
         logger, "solving", logging.DEBUG, method=chosen.name, nodes=len(cluster.nodes),
         partitions=len(cluster.partitions), seed=request.seed,

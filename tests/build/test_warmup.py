@@ -1,5 +1,6 @@
 """After a warm-up, a solve of the same kind compiles nothing, nor loads what was compiled."""
 
+import os
 import subprocess
 import sys
 
@@ -37,7 +38,12 @@ print(*grown)
 def test_every_method_has_a_rehearsal_that_succeeds(method):
     for one in rehearsals(method):
         result = ek.solve(
-            one.cluster, method, goals=one.goals, options=one.options, work_limit=10_000
+            one.cluster,
+            method,
+            goals=one.goals,
+            options=one.options,
+            limits=one.limits,
+            work_limit=10_000,
         )
         assert result.status != "infeasible"
 
@@ -60,4 +66,48 @@ def test_nothing_is_left_to_compile(method):
     ran = subprocess.run(
         [sys.executable, "-c", LARGER, method], capture_output=True, text=True, check=True
     )
+    assert ran.stdout.split() == []
+
+
+ANYTHING = """
+import sys
+import evenkeel as ek
+from evenkeel_kernels.build.inventory import _kernels
+from tests.judge.case import build
+from tests.judge.clusters import FAMILIES, draw
+
+method = sys.argv[1]
+ek.warmup(methods=[method])
+before = {kernel: len(kernel.overloads) for kernel in _kernels()}
+asked = 0
+for family in FAMILIES:
+    for seed in range(3):
+        cluster, goals, limits = build(draw(family, seed))
+        for given in ({"goals": goals, "limits": limits}, {"goals": ek.Goals(level=goals.level)}):
+            try:
+                ek.solve(cluster, method, work_limit=200_000, **given)
+            except ek.InvalidInput:  # it keeps no such limits, or pursues no such goals
+                continue
+            asked += 1
+            break
+    if method == "balance":
+        ek.solve(cluster, method, goals=ek.Cost(moves=1.0), work_limit=50_000)
+assert asked > 20
+grown = [
+    f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+    for kernel, count in before.items() if len(kernel.overloads) > count
+]
+print(*grown)
+"""
+"""After a warm-up nothing is compiled, and nothing is loaded that an earlier process compiled."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["balance", "exact", "leaders", "helix_waged", "cockroach"])
+def test_no_rule_role_group_or_limit_leaves_anything_to_compile(method, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", ANYTHING, method], capture_output=True, text=True, check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == []

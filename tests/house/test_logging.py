@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 import evenkeel as ek
+import evenkeel_kernels
 from evenkeel import simulate
 from evenkeel.control import InlineWorkers, Pipeline
 from evenkeel.model.runtime import logs
 
 ROOT = Path(ek.__file__).parent
+KERNELS = Path(evenkeel_kernels.__file__).parent
 LOGGERS = {
     "evenkeel.solve", "evenkeel.exact", "evenkeel.sweep", "evenkeel.frontier", "evenkeel.simulate",
-    "evenkeel.control", "evenkeel.relaxation",
+    "evenkeel.control", "evenkeel.relaxation", "evenkeel.kernels",
 }  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def test_nothing_shows_unless_a_program_listens():
 def test_every_logger_is_listed():
     """In the docstring that says what they tell."""
     named = set()
-    for file in ROOT.rglob("*.py"):
+    for file in [*ROOT.rglob("*.py"), *KERNELS.rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
                 named.add(ast.unparse(node.args[0]).strip("'"))

@@ -19,6 +19,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 
 from evenkeel_kernels.build.cache_key import imports_digest
+from evenkeel_kernels.build.compile_lock import CompileLock
 from evenkeel_kernels.build.warning import warn_once
 
 OLDEST, BEYOND = (0, 68), (0, 69)
@@ -118,12 +119,20 @@ class KernelCache(FunctionCache):
             settings.BOUNDSCHECK,
         )
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        self.lock = CompileLock(self._cache_path, self._impl.filename_base)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled kernel; where there is none, wait until no other process compiles it."""
+        with event.trigger_event(LOADING):
+            loaded = self._loaded(sig, target_context)
+            if loaded is None and self.lock.acquire():
+                loaded = self._loaded(sig, target_context)
+        return loaded
+
+    def _loaded(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
         try:
-            with event.trigger_event(LOADING):
-                return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 self.flush()
@@ -146,7 +155,16 @@ class KernelCache(FunctionCache):
 
 def keep(compiled: Any, function: Callable[..., object]) -> None:
     """Give a compiled function its place on disk; RuntimeError where no folder can be written."""
-    compiled._cache = KernelCache(function)
+    kernels = KernelCache(function)
+    compile_or_load = compiled.compile
+
+    def compile_once(signature: Any) -> Any:
+        try:
+            return compile_or_load(signature)
+        finally:  # whoever waits for it finds it on disk now
+            kernels.lock.release()
+
+    compiled._cache, compiled.compile = kernels, compile_once
 
 
 def is_kept(compiled: Any) -> bool:

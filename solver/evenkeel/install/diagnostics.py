@@ -45,8 +45,9 @@ def warmup(
 ) -> Mapping[str, float]:
     """Compile the kernels that methods need, and keep them, so that no solve waits for it.
 
-    Every method is taken through small clusters. What it needs for input of another kind, such as
-    ``balance`` to minimise a ``Cost``, is compiled when it is first used.
+    Every method is taken through small clusters of every kind that it may meet: rules, roles,
+    groups, lost nodes, tight room, budgets, and, where it minimises, a ``Cost``. Processes that do
+    this at the same time share the work.
 
     Parameters
     ----------
@@ -89,7 +90,10 @@ def warmup(
     with on_compile(told, add):
         for name in asked:
             for one in rehearsals(name):
-                solve(one.cluster, name, goals=one.goals, options=one.options, work_limit=WORK)
+                solve(
+                    one.cluster, name, goals=one.goals, options=one.options, limits=one.limits,
+                    work_limit=WORK,
+                )  # fmt: skip
     return seconds
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Goals
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
+from evenkeel.model.rules import Rule
 from evenkeel.strategies import options
 from evenkeel.strategies.registry import find
 
@@ -20,8 +22,9 @@ class Rehearsal:
     """A solve that has a method's kernels compiled."""
 
     cluster: Cluster
-    goals: Goals
+    goals: Goals | Cost
     options: Any = None
+    limits: Limits | None = None
 
 
 def rehearsals(method: str) -> Iterator[Rehearsal]:
@@ -39,6 +42,114 @@ def _expanded() -> Iterator[Rehearsal]:
     yield Rehearsal(expansion(partitions=600, nodes=48, zones=4, seed=2), Goals(level=0.02))
 
 
+def _any_cluster() -> Iterator[Rehearsal]:
+    """All that ``balance`` may meet: rules, roles, groups, tight room, budgets, floors, a cost."""
+    yield from _expanded()
+    yield from _every_kind()
+    yield Rehearsal(_lost_nodes(), Goals(level=0.1, floor=0.1))
+    yield Rehearsal(_lost_nodes(), Cost(moves=1.0))
+    yield Rehearsal(_grouped(), Cost(moves=1.0))
+
+
+def _every_kind() -> Iterator[Rehearsal]:
+    """Small clusters of every kind, for all that level by moves."""
+    yield from _few_replicas()
+    yield from _ruled()
+    yield from _tight()
+    yield Rehearsal(_lost_nodes(), Goals(level=0.1))
+    for limits in (Limits(moves=8), Limits(bytes=8.0, node_in=3, leader_changes=4)):
+        yield Rehearsal(_lost_nodes(), Goals(level=0.1), limits=limits)
+
+
+def _few_replicas() -> Iterator[Rehearsal]:
+    """Few replicas of unlike size, which no move and hardly a walk brings level."""
+    size = 1.0 + (np.arange(20) * 7 % 11)[:, None] * np.array([1.0, 0.5])
+    rows = [[p % 3, 3 + p % 2] for p in range(20)]
+    for extra in (0.0, 1.0):
+        cluster = Cluster.from_arrays(
+            capacity=np.full((6, 2), 400.0), load=size, leader_load=(1.0 + extra) * size,
+            placement=rows,
+        )  # fmt: skip
+        yield Rehearsal(cluster, Goals(level=0.01, leaders=0.0 if extra else None))
+
+
+def _ruled() -> Iterator[Rehearsal]:
+    """Rules that take one move, or two at once, to mend."""
+    region = ["a", "b", "c"] * 3
+    cluster = Cluster.from_arrays(
+        capacity=np.full((9, 1), 99.0),
+        load=np.ones((12, 1)),
+        leader_load=np.full((12, 1), 2.0),
+        domains={"region": region},
+        placement=[[p % 9, (p + 3) % 9, (p + 6) % 9, (p + 1) % 9, (p + 4) % 9] for p in range(12)],
+        voters=3,
+        rules=[
+            Rule(
+                place={"region=a": 1, "region=b": 1, "region=c": 1},
+                voters_place={"region=a": 2}, lead=["region=b"], spread={"region": (2, "soft")},
+            ),
+            Rule(spread={"region": 2}, min_domains={"region": 3}, skew={"region": 1}),
+        ],
+        rule=np.arange(12) % 2,
+    )  # fmt: skip
+    yield Rehearsal(cluster, Goals(level=0.1))
+    accepts = np.arange(9) != 1
+    shedding = replace(cluster.nodes, accepts=accepts, keeps=accepts)
+    yield Rehearsal(replace(cluster, nodes=shedding), Goals(level=0.1, leaders=0.1))
+
+
+def _grouped() -> Cluster:
+    """Groups that have rules of their own."""
+    return Cluster.from_arrays(
+        capacity=np.full((6, 1), 60.0),
+        load=1.0 + np.arange(24)[:, None] % 4,
+        domains={"zone": ["a", "a", "b", "b", "c", "c"]},
+        placement=[[p % 3, 3 + p % 2] for p in range(24)],
+        group=np.arange(24) // 8,
+        group_rule=[0, 0, 0],
+        rules=[Rule(spread={"zone": 10}, skew={"zone": 6}, place={"zone=c": 4})],
+    )
+
+
+def _tight() -> Iterator[Rehearsal]:
+    """A large replica that others must make room for, and leaders that find none."""
+    rows = [[0], [0], [1], [1], [2], [2], [-1]]
+    load = np.array([4.0, 3.0, 4.0, 3.0, 4.0, 3.0, 6.0])[:, None]
+    yield Rehearsal(
+        Cluster.from_arrays(capacity=np.full((3, 1), 10.0), load=load, placement=rows),
+        Goals(level=None),
+    )
+    size = 1.0 + np.arange(40)[:, None] % 5
+    cluster = Cluster.from_arrays(
+        capacity=np.full((5, 1), 200.0), load=size, leader_load=4.0 * size,
+        placement=[[p % 4, (p + 1) % 4] for p in range(40)],
+    )  # fmt: skip
+    yield Rehearsal(cluster, Goals(level=0.02))
+    yield Rehearsal(_grouped(), Goals(level=0.05))
+    surplus = Cluster.from_arrays(
+        capacity=np.full((4, 1), 30.0), load=np.ones((8, 1)), placement=[[0, 1, 2]] * 8, replicas=2
+    )
+    yield Rehearsal(surplus, Goals(level=0.1))
+
+
+def _lost_nodes() -> Cluster:
+    """A node of each zone is dead, and one drains."""
+    alive = np.arange(12) % 6 != 5
+    return Cluster.from_arrays(
+        capacity=np.full((12, 2), 90.0),
+        load=(1.0 + np.arange(60) % 4)[:, None] * np.array([1.0, 2.0]),
+        leader_load=(2.0 + np.arange(60) % 4)[:, None] * np.array([1.0, 2.0]),
+        dimensions=("cpu", "disk"),
+        bytes="disk",
+        domains={"zone": np.arange(12) % 3},
+        placement=[[p % 12, (p + 1) % 12, (p + 2) % 12] for p in range(60)],
+        alive=alive,
+        accepts=alive & (np.arange(12) != 0),
+        keeps=alive & (np.arange(12) != 0),
+        spread={"zone": 1},
+    )
+
+
 def _small() -> Iterator[Rehearsal]:
     from evenkeel.simulate.scenarios.generators import expansion
 
@@ -47,6 +158,7 @@ def _small() -> Iterator[Rehearsal]:
         capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, spread={"node": 1}
     )
     yield Rehearsal(cluster, Goals(level=0.0))
+    yield from _every_kind()
 
 
 def _placed() -> Iterator[Rehearsal]:
@@ -135,6 +247,7 @@ def _volumes() -> Iterator[Rehearsal]:
 
 
 CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
+    "any": _any_cluster,
     "expanded": _expanded,
     "small": _small,
     "placed": _placed,

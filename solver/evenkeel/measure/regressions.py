@@ -67,9 +67,10 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
     (1, [False, True])
     """
     found = Regressions({}, np.zeros(len(after), bool))
-    if audited.ok:
-        return found
     before = cluster.placement
+    changed = _changed(before, after)
+    if audited.ok or not changed.any():
+        return found
     for kind, worse in (
         ("live replicas", _lost(cluster, after)),
         ("leader", _worse_led(cluster, after)),
@@ -81,7 +82,6 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
     if not hard:
         return found
     baselines = _baselines(cluster, before)
-    changed = _changed(before, after)
     for rule in dict.fromkeys(map(_rule, hard)):
         worse_rows = _Rows.of(rule, hard).worse_than(
             [_Rows.of(rule, each.found) for each in baselines], cluster

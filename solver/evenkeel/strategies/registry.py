@@ -204,6 +204,7 @@ METHODS: dict[str, Method] = {
             goals=("level", "floor", "leaders", "soft_yield"),
             never_worse=True,
             engine="balance:BalanceEngine",
+            warmup="any",
         ),
         Method(
             "exact",

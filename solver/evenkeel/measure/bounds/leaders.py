@@ -31,6 +31,12 @@ TURNS = 40
 PATIENCE = 4
 """Rounds without a better bound until steps are halved, from the best prices so far."""
 
+STEPS = 2_500
+"""Steps along ways between nodes that prices of numbers are worth; any prices give a bound."""
+
+LARGEST_TABLE = 3_000
+"""Nodes between which ways are listed; with more, numbers have no price to begin with."""
+
 FAR = 1 << 30
 """Further than any way from node to node."""
 
@@ -84,8 +90,9 @@ def leader_bound(
     -------
     LeaderBound
         O(K + N^2) where leaders are counted; the fewest there, but for partitions with three or
-        more voters that could give way to each other. Where loads are asked for as well, prices
-        are improved step by step, and are not the best.
+        more voters that could give way to each other, and for clusters on which that takes more
+        than ``STEPS``. Where loads are asked for as well, prices are improved step by step, and are
+        not the best.
 
     References
     ----------
@@ -231,7 +238,7 @@ def _count_prices(
     """
     nodes, everyone = len(room), np.arange(len(choice.partition))
     price = np.zeros(nodes, np.int64)
-    if len(everyone) == 0 or not np.isfinite(room).any():
+    if len(everyone) == 0 or not np.isfinite(room).any() or nodes > LARGEST_TABLE:
         return price.astype(np.float64)
     usable = np.where(choice.node >= 0, choice.cost, np.inf)
     usable -= 0.5 * (choice.node == led)  # of several as good, who leads
@@ -244,7 +251,8 @@ def _count_prices(
     passes = np.bincount(key, minlength=3 * nodes * nodes).reshape(3, nodes, nodes)
     most = np.where(np.isfinite(room), np.floor(room + ROUNDING), len(everyone))
     spare = most.astype(np.int64) - np.bincount(at, minlength=nodes)
-    while (spare < 0).any():
+    left = STEPS
+    while (spare < 0).any() and left > 0:
         distance = _distances(passes, spare)
         short = np.flatnonzero(spare < 0)
         nearest = int(distance[short].min())
@@ -254,7 +262,7 @@ def _count_prices(
         lacking = int(np.minimum(spare, 0).sum())
         closed = np.zeros(nodes, bool)
         for start in short[distance[short] == nearest].tolist():
-            _pass_on(passes, spare, distance, closed, start)
+            left = _pass_on(passes, spare, distance, closed, start, left)
         if np.minimum(spare, 0).sum() == lacking:
             break
     return price.astype(np.float64)
@@ -283,11 +291,16 @@ def _pass_on(
     distance: NDArray[np.int64],
     closed: NDArray[np.bool_],
     start: int,
-) -> None:
-    """Let a node that leads too many pass them on along shortest ways; ``closed`` are dead ends."""
+    left: int,
+) -> int:
+    """Let a node that leads too many pass them on along shortest ways; ``closed`` are dead ends.
+
+    Returns how many of the steps that were ``left`` are left now.
+    """
     path: list[int] = [start]
     steps: list[int] = []
-    while path and spare[start] < 0:
+    while path and spare[start] < 0 and left > 0:
+        left -= 1
         here = path[-1]
         if spare[here] > 0:
             ways = list(zip(steps, path, path[1:], strict=False))
@@ -307,7 +320,7 @@ def _pass_on(
                 _pass_many(passes[:, here], passes[:, :, here], cost, spare, ahead, here)
                 if spare[start] >= 0:
                     closed[start] = False
-                    return
+                    return left
                 ahead &= passes[cost, here] > 0
             if ahead.any():
                 path.append(int(ahead.argmax()))
@@ -317,6 +330,7 @@ def _pass_on(
             path.pop()
             if steps:
                 steps.pop()
+    return left
 
 
 def _pass_many(

@@ -15,6 +15,7 @@ logger                   events
 ``evenkeel.frontier``    ``searching`` (debug); ``found``: points, moves, levels, seconds
 ``evenkeel.relaxation``  ``proved``: before, moves; ``relaxed``: value, proven
 ``evenkeel.simulate``    ``playing``; ``played``: scenario, method, stop_reason, moves, seconds
+``evenkeel.kernels``     ``waiting`` while another process compiles a kernel, or ``impatient``
 ``evenkeel.control``     ``calculating`` (debug), ``calculated``, ``cancelled``, ``stale``,
                          ``unchanged``, ``failed``, ``kept``, ``metrics``, ``health``, and what went
                          wrong

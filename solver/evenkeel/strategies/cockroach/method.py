@@ -28,7 +28,10 @@ from evenkeel_kernels.cockroach.leases.follow_workload import Workload
 from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF, REPLICAS, LoadSettings
 
 SLICE = 20_000
-"""Ranges, or stores, looked at between two looks at the clock."""
+"""Ranges, or stores, looked at between two looks at the work done."""
+
+PAIRS = 400_000
+"""Ranges times stores looked at between two looks at the clock."""
 
 ROOM = 65_536
 """Decisions that the log holds before it is emptied."""
@@ -122,6 +125,7 @@ class _Run:
         self._watch = watch
         self._writer = Writer()
         self._most = options.max_passes
+        self._part = max(1, PAIRS // max(1, len(fleet.stores.amount[0])))
         self.work = 0
         self.converged = False
 
@@ -166,16 +170,22 @@ class _Run:
         done = False
         while not done:
             budget = self._watch.work_left(self.work, SLICE)
-            done = step(budget) if budget else False
+            reason: StopReason | None = None
+            for begin in range(0, budget, self._part):
+                done = step(min(self._part, budget - begin))
+                self._writer.drain(self._log)
+                reason = None if done else self._watch.look(self._progress(stage))
+                if done or reason is not None:
+                    break
             self.work += budget
-            self._writer.drain(self._log)
-            moves = self.queue.decisions + self._load.decisions
-            reason = self._watch.stop(
-                Progress(stage, self.work, self._watch.seconds, moves, float(moves))
-            )
+            reason = reason or self._watch.stop(self._progress(stage))
             if reason is not None and not done:
                 return reason
         return None
+
+    def _progress(self, stage: str) -> Progress:
+        moves = self.queue.decisions + self._load.decisions
+        return Progress(stage, self.work, self._watch.seconds, moves, float(moves))
 
 
 def _load_settings(fleet: Fleet, options: Cockroach) -> LoadSettings:

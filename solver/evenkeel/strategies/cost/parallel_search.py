@@ -192,7 +192,7 @@ class Portfolio:
         if one.work_limit is not None:
             done = one.work / one.work_limit if one.work_limit else 1.0
         if self.watch.time_limit is not None:
-            limit = self.watch.time_limit
+            limit = self.watch.time_limit - self.watch.reserve
             done = max(done, self.watch.seconds / limit if limit > 0.0 else 1.0)
         return done
 

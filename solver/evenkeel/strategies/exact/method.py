@@ -30,7 +30,7 @@ def exact(request: Request) -> Outcome:
     tell(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)
     found = in_stages(cluster, request.bounds, request.limits, hint, search)
     stop_reason: StopReason = (
-        "optimum" if found.proof.status in ("optimal", "infeasible") else _cut_short(request)
+        "optimum" if found.proof.status in ("optimal", "infeasible") else _cut_short(search)
     )
     tell(
         logger, "proven", status=found.proof.status, stop_reason=stop_reason,
@@ -51,8 +51,8 @@ def exact(request: Request) -> Outcome:
     )
 
 
-def _cut_short(request: Request) -> StopReason:
-    return "time" if request.watch.out_of_time else "work"
+def _cut_short(search: Search) -> StopReason:
+    return search.stopped or ("time" if search.watch.out_of_time else "work")
 
 
 def _said(proof: Proof) -> str:

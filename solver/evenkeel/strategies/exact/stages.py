@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,14 @@ from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
 from evenkeel.strategies.exact.twins import in_order, order_twins
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
+
+GLANCE = 0.05
+"""Seconds between two looks at the clock while CP-SAT runs."""
 
 NEARLY = 1e-4
 """Excesses this close are told apart by asking for something strictly better."""
@@ -38,6 +42,7 @@ class Search:
     seed: int
     watch: Watch
     spent: float = field(default=0.0)
+    stopped: StopReason | None = None
 
     def minimise(self, model: CpModel, objective: Any) -> tuple[Any, Certainty]:
         """Run CP-SAT on one objective."""
@@ -50,10 +55,10 @@ class Search:
         parameters.catch_sigint_signal = False  # it would leave Python without its own handler
         parameters.random_seed = self.seed & 0x7FFFFFFF
         parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
-        left = self.watch.seconds_left
+        left = 0.0 if self.stopped is not None else self.watch.seconds_left
         if np.isfinite(left):
             parameters.max_time_in_seconds = max(left, 1e-3)
-        status = solver.solve(model)
+        status = self._solved(solver, model)
         self.spent += solver.response_proto.deterministic_time
         names: dict[Any, Certainty] = {
             cp_model.OPTIMAL: "optimal",
@@ -61,6 +66,22 @@ class Search:
             cp_model.INFEASIBLE: "infeasible",
         }
         return solver, names.get(status, "unknown")
+
+    def _solved(self, solver: Any, model: CpModel) -> Any:
+        """Run CP-SAT in a thread, while the caller is asked here, and Ctrl-C arrives."""
+        with ThreadPoolExecutor(1, "evenkeel-exact") as pool:
+            running = pool.submit(solver.solve, model)
+            try:
+                while wait([running], GLANCE).not_done:
+                    told = Progress("prove", 0, self.watch.seconds, 0, 0.0)
+                    self.stopped = self.stopped or self.watch.look(told)
+                    if self.stopped is not None:
+                        solver.stop_search()
+            finally:  # what interrupts the caller ends the search, too
+                while not running.done():
+                    solver.stop_search()
+                    wait([running], GLANCE)
+            return running.result()
 
 
 @dataclass

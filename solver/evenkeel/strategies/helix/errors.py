@@ -19,3 +19,7 @@ class NoZones(HelixError):
 
 class NotEnoughZones(HelixError):
     """MultiRoundCRUSH found too few zones, or no node, for a partition."""
+
+
+class OutOfTime(HelixError):
+    """The time is over, or the caller wants no more."""

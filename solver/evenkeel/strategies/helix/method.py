@@ -7,7 +7,7 @@ others empty.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from evenkeel.model.placement import Role
 from evenkeel.strategies.helix import crushed, mended
 from evenkeel.strategies.helix.crush import Base, crush
 from evenkeel.strategies.helix.delayed import with_places_kept
-from evenkeel.strategies.helix.errors import HelixError, NotEnoughZones
+from evenkeel.strategies.helix.errors import HelixError, NotEnoughZones, OutOfTime
 from evenkeel.strategies.helix.legacy_auto import legacy_auto
 from evenkeel.strategies.helix.multiround import multiround
 from evenkeel.strategies.helix.resources import Resource, Site, sites
 from evenkeel.strategies.helix.tree import Tree
 from evenkeel.strategies.options import Auto, Crush, Crushed, MultiRound, States, given_or
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.stopping import Progress, StopReason
 
 
 class Answer(NamedTuple):
@@ -43,63 +44,104 @@ class Answer(NamedTuple):
     note: str
 
 
+STOPPED = Answer(None, "")
+"""Said of what nobody was asked any more; how many there are is told in one sentence."""
+
 Place = Callable[[Site, Tree], Sequence[Answer]]
 """Places the resources of a site on its nodes, of which the tree says which are live."""
+
+
+class Clock:
+    """Asks the watch of a request before each group, and remembers what it said."""
+
+    def __init__(self, request: Request) -> None:
+        self._watch = request.watch
+        self._asked = 0
+        self.reason: StopReason | None = None
+
+    def ask(self) -> None:
+        """Raise ``OutOfTime`` if there is a reason to stop."""
+        if self.reason is None:
+            told = Progress("place", self._asked, self._watch.seconds, 0, 0.0)
+            self.reason = self._watch.look(told)
+            self._asked += 1
+        if self.reason is not None:
+            raise OutOfTime
+
+    def before(self, strategy: Base) -> Base:
+        """Let a strategy be asked for only while there is time."""
+
+        def asked(*given: Any) -> NDArray[np.int32]:
+            self.ask()
+            return strategy(*given)
+
+        return asked
 
 
 def helix_crush(request: Request) -> Outcome:
     """Place every group by CRUSH."""
     options = given_or(request.options, Crush())
-    return _outcome(request, options, options.zone, _one_by_one(_as_is(crush)))
+    clock = Clock(request)
+    return _outcome(request, options, clock, options.zone, _one_by_one(_as_is(clock.before(crush))))
 
 
 def helix_multiround(request: Request) -> Outcome:
     """Place every group by MultiRoundCRUSH."""
-    options = given_or(request.options, MultiRound())
+    options, clock = given_or(request.options, MultiRound()), Clock(request)
     if options.mended:
-        return _outcome(request, options, options.zone, _one_by_one(_mended_multiround))
-    return _outcome(request, options, options.zone, _one_by_one(_as_is(multiround)), zoned=True)
+
+        def mended_one(resource: Resource, tree: Tree) -> Answer:
+            clock.ask()
+            return _mended_multiround(resource, tree)
+
+        return _outcome(request, options, clock, options.zone, _one_by_one(mended_one))
+    place = _one_by_one(_as_is(clock.before(multiround)))
+    return _outcome(request, options, clock, options.zone, place, zoned=True)
 
 
 def helix_crushed(request: Request) -> Outcome:
     """Place every group by CRUSH-ed."""
-    options = given_or(request.options, Crushed())
+    options, clock = given_or(request.options, Crushed()), Clock(request)
     bases: dict[object, Base] = {
         "crush": crush,
         "multiround": mended.multiround_anywhere if options.mended else multiround,
     }
     base = bases[options.base] if isinstance(options.base, str) else options.base
     if options.mended:
-        return _outcome(request, options, options.zone, _all_together(base))
+        place = _all_together(clock.before(base))
+        return _outcome(request, options, clock, options.zone, place)
 
     def one(resource: Resource, tree: Tree) -> Answer:
+        clock.ask()
         found = crushed.crushed(resource.partitions, tree, resource.states, resource.name, base)
         note = f"fell back to the base strategy: {found.fell_back}" if found.fell_back else ""
         return Answer(found.placed, note)
 
-    return _outcome(request, options, options.zone, _one_by_one(one))
+    return _outcome(request, options, clock, options.zone, _one_by_one(one))
 
 
 def helix_auto(request: Request) -> Outcome:
     """Deal every group from where it is, blind to fault zones and weights."""
-    options = given_or(request.options, Auto())
+    options, clock = given_or(request.options, Auto()), Clock(request)
     start = request.start
 
-    def place(site: Site, tree: Tree) -> list[Answer]:
+    def place(site: Site, tree: Tree) -> Sequence[Answer]:
         at = np.full(len(request.cluster.nodes) + 1, -1)
         at[site.nodes] = np.arange(len(site.nodes))
         local = at[start.node]
-        answers = []
-        for resource in site.resources:
+
+        def one(resource: Resource, tree: Tree) -> Answer:
+            clock.ask()
             current = [local[start.first[p] : start.first[p + 1]] for p in resource.rows]
             held = [row[row >= 0].tolist() for row in current]
             placed = legacy_auto(
                 resource.partitions, tree.names, tree.live, resource.states, held, options.most
             )
-            answers.append(Answer(placed, ""))
-        return answers
+            return Answer(placed, "")
 
-    return _outcome(request, options, "node", place)
+        return _one_by_one(one)(site, tree)
+
+    return _outcome(request, options, clock, "node", place)
 
 
 def _as_is(strategy: Base) -> Callable[[Resource, Tree], Answer]:
@@ -128,6 +170,8 @@ def _one_by_one(one: Callable[[Resource, Tree], Answer]) -> Place:
         for resource in site.resources:
             try:
                 answers.append(one(resource, tree))
+            except OutOfTime:
+                answers.append(STOPPED)
             except HelixError as reason:
                 answers.append(Answer(None, f"stays as it is: {reason}"))
         return answers
@@ -142,6 +186,8 @@ def _all_together(base: Base) -> Place:
         groups = [mended.Group(r.name, r.partitions, r.states) for r in site.resources]
         try:
             placed = mended.crushed_together(groups, tree, base).placed
+        except OutOfTime:
+            return [STOPPED] * len(groups)
         except HelixError as reason:
             return [Answer(None, f"stays as it is: {reason}")] * len(groups)
         return [Answer(rows, "") for rows in placed]
@@ -150,7 +196,13 @@ def _all_together(base: Base) -> Place:
 
 
 def _outcome(
-    request: Request, options: States, zone: str | None, place: Place, *, zoned: bool = False
+    request: Request,
+    options: States,
+    clock: Clock,
+    zone: str | None,
+    place: Place,
+    *,
+    zoned: bool = False,
 ) -> Outcome:
     """Place all sites of a cluster, and put the lists into its slots."""
     cluster = request.cluster
@@ -172,12 +224,14 @@ def _outcome(
                 note = note or (f"{short} short lists" if short else "")
             if note:
                 notes.append(f"group {resource.name!r} {note}.")
+    if clock.reason is not None:
+        notes.append(f"Stopped early: {int(stays.sum()):,} partitions stay as they are.")
     node = np.where(stays[start.owner], start.node, node)
     leader = np.where(stays, start.leader, leaders(cluster, node)).astype(np.int16)
     return Outcome(
         node=node,
         leader=leader,
-        stop_reason="exhausted",
+        stop_reason=clock.reason or "exhausted",
         message=" ".join(notes),
         warnings=_disabled_warning(cluster, node),
     )
@@ -201,6 +255,9 @@ def _with_delay(cluster: Cluster, site: Site, place: Place) -> Sequence[Answer]:
     answers = []
     on_active = place(site, site.with_live(site.active))
     for resource, now, kept in zip(site.resources, on_live, on_active, strict=True):
+        if now is STOPPED or kept is STOPPED:
+            answers.append(STOPPED)
+            continue
         if now.placed is None or kept.placed is None:
             answers.append(kept if now.placed is None else now)
             continue

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
-from evenkeel.strategies.leaders.flow import Arcs, arcs_of, flow_within
+from evenkeel.strategies.leaders.flow import NO_TIME, Arcs, OutOfTime, arcs_of, least_within
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import StopReason, Watch
 from evenkeel_kernels.core.leader_lists import Leading
@@ -122,7 +122,12 @@ def level_loads(request: Request) -> Outcome:
         taken, bound = np.where(began >= 0, began, first), _Bound(0.0, "", np.zeros((0, 0)))
         level, work = 0.0, 0
     elif _is_flow(task):
-        taken, bound = _by_flow(task)
+        try:
+            taken, bound = _by_flow(task, watch)
+        except OutOfTime as over:
+            return Outcome(
+                node=start.node, leader=start.leader, stop_reason=over.reason, message=NO_TIME
+            )
         level, work = bound.level, len(arcs.p)
     else:
         search = _Search(task, _simple_bound(request, task), began, request.seed, watch)
@@ -278,7 +283,7 @@ def _is_flow(task: _Levels) -> bool:
     return sole and bool((np.isfinite(target) & (target > 0.0)).all())
 
 
-def _by_flow(task: _Levels) -> tuple[NDArray[np.int64], _Bound]:
+def _by_flow(task: _Levels, watch: Watch) -> tuple[NDArray[np.int64], _Bound]:
     """Find the least level by halving over flows, and the fewest changes at it."""
     arcs, nodes = task.arcs, len(task.base)
     base, target, weight = task.base[:, 0], task.target[:, 0], float(task.extra[0, 0])
@@ -288,19 +293,12 @@ def _by_flow(task: _Levels) -> tuple[NDArray[np.int64], _Bound]:
     levels = np.unique(np.append(base[at] + more * (weight / target[at]), base.max()))
     levels = levels[levels >= base.max()]
 
-    def within(level: float) -> NDArray[np.int64] | None:
-        room = np.floor((level * (1.0 + CLOSE) - base) * target / weight + CLOSE)
+    def room_at(at: int) -> NDArray[np.int64]:
+        room = np.floor((float(levels[at]) * (1.0 + CLOSE) - base) * target / weight + CLOSE)
         room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
-        return flow_within(arcs, room.astype(np.int64))
+        return room.astype(np.int64)
 
-    low, high = 0, len(levels) - 1
-    chosen = within(float(levels[high]))
-    while low < high:
-        middle = (low + high) // 2
-        if (tried := within(float(levels[middle]))) is None:
-            low = middle + 1
-        else:
-            high, chosen = middle, tried
+    high, chosen = least_within(arcs, room_at, len(levels), watch)
     if chosen is None:
         raise AssertionError("every node led all it could, and some partition found none")
     return chosen, _Bound(float(levels[high]), "flow", np.zeros((0, 0)))

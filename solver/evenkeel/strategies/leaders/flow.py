@@ -1,5 +1,6 @@
 """Who could lead what where replicas are, and the flow through it that changes the fewest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,10 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
+from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
+
+SECONDS_PER_ARC = 1.2e-5
+"""What a flow takes on a slow day, by the number of its arcs."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,48 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     led, index = np.unique(owner, return_inverse=True)
     now = standing - placement.first[owner] == leader[owner]
     return Arcs(standing, index.astype(np.int64), node[standing].astype(np.int64), now, len(led))
+
+
+NO_TIME = "There is no time for the flow that levels leaders: all of them stay."
+
+
+class OutOfTime(Exception):
+    """There is no time for another flow, which cannot be stopped once it has begun."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def least_within(
+    arcs: Arcs, rooms: Callable[[int], NDArray[np.int64]], count: int, watch: Watch
+) -> tuple[int, NDArray[np.int64] | None]:
+    """Find the least of ``count`` rising rooms that a flow fits into, and that flow.
+
+    The least is mostly among the first, so that steps begin short. None if the last is too small.
+    """
+
+    def flow(at: int) -> NDArray[np.int64] | None:
+        reason = watch.look(Progress("flow", at * len(arcs.p), watch.seconds, 0, 0.0))
+        if reason is None and watch.seconds_left < SECONDS_PER_ARC * len(arcs.p):
+            reason = "time"
+        if reason is not None:
+            raise OutOfTime(reason)
+        return flow_within(arcs, rooms(at))
+
+    low, at, step = 0, 0, 1
+    while (chosen := flow(at)) is None and at < count - 1:
+        low = at + 1
+        at = min(at + step, count - 1)
+        step *= 2
+    high = at
+    while low < high:
+        middle = (low + high) // 2
+        if (tried := flow(middle)) is None:
+            low = middle + 1
+        else:
+            high, chosen = middle, tried
+    return high, chosen
 
 
 def flow_within(arcs: Arcs, most: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.leaders.flow import Arcs, arcs_of, flow_within
+from evenkeel.strategies.leaders.flow import NO_TIME, Arcs, OutOfTime, arcs_of, least_within
 from evenkeel.strategies.options import Leaders, given_or
 from evenkeel.strategies.registry import Outcome, Request
 
@@ -78,17 +78,15 @@ def _fewest(request: Request) -> Outcome:
     weight = np.where(able, cluster.nodes.lead_weight, 0.0)
     share = weight * (arcs.count / weight.sum()) if weight.any() else weight
     ratios = _ratios(share, arcs)
-    low, high = 0, len(ratios) - 1
+    try:
+        high, chosen = least_within(
+            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), request.watch
+        )
+    except OutOfTime as over:
+        return Outcome(
+            node=start.node, leader=start.leader, stop_reason=over.reason, message=NO_TIME
+        )
     most = _most(share, float(ratios[high]))
-    chosen = flow_within(arcs, most)
-    while low < high:
-        middle = (low + high) // 2
-        fewer = _most(share, float(ratios[middle]))
-        tried = flow_within(arcs, fewer)
-        if tried is None:
-            low = middle + 1
-        else:
-            high, chosen, most = middle, tried, fewer
     leader = start.leader.copy()
     if chosen is not None:
         taken = arcs.replica[chosen]

@@ -16,12 +16,12 @@ def fill_to_floors(run: Run) -> None:
     nodes = run.state.load.shape[1]
     floor = np.ascontiguousarray(run.request.bounds.floor.T)
     members, stuck = by_node(run.state.node, nodes), np.zeros(nodes, np.bool_)
-    scratch = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
+    donor, surplus, made = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
     turns = max(1, looks_in_slice(run.problem) // DONORS)
     with run.timed("floors"):
         while not fill(
-            run.problem, run.state, floor, *members, stuck, run.most_leaders, *scratch, UNLIMITED,
-            turns,
+            run.problem, run.state, floor, *members, stuck, run.most_leaders, donor, surplus,
+            made, UNLIMITED, turns,
         ):  # fmt: skip
             if not run.look("floors"):
                 break
