@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
@@ -64,7 +64,9 @@ def verdict(
     said = outcome.message
     if found.audit.hard:
         broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
-        return Verdict("partial", said or f"What fits is placed; still broken: {broken}.", stop)
+        said = said or f"What fits is placed; still broken: {broken}."
+        too_much = _too_much(request.cluster, found.bounds)
+        return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", said or "No hard rule is broken.", stop)
     if stop == "optimum":
@@ -76,6 +78,18 @@ def verdict(
     if found.comparison.moves <= found.bounds.moves_level:
         return Verdict("optimal", said or FEWEST_MOVES, stop)
     return Verdict("feasible", said or "No hard rule is broken and all goals are met.", stop)
+
+
+def _too_much(cluster: Cluster, bounds: Bounds) -> str:
+    """Say in which dimension all that is wanted is proven not to fit; "" if in none."""
+    d = int(np.argmax(bounds.level)) if len(bounds.level) else 0
+    if not len(bounds.level) or bounds.level[d] <= 1.0 + ROUNDING:
+        return ""
+    return (
+        f"Proven: no placement meets the hard rules, since some node would carry at least "
+        f"{bounds.level[d]:.2%} of its capacity in {cluster.dimensions[d]}, by "
+        f"{bounds.level_term[d]}. "
+    )
 
 
 def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason:

@@ -50,7 +50,7 @@ def priced(
 ) -> float:
     """The price of a move (``b`` -1), a swap or a chain, put together as the search does."""
     x = state.node[a]
-    home, transient = problem.partitions.home, problem.nodes.transient
+    home, kept = problem.partitions.home, walk.kept
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
     room, penalty_weight = walk.room, walk.penalty_weight
     if b < 0:
@@ -60,14 +60,13 @@ def priced(
     else:
         price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z
-    fines = penalty_with(need, room, penalty_weight, transient, y, a, home[a] == y, b, was_b)
+    fines = penalty_with(need, room, penalty_weight, kept, y, a, home[a] == y, b, was_b)
     if z == x:
-        fines += penalty_with(need, room, penalty_weight, transient, x, b, is_b, a, home[a] == x)
+        fines += penalty_with(need, room, penalty_weight, kept, x, b, is_b, a, home[a] == x)
     else:
-        fines += penalty_with(need, room, penalty_weight, transient, x, -1, False, a, home[a] == x)
+        fines += penalty_with(need, room, penalty_weight, kept, x, -1, False, a, home[a] == x)
         fines += (
-            penalty_with(need, room, penalty_weight, transient, z, b, is_b, -1, False)
-            - walk.fined[z]
+            penalty_with(need, room, penalty_weight, kept, z, b, is_b, -1, False) - walk.fined[z]
         )
     return price + fines - walk.fined[x] - walk.fined[y]
 

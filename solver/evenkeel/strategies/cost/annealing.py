@@ -175,6 +175,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         reach=np.zeros((0, 0), np.uint64),  # known once needs are
         reach_row=np.zeros(0, np.int32),
         need=np.zeros((replicas, channels)),
+        kept=np.zeros((replicas, dimensions)),
         weight=np.zeros(channels),
         excess=np.zeros((nodes, channels)),
         room=np.zeros((nodes, dimensions)),
