@@ -54,7 +54,7 @@ def played(events, decides):
     method = decides
     if decides != "balance":
         method = simulate.pipeline(decides, delay=Delay(120.0))
-    return cluster, play(cluster, events, method, until=1200.0, rates=FAST, every=30.0)
+    return cluster, play(cluster, events, method, until=1200.0, environment=FAST, every=30.0)
 
 
 def rows_of(cluster, history):

@@ -13,6 +13,7 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
 
 LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
@@ -27,10 +28,8 @@ class World:
     ----------
     cluster : Cluster
         The beginning: nodes that will ever be, rules that will ever hold, and a placement.
-    growth : ndarray of float64, shape (P,), optional
-        Bytes by which each replica grows per second, in the dimension that is moved.
-    consensus : bool
-        Whether only a majority of its voters can change a partition; else any live replica can.
+    environment : Environment
+        Tells how data grows, and whether changes need a majority.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class World:
     leader_load, voter_load, non_voter_load : ndarray of float64, shape (P, D)
         Load of a replica by its role.
     growth : ndarray of float64, shape (P,)
-        As above.
+        Bytes by which each replica grows per second, in the dimension that is moved.
     wanted, voters, rule : ndarray of int32, shape (P,)
         Replicas and voters wanted, and the rule.
     node : ndarray of int32, shape (P, W)
@@ -73,9 +72,7 @@ class World:
     def __init__(
         self,
         cluster: Cluster,
-        growth: NDArray[np.float64] | None = None,
-        *,
-        consensus: bool = True,
+        environment: Environment = Environment(),  # noqa: B008 -- frozen
     ) -> None:
         placement, partitions = cluster.placement, cluster.partitions
         count = len(partitions)
@@ -84,7 +81,7 @@ class World:
         self.cluster = cluster
         self.seconds = 0.0
         self.version = 0
-        self.consensus = consensus
+        self.consensus = environment.consensus
         self.names = partitions.names
         self.led = has_leaders(cluster) or not (placement.node >= 0).any()
         self.origin = np.arange(count)
@@ -96,7 +93,8 @@ class World:
         self.leader_load = partitions.load.leader.copy()
         self.voter_load = partitions.load.voter.copy()
         self.non_voter_load = partitions.load.non_voter.copy()
-        self.growth = np.zeros(count) if growth is None else growth.copy()
+        growth = environment.growth
+        self.growth = np.zeros(count) if growth is None else np.array(growth, np.float64)
         self.wanted = partitions.replicas.copy()
         self.voters = partitions.voters.copy()
         self.rule = partitions.rule.copy()
