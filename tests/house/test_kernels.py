@@ -98,9 +98,6 @@ HELD_BY = {
 
 STILL_OPEN = {
     "cockroach.single_decision.decide_alone",
-    "levelling.leaders.moves.return_leaders",
-    "levelling.leaders.moves.prefer",
-    "levelling.make_room.node_to_clear",
 }
 """Kernels that only tests of whole methods run; nothing is added here."""
 
