@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from tests.house.parsed import parsed
 from tests.support import places
 
 MOST_LINES = 80
@@ -36,7 +37,7 @@ def too_large() -> Iterator[str]:
     root = places.ROOT / "solver" / "evenkeel"
     for file in sorted(root.rglob("*.py")):
         source = file.read_text()
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, Function) and (
                 lines_of(node, source.splitlines()) > MOST_LINES
                 or parameters_of(node) > MOST_PARAMETERS
@@ -52,6 +53,6 @@ def test_lines_and_parameters_are_counted():
     source = (
         'def f(self, a, *, b=1):\n    """Say.\n\n    More.\n    """\n\n    # why\n    return 1\n'
     )
-    (function,) = ast.parse(source).body
+    (function,) = parsed(source).body
     assert lines_of(function, source.splitlines()) == 1
     assert parameters_of(function) == 2

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tests.house.parsed import parsed
 from tests.support import places
 
 KERNELS = places.ROOT / "kernels" / "evenkeel_kernels"
@@ -107,7 +108,7 @@ def kernels() -> dict[str, str]:
     found = {}
     for file in KERNELS.rglob("*.py"):
         module = ".".join(file.relative_to(KERNELS).with_suffix("").parts)
-        for node in ast.parse(file.read_text()).body:
+        for node in parsed(file.read_text()).body:
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(one, ast.Name) and one.id in DECORATORS for one in node.decorator_list
             ):
@@ -119,7 +120,7 @@ def used() -> set[str]:
     """What the solver calls of the kernels, by module and name."""
     found = set()
     for file in (places.ROOT / "solver").rglob("*.py"):
-        tree = ast.parse(file.read_text())
+        tree = parsed(file.read_text())
         modules: dict[str, str] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(KERNELS.name):
@@ -136,7 +137,7 @@ def used() -> set[str]:
 
 def words() -> set[str]:
     """Every word of every test and twin."""
-    return {word for text in texts() for word in re.findall(r"\w+", text)}
+    return set().union(*(re.findall(r"[A-Za-z_]\w+", text) for text in texts()))
 
 
 def texts() -> Iterator[str]:
