@@ -278,21 +278,24 @@ def test_an_interrupted_ending_keeps_the_best(monkeypatch, processors):
     cluster = roadef.read(DATA / "model_a1_3.txt.gz")
     cooled = ending.Intensification._cool
     told: list[float] = []
+    reached: list[float] = []
 
     def tell(progress: Progress) -> None:
         told.append(progress.cost)
-        if progress.work > 17_500_000:
+        if progress.work > 3_500_000:
             raise KeyboardInterrupt
 
     def cool(self, height):
+        reached.append(height)
         cooled(self, height)
         if processors == 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(portfolio, "processors", lambda: processors)
+    monkeypatch.setattr(ending, "POLISHED", 100_000)
     monkeypatch.setattr(ending.Intensification, "_cool", cool)
-    found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 20_000_000, tell), 3)
-    assert found.stop_reason == "interrupted"
+    found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 4_000_000, tell), 3)
+    assert found.stop_reason == "interrupted" and reached
     verdict = check(cluster.native, found.node)
     assert verdict.feasible
     assert verdict.cost == found.cost <= min(told)
