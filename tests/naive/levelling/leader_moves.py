@@ -47,4 +47,10 @@ def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
         over = (after["load"] + after["held"])[:, there] > nodes.capacity[:, there]
         if (gains & (hot | over)).any():
             return False
-    return True
+    return domains_have_room(problem, before, after)
+
+
+def domains_have_room(problem: Problem, before: dict, after: dict) -> bool:
+    """Whether no domain whose capacity is limited gets more than that."""
+    gains = after["domain_load"] > before["domain_load"]
+    return not (gains & (after["domain_load"] > problem.domains.tier_capacity)).any()
