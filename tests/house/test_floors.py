@@ -35,7 +35,7 @@ FLOORS = (
     {"evenkeel.control"},
     {"evenkeel.simulate"},
     {"evenkeel.formats", "evenkeel.view"},
-    {"evenkeel.verdict"},
+    {"evenkeel.verdict", "evenkeel.result_rows"},
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solving"},
     {"evenkeel.studies", "evenkeel.install"},
