@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
@@ -13,6 +12,7 @@ from evenkeel.strategies.cost import parallel_search as portfolio
 from evenkeel.strategies.cost.annealing import Annealing, begin_walk
 from evenkeel.strategies.cost.method import minimise
 from evenkeel.strategies.shared.stopping import Progress, Watch
+from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.annealing import anneal
@@ -44,7 +44,7 @@ def random_walk(seed: int) -> tuple[Problem, State, CostState]:
     return problem, state, walk
 
 
-@njit
+@jit
 def priced(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int
 ) -> float:
@@ -72,7 +72,7 @@ def priced(
     return price + fines - walk.fined[x] - walk.fined[y]
 
 
-@njit
+@jit
 def more_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     """What the search counts if replica ``k`` went to ``n``."""
     return breaches(problem, state, k, n)
