@@ -12,6 +12,7 @@ import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.control import InlineWorkers, Pipeline
 from evenkeel.model.runtime import logs
+from tests.house.parsed import parsed
 
 ROOT = Path(ek.__file__).parent
 LOGGERS = {
@@ -137,7 +138,7 @@ def test_every_logger_is_listed():
     """In the docstring that says what they tell."""
     named = set()
     for file in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
                 named.add(ast.unparse(node.args[0]).strip("'"))
     assert named - {"ROOT"} == LOGGERS
@@ -149,5 +150,5 @@ def test_every_logger_is_listed():
 )
 def test_the_library_prints_nothing(room):
     for file in (ROOT / room).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print"), file

@@ -24,7 +24,7 @@ from evenkeel.strategies.helix.legacy_auto import legacy_auto
 from evenkeel.strategies.helix.multiround import multiround
 from evenkeel.strategies.helix.resources import Resource, Site, sites
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel.strategies.options import Auto, Crush, Crushed, MultiRound, States, given_or
+from evenkeel.strategies.options import Auto, Crush, Crushed, MultiRound, States
 from evenkeel.strategies.registry import Outcome, Request
 
 
@@ -49,13 +49,15 @@ Place = Callable[[Site, Tree], Sequence[Answer]]
 
 def helix_crush(request: Request) -> Outcome:
     """Place every group by CRUSH."""
-    options = given_or(request.options, Crush())
+    options = request.options
+    assert isinstance(options, Crush)
     return _outcome(request, options, options.zone, _one_by_one(_as_is(crush)))
 
 
 def helix_multiround(request: Request) -> Outcome:
     """Place every group by MultiRoundCRUSH."""
-    options = given_or(request.options, MultiRound())
+    options = request.options
+    assert isinstance(options, MultiRound)
     if options.mended:
         return _outcome(request, options, options.zone, _one_by_one(_mended_multiround))
     return _outcome(request, options, options.zone, _one_by_one(_as_is(multiround)), zoned=True)
@@ -63,7 +65,8 @@ def helix_multiround(request: Request) -> Outcome:
 
 def helix_crushed(request: Request) -> Outcome:
     """Place every group by CRUSH-ed."""
-    options = given_or(request.options, Crushed())
+    options = request.options
+    assert isinstance(options, Crushed)
     bases: dict[object, Base] = {
         "crush": crush,
         "multiround": mended.multiround_anywhere if options.mended else multiround,
@@ -82,7 +85,8 @@ def helix_crushed(request: Request) -> Outcome:
 
 def helix_auto(request: Request) -> Outcome:
     """Deal every group from where it is, blind to fault zones and weights."""
-    options = given_or(request.options, Auto())
+    options = request.options
+    assert isinstance(options, Auto)
     start = request.start
 
     def place(site: Site, tree: Tree) -> list[Answer]:
