@@ -4,6 +4,7 @@ It shares no code with the planner but the steps themselves, and none with the s
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
@@ -174,18 +175,23 @@ def _replay_partitions(
         check_survival(passage)
         check_limits(passage)
         check_terms(passage)
-        settle(found, course, node)
+        settle(found, course, node, live)
     return compare_ends(found, target, node, leader)
 
 
-def _judged(timeline: Timeline, course: Course, joint: bool) -> np.ndarray:
-    """Return the states that are seen; of swaps of a partition at once the last, if they join."""
+def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_]:
+    """Return the states that are seen: with joint changes, none before the last swap at once."""
     judged = np.ones(len(course.step), bool)
-    if joint and len(course.at) > 1:
-        at, swaps = course.at, course.event((StepKind.SWAP,))
+    at = course.at
+    if joint and len(at):
         time = timeline.time_at(course.step[at], course.rank[at])
-        same = (course.partition[at[1:]] == course.partition[at[:-1]]) & (time[1:] == time[:-1])
-        judged[at[:-1]] = ~(same & swaps[1:] & swaps[:-1])
+        opens = np.ones(len(at), bool)
+        opens[1:] = (course.partition[at[1:]] != course.partition[at[:-1]]) | (time[1:] > time[:-1])
+        instant = np.cumsum(opens) - 1
+        swaps = np.flatnonzero(course.event((StepKind.SWAP,)) & course.ends)
+        last = np.full(int(instant[-1]) + 1, -1)
+        last[instant[swaps]] = swaps
+        judged[at] = np.arange(len(at)) >= last[instant]
     return judged
 
 

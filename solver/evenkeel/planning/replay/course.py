@@ -79,14 +79,15 @@ class Events:
         rank = np.concatenate([timeline.start, timeline.finish[longer]])
         begins = np.arange(len(step)) < len(steps)
         ends = np.concatenate([~timeline.lasting, np.ones(len(longer), bool)])
-        joined = seats.find(cluster, steps.replica, steps.target)
-        vacated = seats.find(cluster, steps.replica, steps.source)
         owner = seats.local[steps.partition]
         order = np.argsort(owner[step] * np.int64(timeline.end + 1) + rank)
         step = step[order]
+        whose = steps.partition[step], steps.replica[step]
         return cls(
-            step, rank[order], owner[step], begins[order], ends[order], joined[step], vacated[step]
-        )
+            step, rank[order], owner[step], begins[order], ends[order],
+            seats.find(cluster, *whose, steps.target[step]),
+            seats.find(cluster, *whose, steps.source[step]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

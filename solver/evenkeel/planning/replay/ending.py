@@ -3,13 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import at_node
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.certificate import End
 from evenkeel.planning.replay.course import Course, Seat
 from evenkeel.planning.replay.findings import Findings
 
 
-def settle(found: Findings, course: Course, final: NDArray[np.int32]) -> None:
+def settle(
+    found: Findings, course: Course, final: NDArray[np.int32], live: NDArray[np.bool_]
+) -> None:
     """Write down where some partitions' replicas stand in the end; find what is left over."""
     end = course.final
     partition = course.partition[end]
@@ -26,6 +29,8 @@ def settle(found: Findings, course: Course, final: NDArray[np.int32]) -> None:
         served[slot[serves], serves] += 1
         final[first[serves] + slot[serves]] = node[serves]
         unsettled = (state != Seat.EMPTY) & (state != Seat.SERVING)
+        # nobody has to clean up what a dead node has left
+        unsettled &= (state != Seat.LEFT) | at_node(live, node)
         left = np.where(unsettled & (left < 0), node, left)
     twice = (served > 1).any(0)
     bad = np.flatnonzero(twice | (left >= 0))
