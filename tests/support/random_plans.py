@@ -63,7 +63,28 @@ def draw_cluster(rng: np.random.Generator) -> ek.Cluster:
     if rng.random() < 0.3:
         shared = np.ceil(load.sum(0) * replicas / zones * rng.uniform(1.0, 2.0))
         given["tier_capacity"] = {"zone": np.tile(shared, (zones, 1))}
+    if rng.random() < 0.4:
+        groups = min(int(rng.integers(1, 3)), partitions)
+        given["group"] = rng.permutation(np.arange(partitions) % groups)
+        given["rule"] = [0] * partitions
+        given["rules"].append(draw_group_rule(rng, partitions // groups * replicas))
+        given["group_rule"] = [int(rng.integers(-1, 2)) for _ in range(groups)]
+        if groups == 2:
+            given["depends"] = [(0, 1, str(rng.choice(["zone", "rack"])))]
     return ek.Cluster.from_arrays(**given)
+
+
+def draw_group_rule(rng: np.random.Generator, replicas: int) -> ek.Rule:
+    """Draw a rule for groups, kept or broken as the dice fall."""
+    tier = str(rng.choice(["zone", "rack"]))
+    amount = int(rng.integers(1, max(replicas // 2, 1) + 1))
+    few = min(2, replicas)
+    kinds: list[dict[str, Any]] = [
+        {"spread": {tier: amount}}, {"spread": {"node": amount}}, {"min_domains": {tier: few}},
+        {"max_domains": {tier: int(rng.integers(2, 5))}}, {"skew": {tier: amount}},
+        {"place": {"zone=z1": amount}}, {"voters_place": {"rack=r0": amount}},
+    ]  # fmt: skip
+    return ek.Rule(**kinds[int(rng.integers(len(kinds)))])
 
 
 def draw_rule(rng: np.random.Generator, replicas: int) -> ek.Rule:

@@ -59,6 +59,7 @@ class Run:
         self.fresh = set()  # copies whose learner counts in every dimension
         self.dropped = set()  # removals of such a learner
         self.was_seen = {}
+        self.joined = {}  # when a seat began to serve
         self.pending = {}  # partition -> changes that are under way or half done
         self.flying = set()
         self.alive = cluster.nodes.alive & ~cluster.nodes.gone
@@ -76,6 +77,8 @@ class Run:
         for row in rows:
             self.ancestors.append(set(row.before).union(*(self.ancestors[b] for b in row.before)))
         self.set_limits()
+        self.kept_groups = self.groups_kept_by_ends()
+        self.groups = self.group_values()
         self.kept = {p: self.kept_by_ends(p) for p in self.touched}
         self.margins = {p: self.measures(p) for p in self.touched}
 
@@ -140,7 +143,8 @@ class Run:
             seats = [(k, int(placement.node[k]), "serving") for k in rows if placement.node[k] >= 0]
         role = c.placement.role
         serve = [(k, n) for k, n, s in seats if s in SERVES]
-        present = [(k, n) for k, n, s in seats]
+        present = [(k, n) for k, n, s in seats
+                   if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
         voters = [(k, n) for k, n in serve if role[k] == Role.VOTER]
         found = {}
         if c.partitions.min_active[p] > 0:
@@ -218,6 +222,91 @@ class Run:
             if value >= least and ends:
                 kept.add(rule)
         return kept
+
+    def group_values(self, placement=None):
+        """Every rule of a group, by its kind, group and domain, with its value."""
+        if placement is None:
+            seats = [(p, k, n, s) for (p, k, n), s in self.seats.items()]
+        else:
+            seats = [(p, k, int(placement.node[k]), "serving") for p in range(len(placement))
+                     for k in range(placement.first[p], placement.first[p + 1])
+                     if placement.node[k] >= 0]  # fmt: skip
+        return {rule: value for rule, (value, _) in self.group_rules(seats).items()}
+
+    def groups_kept_by_ends(self):
+        """The least of every rule of a group that both ends keep."""
+        c = self.cluster
+        seats = [(p, k, n, s) for (p, k, n), s in self.seats.items()]
+        rules = self.group_rules(seats)
+        start = self.group_values(c.placement)
+        ends = [start] + ([] if self.target is None else [self.group_values(self.target)])
+        kept = {}
+        for rule, (_, least) in rules.items():
+            # a limit on every domain is kept where all of them keep it
+            alike = [one for one in rules if one[:3] == rule[:3] or rule[0] == "depends"]
+            alike = [rule] if rule[0] == "depends" else alike
+            if all(end[one] >= rules[one][1] for end in ends for one in alike):
+                kept[rule] = least
+        return kept
+
+    def group_rules(self, seats):
+        c = self.cluster
+        role, group_of = c.placement.role, c.partitions.group
+        found = {}
+        for g, number in enumerate(c.partitions.group_rule):
+            if number < 0:
+                continue
+            rule = c.rules[number]
+            mine = [one for one in seats if group_of[one[0]] == g]
+            serve = [(k, n) for p, k, n, s in mine if s in SERVES]
+            present = [(k, n) for p, k, n, s in mine
+                       if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
+            stays = {}
+            for p, k, n, s in sorted(mine, key=lambda one: self.joined.get(one[:3], -1)):
+                if s in SERVES:
+                    stays[k] = n
+            wanted = any(c.partitions.replicas[p] for p in range(len(group_of)) if group_of[p] == g)
+            for limit in rule.limits(per_node=False):
+                if not limit.hard:
+                    continue
+                tier = c.topology.tier_index(limit.tier)
+                domain = c.topology.domain_with_nodes[tier]
+                if limit.kind == "spread":
+                    pairs = {(k, int(domain[n])) for k, n in present if domain[n] >= 0}
+                    crowd = Counter(d for _, d in pairs)
+                    kind = "same_node" if limit.tier == "node" else "spread"
+                    for d in range(int(c.topology.domain_count[tier])):
+                        found[kind, g, limit.tier, d] = -crowd[d], -limit.amount
+                    continue
+                one = "min_domains", g, limit.tier, -1
+                if limit.kind == "min_domains":
+                    if wanted:
+                        held = {int(domain[n]) for _, n in serve if domain[n] >= 0}
+                        found[one] = len(held), limit.amount
+                    continue
+                count = Counter(int(domain[n]) for n in stays.values() if domain[n] >= 0)
+                one = limit.kind, g, limit.tier, -1
+                if limit.kind == "max_domains":
+                    found[one] = -len(count), -limit.amount
+                    continue
+                fits = nodes_that_meet(c, rule.require) & c.nodes.may_hold
+                able = {int(d) for n, d in enumerate(domain) if d >= 0 and fits[n]}
+                skew = max(count.values(), default=0) - min((count[d] for d in able), default=0)
+                found[one] = -skew if able else 0, -limit.amount
+            for kind, counts in (("place", rule.place), ("voters_place", rule.voters_place)):
+                for text, least in counts.items():
+                    mask = nodes_that_meet(c, [text])
+                    if wanted:
+                        held = [k for k, n in serve if mask[n]
+                                and (kind == "place" or role[k] == Role.VOTER)]  # fmt: skip
+                        found[kind, g, text, -1] = len(held), least
+        for one, other, tier in c.depends.tolist():
+            domain = c.topology.domain_with_nodes[tier]
+            held = {(int(group_of[p]), int(domain[n])) for p, k, n, s in seats if s in SERVES}
+            for d in range(int(c.topology.domain_count[tier])):
+                lacks = (one, d) in held and (other, d) not in held
+                found["depends", one, (other, tier), d] = -int(lacks), 0
+        return found
 
     # events ----------------------------------------------------------------------------------
 
@@ -432,6 +521,7 @@ class Run:
             self.flying.discard(i)
         if kind in (PROMOTE, SWAP) and target >= 0:
             self.set(i, p, k, target, "serving")
+            self.joined[p, k, target] = self.position
         if kind in (DEMOTE, SWAP) and source >= 0:
             self.put(p, k, source, -1, "serving")
             self.set(i, p, k, source, "left")
@@ -482,6 +572,12 @@ class Run:
                 before = self.margins[p][rule][0] if shown else inf
                 if value < least and value < before:
                     self.fail(rule[0], i)
+        values = self.group_values()
+        for rule, least in self.kept_groups.items():
+            was, now_is = self.groups.get(rule, 0), values.get(rule, 0)
+            if now_is < least and now_is < was:
+                self.fail(rule[0], i)
+        self.groups = values
         self.margins[p] = now
         self.was_seen[p] = self.seen[self.position]
 

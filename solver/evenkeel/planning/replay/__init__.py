@@ -15,6 +15,13 @@ from evenkeel.planning.replay.course import Course, Events, courses
 from evenkeel.planning.replay.ending import compare_ends, settle
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.flights import Pace, check_flights
+from evenkeel.planning.replay.groups import (
+    Flow,
+    binds_groups,
+    check_groups,
+    flow_of,
+    joined_flows,
+)
 from evenkeel.planning.replay.leadership import check_leaders
 from evenkeel.planning.replay.loads import check_loads
 from evenkeel.planning.replay.rules import Passage, check_limits, check_survival, check_terms
@@ -159,6 +166,8 @@ def _replay_partitions(
     live = live_nodes(cluster)
     node = cluster.placement.node.copy()
     leader = cluster.placement.leader_node.copy()
+    grouped = binds_groups(cluster)
+    flows: list[tuple[Flow, Flow]] = []
     seats = Seats.of(cluster, timeline.steps)
     for course in courses(timeline, seats, Events.of(cluster, timeline, seats)):
         check_seats(found, course, needs)
@@ -175,7 +184,14 @@ def _replay_partitions(
         check_survival(passage)
         check_limits(passage)
         check_terms(passage)
+        if grouped:
+            flows.append(
+                (flow_of(cluster, course, states.serving), flow_of(cluster, course, states.present))
+            )
         settle(found, course, node, live)
+    if flows:
+        serving, present = (joined_flows([*one]) for one in zip(*flows, strict=True))
+        check_groups(found, serving, present, target)
     return compare_ends(found, target, node, leader)
 
 

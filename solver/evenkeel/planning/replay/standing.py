@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.replay.course import Course
+from evenkeel.planning.replay.course import Course, Seat
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -40,10 +40,12 @@ class Standing:
 
     @classmethod
     def of_course(cls, cluster: Cluster, course: Course) -> "Standing":
-        """Return all states of a course."""
-        return cls(
-            cluster, course.partition, course.node, course.slot, course.serving, course.present
-        )
+        """Return all states of a course; what is left on dead nodes is nothing."""
+        live = cluster.nodes.alive & ~cluster.nodes.gone
+        present = course.present
+        if not live.all():
+            present = present & ((course.state < Seat.LEFT) | at_node(live, course.node))
+        return cls(cluster, course.partition, course.node, course.slot, course.serving, present)
 
     @classmethod
     def of_placement(
