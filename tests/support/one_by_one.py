@@ -120,9 +120,9 @@ def _moves(
 
 
 def _other_voter(cluster: Cluster, row: list[int], slot: int, p: int) -> int | None:
-    first = int(cluster.placement.first[p])
+    role = cluster.placement.role[int(cluster.placement.first[p]) :]
     for other, node in enumerate(row):
-        if other != slot and node >= 0 and cluster.nodes.may_lead[node]:
-            if cluster.placement.role[first + other] == Role.VOTER:
-                return other
+        may = node >= 0 and cluster.nodes.may_lead[node] and role[other] == Role.VOTER
+        if may and other != slot:
+            return other
     return None

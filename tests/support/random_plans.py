@@ -93,7 +93,8 @@ def draw_rule(rng: np.random.Generator, replicas: int) -> ek.Rule:
     kinds: list[dict[str, Any]] = [
         {}, {"spread": {tier: 1}}, {"spread": {tier: 2}}, {"min_domains": {tier: min(2, replicas)}},
         {"max_domains": {tier: 2}}, {"skew": {tier: 1}}, {"require": ["zone!=z0"]},
-        {"voters_require": ["rack!=r1"]}, {"place": {"zone=z1": 1}}, {"voters_place": {"rack=r0": 1}},
+        {"voters_require": ["rack!=r1"]}, {"place": {"zone=z1": 1}},
+        {"voters_place": {"rack=r0": 1}},
     ]  # fmt: skip
     return ek.Rule(**(kinds[int(rng.integers(len(kinds)))] | kinds[int(rng.integers(3))]))
 

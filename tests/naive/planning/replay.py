@@ -4,15 +4,13 @@ from collections import Counter
 from fractions import Fraction
 from math import inf, isfinite
 
-from evenkeel.measure.binding import nodes_that_meet
 from evenkeel.model.placement import Flag, Role
-from evenkeel.model.rules import Rule
 from evenkeel.planning.steps import StepKind
+from tests.naive.planning.ends import Ends
 from tests.support.one_by_one import rows_of
 
 COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}
-SERVES = {"serving", "demoting"}
 
 
 def replay(cluster, steps, target=None, throttle=None, changes=1, joint=False):
@@ -44,7 +42,7 @@ def structure(cluster, rows):
     return broken
 
 
-class Run:
+class Run(Ends):
     """One replay."""
 
     def __init__(self, cluster, rows, target, throttle, changes, joint):
@@ -81,232 +79,6 @@ class Run:
         self.groups = self.group_values()
         self.kept = {p: self.kept_by_ends(p) for p in self.touched}
         self.margins = {p: self.measures(p) for p in self.touched}
-
-    # ends ------------------------------------------------------------------------------------
-
-    def weight(self, p, k, d, leads=False):
-        load = self.cluster.partitions.load
-        role = self.cluster.placement.role[k]
-        by = load.leader if leads else load.non_voter if role == Role.NON_VOTER else load.voter
-        return Fraction(float(by[p, d]))
-
-    def loads_of(self, placement):
-        load = Counter()
-        for p in range(len(placement)):
-            for k in range(placement.first[p], placement.first[p + 1]):
-                leads = placement.leader[p] == k - placement.first[p]
-                for d in range(len(self.cluster.dimensions)):
-                    load[int(placement.node[k]), d] += self.weight(p, k, d, leads)
-        return load
-
-    def serving_node(self, n):
-        nodes = self.cluster.nodes
-        return (nodes.alive[n] or nodes.keeps[n]) and not nodes.gone[n]
-
-    def places(self):
-        """Every place with a capacity: its kind, key, nodes, and capacity per dimension."""
-        c = self.cluster
-        for n in range(len(c.nodes)):
-            if self.serving_node(n):
-                yield "capacity", n, [n], c.nodes.capacity[n]
-        for tier, capacity in c.topology.tier_capacity.items():
-            row = c.topology.tiers.index(tier)
-            for domain in range(len(capacity)):
-                inside = [n for n in range(len(c.nodes)) if c.topology.domain[row, n] == domain]
-                inside = [n for n in inside if self.serving_node(n)]
-                yield "tier_capacity", (tier, domain), inside, capacity[domain]
-
-    def set_limits(self):
-        ends = [self.load] + ([self.loads_of(self.target)] if self.target is not None else [])
-        self.limits = []
-        for kind, key, nodes, capacity in self.places():
-            for d in range(len(self.cluster.dimensions)):
-                most = [float(sum(end[n, d] for n in nodes)) for end in ends]
-                self.limits.append((kind, key, nodes, d, max(float(capacity[d]), *most)))
-        self.carried = {one[:2] + (one[3],): self.carries(one) for one in self.limits}
-        self.most = {}
-        for n in range(len(self.cluster.nodes)):
-            if self.cluster.nodes.max_replicas[n] >= 0 and self.serving_node(n):
-                then = 0 if self.target is None else (self.target.node == n).sum()
-                self.most[n] = max(self.cluster.nodes.max_replicas[n], self.counts[n], then)
-
-    def carries(self, limit):
-        return float(sum(self.load[n, limit[3]] for n in limit[2]))
-
-    def measures(self, p, placement=None):
-        """Every rule that binds a partition, with its value and the least that keeps it."""
-        c = self.cluster
-        if placement is None:
-            seats = [(k, n, s) for (q, k, n), s in self.seats.items() if q == p]
-        else:
-            rows = range(placement.first[p], placement.first[p + 1])
-            seats = [(k, int(placement.node[k]), "serving") for k in rows if placement.node[k] >= 0]
-        role = c.placement.role
-        serve = [(k, n) for k, n, s in seats if s in SERVES]
-        present = [(k, n) for k, n, s in seats
-                   if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
-        voters = [(k, n) for k, n in serve if role[k] == Role.VOTER]
-        found = {}
-        if c.partitions.min_active[p] > 0:
-            lives = len({k for k, n in serve if self.alive[n]})
-            found["min_active", ""] = lives, int(c.partitions.min_active[p])
-        tiers = [*c.topology.tiers, "node"]
-        for tier in tiers:
-            domain = c.topology.domain_with_nodes[c.topology.tier_index(tier)]
-            lost = Counter(int(domain[n]) for _, n in voters if self.alive[n] and domain[n] >= 0)
-            left = sum(self.alive[n] for _, n in voters) - max(lost.values(), default=0)
-            found["quorum", tier] = 2 * left - len(voters), 1
-        own, shared = self.rules(p)
-        limits = [limit for limit in own.limits() if limit.hard]
-        for limit in limits:
-            domain = c.topology.domain_with_nodes[c.topology.tier_index(limit.tier)]
-            value, least = self.limit(limit, domain, serve, present, own, shared)
-            kind = "same_node" if (limit.kind, limit.tier) == ("spread", "node") else limit.kind
-            if limit.kind != "min_domains" or c.partitions.replicas[p] > 0:
-                found[kind, limit.tier] = value, least
-        for kind, texts, held in (
-            ("require", [*own.require, *shared.require], present),
-            ("voters_require", [*own.voters_require, *shared.voters_require], voters),
-        ):
-            if texts:
-                mask = nodes_that_meet(c, texts)
-                found[kind, ""] = -sum(not mask[n] for _, n in held), 0
-        for kind, counts, held in (
-            ("place", own.place, serve), ("voters_place", own.voters_place, voters),
-        ):  # fmt: skip
-            for text, least in counts.items():
-                if c.partitions.replicas[p] > 0:
-                    mask = nodes_that_meet(c, [text])
-                    found[kind, text] = sum(mask[n] for _, n in held), least
-        return found
-
-    def rules(self, p):
-        c = self.cluster
-        shared = c.partitions.group_rule[c.partitions.group[p]]
-        own = c.partitions.rule[p]
-        return (
-            c.rules[own] if own >= 0 else Rule(),
-            c.rules[shared] if shared >= 0 else Rule(),
-        )
-
-    def limit(self, limit, domain, serve, present, own, shared):
-        if limit.kind == "spread":
-            pairs = {(k, int(domain[n])) for k, n in present if domain[n] >= 0}
-            crowd = Counter(d for _, d in pairs)
-            return -max(crowd.values(), default=0), -limit.amount
-        if limit.kind == "min_domains":
-            return len({int(domain[n]) for _, n in serve if domain[n] >= 0}), limit.amount
-        worst = 0
-        by_column = sorted(serve, key=lambda seat: (self.cluster.placement.node[seat[0]] != seat[1],
-                                                    seat))  # fmt: skip
-        for order in (by_column, by_column[::-1]):
-            settled = {}
-            for k, n in order:
-                settled.setdefault(k, n)
-            count = Counter(int(domain[n]) for n in settled.values() if domain[n] >= 0)
-            if limit.kind == "max_domains":
-                worst = max(worst, len(count))
-                continue
-            may_hold = self.cluster.nodes.may_hold
-            fits = nodes_that_meet(self.cluster, [*own.require, *shared.require])
-            able = {int(d) for n, d in enumerate(domain) if d >= 0 and may_hold[n] and fits[n]}
-            if able:
-                worst = max(worst, max(count.values(), default=0) - min(count[d] for d in able))
-        return -worst, -limit.amount
-
-    def kept_by_ends(self, p):
-        kept = set()
-        then = None if self.target is None else self.measures(p, self.target)
-        for rule, (value, least) in self.measures(p).items():
-            ends = rule[0] == "min_active" or then is None or then[rule][0] >= then[rule][1]
-            if value >= least and ends:
-                kept.add(rule)
-        return kept
-
-    def group_values(self, placement=None):
-        """Every rule of a group, by its kind, group and domain, with its value."""
-        if placement is None:
-            seats = [(p, k, n, s) for (p, k, n), s in self.seats.items()]
-        else:
-            seats = [(p, k, int(placement.node[k]), "serving") for p in range(len(placement))
-                     for k in range(placement.first[p], placement.first[p + 1])
-                     if placement.node[k] >= 0]  # fmt: skip
-        return {rule: value for rule, (value, _) in self.group_rules(seats).items()}
-
-    def groups_kept_by_ends(self):
-        """The least of every rule of a group that both ends keep."""
-        c = self.cluster
-        seats = [(p, k, n, s) for (p, k, n), s in self.seats.items()]
-        rules = self.group_rules(seats)
-        start = self.group_values(c.placement)
-        ends = [start] + ([] if self.target is None else [self.group_values(self.target)])
-        kept = {}
-        for rule, (_, least) in rules.items():
-            # a limit on every domain is kept where all of them keep it
-            alike = [one for one in rules if one[:3] == rule[:3] or rule[0] == "depends"]
-            alike = [rule] if rule[0] == "depends" else alike
-            if all(end[one] >= rules[one][1] for end in ends for one in alike):
-                kept[rule] = least
-        return kept
-
-    def group_rules(self, seats):
-        c = self.cluster
-        role, group_of = c.placement.role, c.partitions.group
-        found = {}
-        for g, number in enumerate(c.partitions.group_rule):
-            if number < 0:
-                continue
-            rule = c.rules[number]
-            mine = [one for one in seats if group_of[one[0]] == g]
-            serve = [(k, n) for p, k, n, s in mine if s in SERVES]
-            present = [(k, n) for p, k, n, s in mine
-                       if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
-            stays = {}
-            for p, k, n, s in sorted(mine, key=lambda one: self.joined.get(one[:3], -1)):
-                if s in SERVES:
-                    stays[k] = n
-            wanted = any(c.partitions.replicas[p] for p in range(len(group_of)) if group_of[p] == g)
-            for limit in rule.limits(per_node=False):
-                if not limit.hard:
-                    continue
-                tier = c.topology.tier_index(limit.tier)
-                domain = c.topology.domain_with_nodes[tier]
-                if limit.kind == "spread":
-                    pairs = {(k, int(domain[n])) for k, n in present if domain[n] >= 0}
-                    crowd = Counter(d for _, d in pairs)
-                    kind = "same_node" if limit.tier == "node" else "spread"
-                    for d in range(int(c.topology.domain_count[tier])):
-                        found[kind, g, limit.tier, d] = -crowd[d], -limit.amount
-                    continue
-                one = "min_domains", g, limit.tier, -1
-                if limit.kind == "min_domains":
-                    if wanted:
-                        held = {int(domain[n]) for _, n in serve if domain[n] >= 0}
-                        found[one] = len(held), limit.amount
-                    continue
-                count = Counter(int(domain[n]) for n in stays.values() if domain[n] >= 0)
-                one = limit.kind, g, limit.tier, -1
-                if limit.kind == "max_domains":
-                    found[one] = -len(count), -limit.amount
-                    continue
-                fits = nodes_that_meet(c, rule.require) & c.nodes.may_hold
-                able = {int(d) for n, d in enumerate(domain) if d >= 0 and fits[n]}
-                skew = max(count.values(), default=0) - min((count[d] for d in able), default=0)
-                found[one] = -skew if able else 0, -limit.amount
-            for kind, counts in (("place", rule.place), ("voters_place", rule.voters_place)):
-                for text, least in counts.items():
-                    mask = nodes_that_meet(c, [text])
-                    if wanted:
-                        held = [k for k, n in serve if mask[n]
-                                and (kind == "place" or role[k] == Role.VOTER)]  # fmt: skip
-                        found[kind, g, text, -1] = len(held), least
-        for one, other, tier in c.depends.tolist():
-            domain = c.topology.domain_with_nodes[tier]
-            held = {(int(group_of[p]), int(domain[n])) for p, k, n, s in seats if s in SERVES}
-            for d in range(int(c.topology.domain_count[tier])):
-                lacks = (one, d) in held and (other, d) not in held
-                found["depends", one, (other, tier), d] = -int(lacks), 0
-        return found
 
     # events ----------------------------------------------------------------------------------
 
@@ -364,19 +136,18 @@ class Run:
                 self.fail("size", i)
             if row.kind in (PROMOTE, DEMOTE) and c.placement.role[k] != Role.VOTER:
                 self.fail("role", i)
-            stands = lambda n, p=p: self.target is not None and n in [  # noqa: E731
-                int(m) for m in self.target.node[self.target.first[p] : self.target.first[p + 1]]
-            ]
+            then = self.target
+            aim = [] if then is None else then.node[then.first[p] : then.first[p + 1]].tolist()
             if row.kind == COPY:
                 n = row.target
-                if not self.alive[n] or (not c.nodes.may_receive[n] and not stands(n)):
+                if not self.alive[n] or (not c.nodes.may_receive[n] and n not in aim):
                     self.fail("not_accepted", i)
-                if [p, n] in c.forbidden.tolist() and not stands(n):
+                if [p, n] in c.forbidden.tolist() and n not in aim:
                     self.fail("forbidden", i)
             if row.kind in (DEMOTE, SWAP, REMOVE) and row.source >= 0:
                 home = c.placement.node[k] == row.source
                 pinned = bool(c.placement.flags[k] & Flag.PINNED)
-                if home and pinned and (self.target is None or stands(row.source)):
+                if home and pinned and (self.target is None or row.source in aim):
                     self.fail("pinned", i)
 
     def needs(self, i, j):
@@ -500,16 +271,19 @@ class Run:
         p, k = row.partition, row.replica
         made = {COPY: "copying", PROMOTE: "promoting", SWAP: "promoting"}
         if row.kind in made and row.target >= 0:
-            if self.seats.get((p, k, row.target)) != made[row.kind]:
-                self.fail("precondition", i)
+            self.finds(i, (p, k, row.target), made[row.kind])
         made = {DEMOTE: "demoting", SWAP: "demoting", REMOVE: "removing"}
         if row.kind in made and row.source >= 0:
-            if self.seats.get((p, k, row.source)) != made[row.kind]:
-                self.fail("precondition", i)
+            self.finds(i, (p, k, row.source), made[row.kind])
         if row.kind == COPY:
             self.check_source(i, row, False)
         if row.kind == LEAD:
             self.check_lead(i, row)
+
+    def finds(self, i, seat, state):
+        """A step finds a seat in a state."""
+        if self.seats.get(seat) != state:
+            self.fail("precondition", i)
 
     def end(self, i, row):
         p, k = row.partition, row.replica
@@ -554,7 +328,7 @@ class Run:
 
     def judge(self, i, row, begins, ends):
         for one in self.limits:
-            key = one[:2] + (one[3],)
+            key = (*one[:2], one[3])
             now, before = self.carries(one), self.carried[key]
             self.carried[key] = now
             over = now > 0 if one[4] == 0 else now > one[4] * (1 + 1e-11)
@@ -617,8 +391,8 @@ class Run:
                 domain = [*topology.domain_with_nodes[topology.tier_index(tier)].tolist(), -1]
                 end = (lambda r: r.target) if way == "in" else (lambda r: r.source)
                 here = domain[end(me)]
-                crossing = [r for r in flying
-                            if domain[end(r)] == here and domain[r.source] != domain[r.target]]  # fmt: skip
+                crossing = [r for r in flying if domain[r.source] != domain[r.target]]
+                crossing = [r for r in crossing if domain[end(r)] == here]
                 if here >= 0 and me in crossing and over(most, len(crossing)):
                     self.fail(f"domain_{way}", i)
 
@@ -634,6 +408,11 @@ class Run:
             return
         for p in range(len(start)):
             for k in range(start.first[p], start.first[p + 1]):
-                on = {n for (q, r, n), s in self.seats.items() if (q, r) == (p, k) and s == "serving"}
-                if len(on) < 2 and not (on or {-1}) <= {int(start.node[k]), int(self.target.node[k])}:
+                on = {
+                    n for (q, r, n), s in self.seats.items() if (q, r) == (p, k) and s == "serving"
+                }
+                if len(on) < 2 and not (on or {-1}) <= {
+                    int(start.node[k]),
+                    int(self.target.node[k]),
+                }:
                     self.fail("end", -1)

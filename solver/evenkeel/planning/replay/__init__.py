@@ -63,8 +63,8 @@ def replay(
 
     States are those between the starts and finishes of steps, in the order of their times. At an
     instant, what started earlier finishes first; then the steps that start there do so in the order
-    of their indices, and one that takes no time finishes before the next starts. A step puts load on
-    a node from its start and takes it off at its finish.
+    of their indices, and one that takes no time finishes before the next starts. A step puts load
+    on a node from its start and takes it off at its finish.
 
     What an end of the plan breaks is not asked in between: limits are a capacity, or what the
     beginning or the target carries where that is more; of rules those are asked that the beginning
@@ -78,14 +78,13 @@ def replay(
     steps : Steps
         S steps.
     target : Placement, optional
-        Where the plan leads. Without one, all that the beginning keeps is asked, and capacities hold
-        as they are.
+        Where the plan leads. Without one, all that the beginning keeps is asked.
     throttle : Pace, optional
         Limits on copies under way.
     changes : int or None, optional
-        Most membership changes of a partition that are unsettled at a time; None for any number. A
-        change is a promotion, a demotion or a swap, and is unsettled until its step has finished; a
-        replica that is promoted on one node, until it is demoted on the other.
+        Most membership changes of a partition that are unsettled at a time; None for any number.
+        A change is a promotion, a demotion or a swap, and is unsettled until its step has finished;
+        that of a replica which is promoted on one node, until it is demoted on the other.
     joint : bool, optional
         Whether swaps of a partition at one instant are one change, of which only the outcome is
         seen.

@@ -65,8 +65,8 @@ class Breach:
     where : str
         Names of what it concerns: partition, node, domain, dimension.
     amount : float
-        How much of it: load beyond a limit in the dimension's unit, replicas or voters short, copies
-        too many, seconds too early; 1 where there is nothing to measure.
+        How much of it: load beyond a limit in the dimension's unit, replicas or voters short,
+        copies too many, seconds too early; 1 where there is nothing to measure.
     """
 
     step: int

@@ -136,12 +136,12 @@ class Course:
     @cached_property
     def serving(self) -> NDArray[np.bool_]:
         """Seats that serve, (W, n)."""
-        return (self.state == Seat.SERVING) | (self.state == Seat.DEMOTING)
+        return np.asarray((self.state == Seat.SERVING) | (self.state == Seat.DEMOTING))
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
         """Seats that hold anything, (W, n)."""
-        return self.state != Seat.EMPTY
+        return np.asarray(self.state != Seat.EMPTY)
 
     @cached_property
     def final(self) -> NDArray[np.int64]:
@@ -153,7 +153,7 @@ class Course:
         found = self.kind == kinds[0]
         for one in kinds[1:]:
             found |= self.kind == one
-        return found
+        return np.asarray(found)
 
 
 def courses(timeline: Timeline, seats: Seats, events: Events) -> Iterator[Course]:

@@ -15,30 +15,46 @@ DRIFT = 1e-9
 
 
 class Pace(Protocol):
-    """What a replay reads of a throttle; None, or no entry, for what has no limit.
+    """What a replay reads of a throttle: most at a time; None, or no entry, for no limit.
 
-    Copies at a time: into and out of a node, into and out of a domain of each tier from or to other
-    domains of it, of one partition, in all. Bytes per second into and out of a node, and in all.
+    A copy within a domain neither enters nor leaves it.
     """
 
     @property
-    def node_in(self) -> int | None: ...
+    def node_in(self) -> int | None:
+        """Copies into a node."""
+
     @property
-    def node_out(self) -> int | None: ...
+    def node_out(self) -> int | None:
+        """Copies out of a node."""
+
     @property
-    def domain_in(self) -> Mapping[str, int]: ...
+    def domain_in(self) -> Mapping[str, int]:
+        """Copies into a domain, by tier."""
+
     @property
-    def domain_out(self) -> Mapping[str, int]: ...
+    def domain_out(self) -> Mapping[str, int]:
+        """Copies out of a domain, by tier."""
+
     @property
-    def partition_copies(self) -> int | None: ...
+    def partition_copies(self) -> int | None:
+        """Copies of a partition."""
+
     @property
-    def copies(self) -> int | None: ...
+    def copies(self) -> int | None:
+        """Copies in all."""
+
     @property
-    def bytes_in(self) -> float | None: ...
+    def bytes_in(self) -> float | None:
+        """Bytes per second into a node."""
+
     @property
-    def bytes_out(self) -> float | None: ...
+    def bytes_out(self) -> float | None:
+        """Bytes per second out of a node."""
+
     @property
-    def bytes(self) -> float | None: ...
+    def bytes(self) -> float | None:
+        """Bytes per second in all."""
 
 
 def check_flights(found: Findings, throttle: Pace) -> None:

@@ -48,9 +48,7 @@ def binds_groups(cluster: Cluster) -> bool:
     return bool((cluster.partitions.group_rule >= 0).any() or len(cluster.depends))
 
 
-def check_groups(
-    found: Findings, serving: Flow, present: Flow, target: Placement | None
-) -> None:
+def check_groups(found: Findings, serving: Flow, present: Flow, target: Placement | None) -> None:
     """Find events after which a group breaks a hard rule that both ends keep."""
     cluster = found.cluster
     ends = [cluster.placement] if target is None else [cluster.placement, target]
@@ -71,7 +69,9 @@ def check_groups(
 def flow_of(cluster: Cluster, course: Course, holds: NDArray[np.bool_]) -> Flow:
     """Return where seats come to hold something, and where they cease to, (W, n)."""
     parts = []
-    for column in (course.joined, course.vacated):
+    # a step that names one seat twice changes it once
+    once = np.where(course.joined == course.vacated, -1, course.joined)
+    for column in (once, course.vacated):
         event = np.flatnonzero(column >= 0)
         at, col = course.at[event], column[event]
         sign = holds[col, at].astype(np.int64) - holds[col, at - 1]
@@ -110,9 +110,7 @@ def _exchanged(found: Findings, serving: Flow) -> Flow:
     return moved.take(np.argsort(rank, kind="stable"))
 
 
-def _once_per_domain(
-    cluster: Cluster, flow: Flow, domain: NDArray[np.int32], domains: int
-) -> Flow:
+def _once_per_domain(cluster: Cluster, flow: Flow, domain: NDArray[np.int32], domains: int) -> Flow:
     """Keep where a replica enters a domain and leaves it, not where it moves within."""
     where = domain[flow.node].astype(np.int64)
     inside = np.flatnonzero(where >= 0)
@@ -143,14 +141,17 @@ def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:
     return last
 
 
-def _counts(cluster: Cluster, placement: Placement, domain: NDArray[np.int32], domains: int) -> Ints:
+def _counts(
+    cluster: Cluster, placement: Placement, domain: NDArray[np.int32], domains: int
+) -> Ints:
     """Count the replicas of each group in each domain, (G, M)."""
     groups = len(cluster.partitions.group_names)
     where = np.append(domain, np.int32(-1))[placement.node]
     inside = np.flatnonzero(where >= 0)
     group = cluster.partitions.group[placement.owner[inside]].astype(np.int64)
     key = group * domains + where[inside]
-    return np.bincount(key, minlength=groups * domains).reshape(groups, domains)
+    counts: Ints = np.bincount(key, minlength=groups * domains).reshape(groups, domains)
+    return counts
 
 
 def _check_binding(
@@ -191,9 +192,7 @@ def _check_binding(
     group = key // domains
     last = _lasts(key, flow.rank)
     flow, key, total, group = flow.take(np.flatnonzero(last)), key[last], total[last], group[last]
-    before = np.where(
-        np.diff(key, prepend=-1) == 0, np.roll(total, 1), tables[0].reshape(-1)[key]
-    )
+    before = np.where(np.diff(key, prepend=-1) == 0, np.roll(total, 1), tables[0].reshape(-1)[key])
     if binding.kind == "spread":
         _tell(found, binding.violation, binding.tier, flow, group, -total, -amount[group], -before,
               tier, key % domains)  # fmt: skip

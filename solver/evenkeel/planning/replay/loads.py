@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.tally import PlacementCounts
@@ -209,7 +209,7 @@ def _check(
         fuller = carried > np.where(first, begin[here], np.roll(carried, 1))
         held = np.where(each > 0.0, ONE, 0.0)[here]
         unit = np.where(each > 0.0, np.where(finite, each, 0.0), 1.0)[here] / ONE
-        spot = {column: here, "dimension": d if name else -1, **where}
+        spot: dict[str, ArrayLike] = {column: here, "dimension": d if name else -1, **where}
         bad = np.flatnonzero((carried > held * (1.0 + TOLERANCE)) & fuller)
         found.breach(
             kind, step[bad], rank[bad], ((carried - held) * unit)[bad],

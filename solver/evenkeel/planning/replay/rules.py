@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.planning.replay.course import Course
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.standing import Counts, Flags, Standing
+from evenkeel.planning.replay.standing import Counts, Flags, Held, Standing
 
 Measure = Callable[[Standing], Counts]
 
@@ -40,57 +41,63 @@ class Passage:
     judged: Flags
 
     def hold(
-        self, kind: str, of: str, measure: Measure, least: NDArray[np.integer], tier: int = -1,
-        *, ends: bool = True,
-    ) -> None:  # fmt: skip
-        """Find states that measure less than the least of their partition, (P,), where ends do not.
+        self,
+        kind: str,
+        of: str,
+        measure: Measure,
+        amount: NDArray[np.integer],
+        tier: int = -1,
+        *,
+        ends: bool = True,
+    ) -> None:
+        """Find states beyond the amount of their partition, (P,), that both ends keep to.
 
-        Without ``ends`` it is asked only that the beginning holds it.
+        Without ``ends`` it is asked only that the beginning does.
         """
         course = self.course
-        asked = least[course.partition[course.initial]]
+        sign = -1 if kind in AT_MOST else 1
+        asked = amount[course.partition[course.initial]]
         bound = asked != UNBOUND
         if not bound.any():
             return
         value = measure(self.states)
-        keeps = bound & (value[course.initial] >= asked)
+        keeps = bound & (sign * (value[course.initial] - asked) >= 0)
         if ends and self.target is not None:
-            keeps &= measure(self.target) >= asked
+            keeps &= sign * (measure(self.target) - asked) >= 0
         length = course.final - course.initial + 1
         kept = np.repeat(keeps, length) & self.judged
-        margin = value - np.repeat(asked, length)
-        worse = np.flatnonzero(kept & (margin < 0))
+        limit = np.repeat(asked, length)
+        margin = sign * (value - limit)
+        worse = np.flatnonzero(kept & (margin < 0) & (course.step >= 0))
         # a state that is no worse than the one before was told with that
-        worse = worse[course.step[worse] >= 0]
         worse = worse[(margin[worse] < margin[worse - 1]) | ~self.judged[worse - 1]]
-        sign = -1 if kind in AT_MOST else 1
         self.found.breach(
             kind, course.step[worse], course.rank[worse], -margin[worse],
             partition=course.partition[worse], tier=tier,
         )  # fmt: skip
         seen = np.flatnonzero(kept)
         self.found.tight(
-            kind, of, -margin[seen], sign * value[seen], sign * (value - margin)[seen],
-            course.step[seen], course.rank[seen], partition=course.partition[seen], tier=tier,
+            kind, of, -margin[seen], value[seen], limit[seen], course.step[seen],
+            course.rank[seen], partition=course.partition[seen], tier=tier,
         )  # fmt: skip
 
 
 UNBOUND = np.iinfo(np.int64).min
-"""Least of a partition that is not bound."""
+"""Amount of a partition that is not bound."""
 
 AT_MOST = {"same_node", "spread", "max_domains", "skew", "require", "voters_require"}
-"""Kinds that are bounded from above; they are measured, and told, with the sign turned."""
+"""Kinds that are bounded from above; all others are from below."""
 
 
 def check_survival(passage: Passage) -> None:
     """Find states with too few live replicas, or of which the loss of a domain leaves no quorum."""
     cluster = passage.states.cluster
     least = cluster.partitions.min_active.astype(np.int64)
-    passage.hold("min_active", "", Standing.live_serving, np.where(least > 0, least, UNBOUND),
-                 ends=False)  # fmt: skip
+    least = np.where(least > 0, least, UNBOUND)
+    passage.hold("min_active", "", Standing.live_serving, least, ends=False)
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
-        passage.hold("quorum", name, lambda st, tier=tier: st.quorum_margin(tier), one, tier)
+        passage.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
 
 
 def check_limits(passage: Passage) -> None:
@@ -101,27 +108,18 @@ def check_limits(passage: Passage) -> None:
         if not binding.hard:
             continue
         tier = cluster.topology.tier_index(binding.tier)
-        amount = binding.amount.astype(np.int64)
         bound = binding.amount != NONE
         if binding.kind == "min_domains":
-            least = np.where(bound & scope.wanted, amount, UNBOUND)
-            passage.hold(binding.kind, binding.tier, lambda st, tier=tier: st.distinct(tier), least,
-                         tier)  # fmt: skip
-            continue
-        measure: Measure
-        if binding.kind == "spread":
-            measure = lambda st, tier=tier: -st.crowd(tier)  # noqa: E731
-        elif binding.kind == "max_domains":
-            measure = lambda st, tier=tier: -st.widest(tier)  # noqa: E731
-        else:
-            eligible = eligible_domains(cluster, tier, scope.open)
-            measure = lambda st, tier=tier, eligible=eligible: (
-                -st.skew(  # noqa: E731
-                    tier, eligible, scope.rule[st.partition]
-                )
-            )
-        passage.hold(binding.violation, binding.tier, measure, np.where(bound, -amount, UNBOUND),
-                     tier)  # fmt: skip
+            bound &= scope.wanted
+        eligible = eligible_domains(cluster, tier, scope.open)
+        measures: dict[str, Measure] = {
+            "spread": partial(Standing.crowd, tier=tier),
+            "min_domains": partial(Standing.distinct, tier=tier),
+            "max_domains": partial(Standing.widest, tier=tier),
+            "skew": partial(Standing.skew, tier=tier, eligible=eligible, rule=scope.rule),
+        }
+        amount = np.where(bound, binding.amount, UNBOUND)
+        passage.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
 
 
 def eligible_domains(cluster: Cluster, tier: int, open_to: Flags) -> Flags:
@@ -142,21 +140,21 @@ def check_terms(passage: Passage) -> None:
         mine = scope.rule == q
         if not mine[passage.course.partition[passage.course.initial]].any():
             continue
-        for kind, texts in (
-            ("require", demands.require), ("voters_require", demands.voters_require),
-        ):  # fmt: skip
+        asked: tuple[tuple[str, Held, tuple[str, ...]], ...] = (
+            ("require", "present", demands.require),
+            ("voters_require", "voting", demands.voters_require),
+        )
+        for kind, of, texts in asked:
             if texts:
                 out = ~nodes_that_meet(cluster, texts)
-                of = "present" if kind == "require" else "voting"
-                passage.hold(
-                    kind, "", lambda st, out=out, of=of: -st.inside(out, getattr(st, of)),
-                    np.where(mine, 0, UNBOUND),
-                )  # fmt: skip
-        for kind, counts in (("place", demands.place), ("voters_place", demands.voters_place)):
-            of = "serving" if kind == "place" else "voting"
+                measure = partial(Standing.inside, mask=out, of=of)
+                passage.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
+        wanted: tuple[tuple[str, Held, tuple[tuple[str, int], ...]], ...] = (
+            ("place", "serving", demands.place),
+            ("voters_place", "voting", demands.voters_place),
+        )
+        for kind, of, counts in wanted:
             for text, least in counts:
                 mask = nodes_that_meet(cluster, [text])
-                passage.hold(
-                    kind, text, lambda st, mask=mask, of=of: st.inside(mask, getattr(st, of)),
-                    np.where(mine & scope.wanted, least, UNBOUND),
-                )  # fmt: skip
+                measure = partial(Standing.inside, mask=mask, of=of)
+                passage.hold(kind, text, measure, np.where(mine & scope.wanted, least, UNBOUND))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from evenkeel.planning.replay.course import Course, Seat
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Held = Literal["serving", "present", "voting"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +136,10 @@ class Standing:
     def skew(self, tier: int, eligible: Flags, rule: NDArray[np.int32]) -> Counts:
         """Return the fullest domain minus the emptiest eligible one, however a change ends.
 
-        ``eligible`` says for each class of ``rule`` which domains hold a node open to it, (Q, M).
+        ``eligible`` says for each class of rules which domains hold a node open to it, (Q, M), and
+        ``rule`` the class of each partition.
         """
+        rule = rule[self.partition]
         domain = self.domains(tier)
         open_to = eligible.sum(1)[rule]
         able = np.where(domain >= 0, eligible[rule, np.maximum(domain, 0)], False)
@@ -151,9 +155,10 @@ class Standing:
             np.maximum(found, np.where(open_to > 0, most - least, 0), out=found)
         return found
 
-    def inside(self, mask: Flags, of: Flags) -> Counts:
+    def inside(self, mask: Flags, of: Held) -> Counts:
         """Count the seats of some that are on the nodes of a mask."""
-        return np.asarray((of & at_node(mask, self.node)).sum(0))
+        chosen: Flags = getattr(self, of)
+        return np.asarray((chosen & at_node(mask, self.node)).sum(0))
 
 
 def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:

@@ -49,13 +49,15 @@ def misnamed(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
 def mistimed(steps: Steps) -> NDArray[np.bool_]:
     """Return the steps whose times are no times, or that finish before they start; (S,)."""
     start, finish = steps.start, steps.finish
-    return ~(np.isfinite(start) & np.isfinite(finish) & (start >= 0.0) & (start <= finish))
+    fine = np.isfinite(start) & np.isfinite(finish) & (start >= 0.0) & (start <= finish)
+    return np.asarray(~fine)
 
 
 def missized(steps: Steps) -> NDArray[np.bool_]:
     """Return the steps whose size is none: not finite, negative, or of what copies nothing."""
     size = steps.size
-    return ~(np.isfinite(size) & (size >= 0.0)) | ((steps.kind != StepKind.COPY) & (size != 0.0))
+    bad = ~(np.isfinite(size) & (size >= 0.0))
+    return np.asarray(bad | ((steps.kind != StepKind.COPY) & (size != 0.0)))
 
 
 def pairs(steps: Steps) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
