@@ -27,7 +27,7 @@ class Weights:
     Parameters
     ----------
     step, rank : ndarray of int64, shape (E,)
-        Step, and rank of its event, in ascending order of rank.
+        Step, and rank of its event: by node, and by rank on each.
     node : ndarray of int32, shape (E,)
         Node that becomes fuller or emptier.
     weight : callable
@@ -87,7 +87,7 @@ def _check_counts(
     rank = np.concatenate([timeline.start[come], timeline.finish[go]])
     sign = np.concatenate([np.ones(len(come)), np.full(len(go), -1.0)])
     node = np.concatenate([steps.target[come], steps.source[go]])
-    order = np.argsort(rank)
+    order = np.lexsort((rank, node))
     counts = sign[order]
     weights = Weights(step[order], rank[order], node[order], lambda _: counts)
     begin = start[:, None].astype(np.float64)
@@ -115,7 +115,7 @@ def _weights(found: Findings, fresh: NDArray[np.bool_], counted: NDArray[np.bool
     rank = np.concatenate([when[which] for which, _, when, _ in parts])
     sign = np.concatenate([np.full(len(which), sign) for which, *_, sign in parts])
     keep = np.flatnonzero(counted[node])
-    order = keep[np.argsort(rank[keep] >> 1, kind="stable")]
+    order = keep[np.argsort(node[keep] * np.int64(timeline.end + 2) + rank[keep])]
     step, node, rank, sign = step[order], node[order], rank[order], sign[order]
     load, partition = cluster.partitions.load, steps.partition[step]
     light = cluster.placement.role[steps.replica[step]] == Role.NON_VOTER
@@ -184,24 +184,24 @@ def _check(
     **where: int,
 ) -> None:
     """Find events after which a place carries more than its limit, dimension by dimension."""
-    every = np.flatnonzero(place >= 0)
-    order = every[sort_by(place[every], len(limit))]
+    order = _by_place(weights, place)
     at = place[order]
     moment = weights.rank[order] >> 1
     # of what happens at once, only the outcome is seen
-    last = np.ones(len(order), bool)
+    last = np.ones(len(at), bool)
     last[:-1] = (at[1:] != at[:-1]) | (moment[1:] != moment[:-1])
     seen = np.flatnonzero(last)
     opens = np.flatnonzero(np.diff(at, prepend=-1))
     length = np.diff(np.append(opens, len(at)))
-    here, step, rank = at[seen], weights.step[order[seen]], weights.rank[order[seen]]
+    here, step, rank = at[seen], weights.step[order][seen], weights.rank[order][seen]
     first = np.diff(here, prepend=-1) != 0
     for d, name in enumerate(names):
         each = limit[:, d]
         finite = np.isfinite(each)
         if not finite[here].any():
             continue
-        change = _fixed(weights.weight(d)[order], each[at])
+        weight = weights.weight(d)
+        change = _fixed(weight if isinstance(order, slice) else weight[order], each[at])
         begin = _fixed(start[:, d], each)
         total = np.cumsum(change)
         base = begin[at[opens]] - (total[opens] - change[opens])
@@ -219,6 +219,14 @@ def _check(
             kind, name, np.where(finite[here], carried - held, -np.inf), carried * unit,
             held * unit, step, rank, **spot,
         )  # fmt: skip
+
+
+def _by_place(weights: Weights, place: NDArray[np.int32]) -> slice | NDArray[np.intp]:
+    """Return the order of events by place and rank; that of nodes they have already."""
+    if place is weights.node:
+        return slice(None)
+    every = np.flatnonzero(place >= 0)
+    return every[np.lexsort((weights.rank[every], place[every]))]
 
 
 def sort_by(place: NDArray[np.integer], places: int) -> NDArray[np.intp]:

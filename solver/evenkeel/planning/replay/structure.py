@@ -14,6 +14,10 @@ LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)
 """Kinds that need a source."""
 
 
+FEW = 4
+"""Predecessors of a step that are looked at before the search for indirect ones."""
+
+
 def check_shapes(faults: FaultList, steps: Steps) -> None:
     """Note arrays of steps whose lengths do not agree: these are no steps at all."""
     count = len(steps)
@@ -73,16 +77,14 @@ def unreached(
     Steps wait for lower ones alone, so a search backwards ends where it falls below the earlier.
     """
     lacks = np.zeros(len(later), bool)
-    waits, before = pairs(steps)
     count = max(len(steps), 1)
-    if len(before):
-        edges = np.sort(waits * count + before)
-        key = later * count + earlier
-        at = np.minimum(np.searchsorted(edges, key), len(edges) - 1)
-        direct = edges[at] == key
-    else:
-        direct = np.zeros(len(later), bool)
-    which = np.flatnonzero(~direct & (later != earlier))
+    # most are direct, and most steps wait for few
+    start, end = steps.first[later], steps.first[later + 1]
+    direct = later == earlier
+    for i in range(min(int((end - start).max(initial=0)), FEW)):
+        at = np.minimum(start + i, len(steps.before) - 1)
+        direct |= (steps.before[at] == earlier) & (start + i < end)
+    which = np.flatnonzero(~direct)
     lacks[which] = True
     here = later[which]
     while len(which):
