@@ -10,8 +10,8 @@ from evenkeel.planning.replay import BREACHES, replay
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.replay import replay as plain_replay
 from tests.support.effort import mostly_long
-from tests.support.one_by_one import Step, one_by_one, rows_of, steps_of
-from tests.support.random_plans import draw, tampered
+from tests.support.plans.one_by_one import Step, one_by_one, rows_of, steps_of
+from tests.support.plans.random_plans import draw, tampered
 
 COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 BATCHES, SEEDS = 40, 50

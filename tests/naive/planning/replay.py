@@ -7,7 +7,7 @@ from math import inf, isfinite
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.ends import Ends
-from tests.support.one_by_one import rows_of
+from tests.support.plans.one_by_one import rows_of
 
 COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}

@@ -131,7 +131,8 @@ def _running(key: Ints, change: Ints, begin: Ints) -> Ints:
     length = np.diff(np.append(opens, len(key)))
     total = np.cumsum(change)
     base = begin[opens] - (total[opens] - change[opens])
-    return total + np.repeat(base, length)
+    running: Ints = total + np.repeat(base, length)
+    return running
 
 
 def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:

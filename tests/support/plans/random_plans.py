@@ -7,7 +7,7 @@ import numpy as np
 import evenkeel as ek
 from evenkeel.model.placement import Placement
 from evenkeel.planning.steps import StepKind
-from tests.support.one_by_one import Step, one_by_one
+from tests.support.plans.one_by_one import Step, one_by_one
 
 
 def draw(seed: int) -> tuple[ek.Cluster, Placement, list[Step]]:
