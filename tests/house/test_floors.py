@@ -172,7 +172,7 @@ def breach(module: str, imported: Import) -> str | None:
             return f"floor {FLOOR[own]} reaches up to {target} on floor {FLOOR[theirs]}"
         if top == "evenkeel_kernels" and within(module, NUMPY_ONLY):
             return f"judges the kernels and shares {target} with them"
-        judges = within(module, {"evenkeel.measure"})
+        judges = within(module, NUMPY_ONLY)
         if (judges and target == "evenkeel.model.binding") or (
             not judges and target == "evenkeel.measure.binding"
         ):
