@@ -143,7 +143,7 @@ def _missed(
 
 
 def _excesses(request: Request, found: Found) -> Iterator[str]:
-    """Say of each dimension, and of the leaders, how far the worst node is above its target."""
+    """Say how far the worst node is above its target or below its floor, and of the leaders."""
     bounds, level, cluster = found.bounds, found.level, request.cluster
     over = level.loads / np.maximum(bounds.target, 1e-300)
     for d, name in enumerate(cluster.dimensions):
@@ -154,6 +154,12 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
         of = above_what(bounds, d)
         asked = "its capacity" if tolerance is None else f"its target, {of} plus {tolerance:.2%}"
         yield f"{name} of {cluster.nodes.names[worst]} is {over[worst, d] - 1.0:.2%} above {asked}"
+    has_floor = bounds.floor > 0.0
+    short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
+    for d, name in enumerate(cluster.dimensions):
+        worst = int(np.argmax(short[:, d])) if len(short) else 0
+        if len(short) and short[worst, d] > 1e-9:
+            yield f"{name} of {cluster.nodes.names[worst]} is {short[worst, d]:.2%} below its floor"
     extra = level.leaders - bounds.leader_target
     if len(extra) and extra.max() > 0.0:
         n = int(np.argmax(extra))

@@ -226,3 +226,18 @@ def test_false_counts_are_found(name):
     result = lie(result, comparison=replace(result.comparison, **{name: 7}))
     found = kinds(claims(at, at.came, result))
     assert any(kind.startswith("miscounted") for kind in found)
+
+
+@pytest.mark.parametrize("study", ["sweep", "pipeline"])
+@pytest.mark.parametrize("family", ["ragged", "rules", "tight", "budgets"])
+def test_sweeps_and_pipelines_keep_what_a_solve_keeps(study: str, family: str):
+    for seed in (20000, 20001):
+        tried = try_one(draw(family, seed), study)
+        assert (seed, tried.findings) == (seed, [])
+
+
+def test_a_rule_that_only_a_dead_replica_met_did_not_hold():
+    here = world(rules=[{"place": {"zone=a": 1}}], alive=[False, True, True, True],
+                 keeps=[False, True, True, True], accepts=[False, False, True, True])  # fmt: skip
+    assert "broke place" not in kinds(worse(here, Standing([[3, 2], [1, 3]], [0, 0])))
+    assert "broke place" in kinds(worse(here, Standing([[3, 2], [2, 3]], [0, 0])))
