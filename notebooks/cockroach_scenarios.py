@@ -31,7 +31,7 @@ from evenkeel import simulate
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms
 from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBack, NodesDown
-from evenkeel.simulate.scenarios.layouts import RATES, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.verdicts import verdicts_of
 from evenkeel.strategies.cockroach.equivalence_classes import (
     Site,
@@ -280,7 +280,7 @@ plt.show()
 # twelve times as hot.
 
 # %%
-cluster, growth = cluster_of(
+cluster, environment = cluster_of(
     Stores(9, cores=4.0),
     [Ranges(count=180, mebibytes=64.0, rate=60_000.0, reads=0.9, request_cpu=1e-4, raft_cpu=2e-5)],
     [ek.Rule(spread={"host": 1})],
@@ -288,8 +288,7 @@ cluster, growth = cluster_of(
 own = simulate.Scenario(
     name="a store down and a hot spot",
     cluster=cluster,
-    growth=growth,
-    rates=RATES,
+    environment=environment,
     minutes=30.0,
     events=[
         NodesDown(at=180.0, nodes=[0], dead_after=120.0),

@@ -268,7 +268,7 @@ history = simulate.play(
     "balance",
     until=7200.0,
     goals=result.goals,
-    rates=simulate.Rates(snapshot=20.0),  # of `bytes`, in a second
+    environment=simulate.Environment(snapshot=20.0),  # of `bytes`, in a second
 )
 history
 

@@ -1,6 +1,5 @@
 """The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,14 +14,23 @@ from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
-from evenkeel.measure.explain import Explanation, blocked_nodes, explain
+from evenkeel.measure.explain import Explanation, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Placement
+from evenkeel.result_rows import (
+    LeaderChange,
+    Move,
+    Unplaced,
+    leader_changes_of,
+    moves_of,
+    unplaced_of,
+    unplaced_replicas,
+)
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
 
@@ -67,35 +75,6 @@ class Proven:
         value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
         gap = f"gap {self.gap:.2%}" if np.isfinite(self.gap) else "gap unknown"
         return f"{self.name} {value} (at least {least} by {self.term}; {gap})"
-
-
-@dataclass(frozen=True)
-class Move:
-    """A node that joins a partition, and what that copies in the unit of the dimension moved."""
-
-    partition: str
-    slot: int
-    source: str | None
-    target: str | None
-    bytes: float | None = None
-
-
-@dataclass(frozen=True)
-class LeaderChange:
-    """A partition that another of its replicas leads now."""
-
-    partition: str
-    source: str | None
-    target: str | None
-
-
-@dataclass(frozen=True)
-class Unplaced:
-    """A replica that found no node, and what keeps it off each class of nodes."""
-
-    partition: str
-    slot: int
-    blocked: Mapping[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,46 +169,12 @@ class Result:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """Every move against the placement that came in, in order of partition and slot."""
-        names = self.cluster.nodes.names
-        before, after = self.cluster.placement, self.placement
-        moved = np.flatnonzero(self.comparison.joined)
-        return tuple(
-            Move(
-                self.cluster.partitions.names[int(after.owner[k])],
-                int(k - after.first[after.owner[k]]),
-                names[int(before.node[k])] if before.node[k] >= 0 else None,
-                names[int(after.node[k])],
-                size,
-            )
-            for k, size in zip(moved, self._bytes_of(moved), strict=True)
-        )
-
-    def _bytes_of(self, replicas: NDArray[np.intp]) -> list[float] | list[None]:
-        """Return what replicas weigh in their new roles, in the dimension that moves."""
-        at = self.cluster.bytes_dimension
-        if at < 0:
-            return [None] * len(replicas)
-        load, after = self.cluster.partitions.load, self.placement
-        owner = after.owner[replicas]
-        voter = after.role[replicas] == Role.VOTER
-        size = np.where(voter, load.voter[owner, at], load.non_voter[owner, at])
-        leads = after.leader_replica[owner] == replicas
-        found: list[float] = np.where(leads, load.leader[owner, at], size).tolist()
-        return found
+        return moves_of(self.cluster, self.placement, self.comparison.joined)
 
     @cached_property
     def leader_changes(self) -> tuple[LeaderChange, ...]:
         """Every partition that another node leads now."""
-        names = self.cluster.nodes.names
-        before, after = self.cluster.placement.leader_node, self.placement.leader_node
-        return tuple(
-            LeaderChange(
-                self.cluster.partitions.names[int(p)],
-                names[int(before[p])] if before[p] >= 0 else None,
-                names[int(after[p])] if after[p] >= 0 else None,
-            )
-            for p in np.flatnonzero(before != after)
-        )
+        return leader_changes_of(self.cluster, self.placement)
 
     @cached_property
     def unplaced_replicas(self) -> NDArray[np.int64]:
@@ -237,28 +182,13 @@ class Result:
 
         As many of each partition as it lacks, although its row may have more slots.
         """
-        placement, nodes = self.placement, self.cluster.nodes
-        nowhere = ~np.append(nodes.alive & ~nodes.gone, False)[placement.node]
-        live = np.bincount(placement.owner[~nowhere], minlength=len(self.cluster.partitions))
-        lacking = np.maximum(self.cluster.partitions.replicas - live, 0)
-        before = np.cumsum(nowhere) - nowhere
-        start = np.append(before, nowhere.sum())[placement.first[:-1]]
-        earlier = before - start[placement.owner]
-        return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
+        return unplaced_replicas(self.cluster, self.placement)
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
         """Every unplaced replica with the rule that keeps it off each class of nodes."""
-        found = []
-        for k in self.unplaced_replicas:
-            verdict, reasons = blocked_nodes(
-                self.cluster, self.placement, self.levelness.loads, int(k)
-            )
-            count = Counter(reasons[v] if v >= 0 else "" for v in verdict)
-            p = int(self.placement.owner[k])
-            slot = int(k - self.placement.first[p])
-            found.append(Unplaced(self.cluster.partitions.names[p], slot, dict(count)))
-        return tuple(found)
+        loads = self.levelness.loads
+        return unplaced_of(self.cluster, self.placement, self.unplaced_replicas, loads)
 
     @property
     def violations(self) -> list[Violation]:

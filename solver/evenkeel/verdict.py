@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
@@ -64,7 +64,9 @@ def verdict(
     said = outcome.message
     if found.audit.hard:
         broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
-        return Verdict("partial", said or f"What fits is placed; still broken: {broken}.", stop)
+        said = said or f"What fits is placed; still broken: {broken}."
+        too_much = _too_much(request.cluster, found.bounds)
+        return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", said or "No hard rule is broken.", stop)
     if stop == "optimum":
@@ -76,6 +78,18 @@ def verdict(
     if found.comparison.moves <= found.bounds.moves_level:
         return Verdict("optimal", said or FEWEST_MOVES, stop)
     return Verdict("feasible", said or "No hard rule is broken and all goals are met.", stop)
+
+
+def _too_much(cluster: Cluster, bounds: Bounds) -> str:
+    """Say in which dimension all that is wanted is proven not to fit; "" if in none."""
+    d = int(np.argmax(bounds.level)) if len(bounds.level) else 0
+    if not len(bounds.level) or bounds.level[d] <= 1.0 + ROUNDING:
+        return ""
+    return (
+        f"Proven: no placement meets the hard rules, since some node would carry at least "
+        f"{bounds.level[d]:.2%} of its capacity in {cluster.dimensions[d]}, by "
+        f"{bounds.level_term[d]}. "
+    )
 
 
 def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason:
@@ -129,7 +143,7 @@ def _missed(
 
 
 def _excesses(request: Request, found: Found) -> Iterator[str]:
-    """Say of each dimension, and of the leaders, how far the worst node is above its target."""
+    """Say how far the worst node is above its target or below its floor, and of the leaders."""
     bounds, level, cluster = found.bounds, found.level, request.cluster
     over = level.loads / np.maximum(bounds.target, 1e-300)
     for d, name in enumerate(cluster.dimensions):
@@ -140,6 +154,12 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
         of = above_what(bounds, d)
         asked = "its capacity" if tolerance is None else f"its target, {of} plus {tolerance:.2%}"
         yield f"{name} of {cluster.nodes.names[worst]} is {over[worst, d] - 1.0:.2%} above {asked}"
+    has_floor = bounds.floor > 0.0
+    short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
+    for d, name in enumerate(cluster.dimensions):
+        worst = int(np.argmax(short[:, d])) if len(short) else 0
+        if len(short) and short[worst, d] > 1e-9:
+            yield f"{name} of {cluster.nodes.names[worst]} is {short[worst, d]:.2%} below its floor"
     extra = level.leaders - bounds.leader_target
     if len(extra) and extra.max() > 0.0:
         n = int(np.argmax(extra))

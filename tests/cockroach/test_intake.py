@@ -254,8 +254,14 @@ def test_without_loads_counts_are_levelled():
 
 def played(cluster, **given):
     """The end of half an hour with CockroachDB's queues, its store rebalancer switched off."""
+    around = simulate.Environment(consensus=True, gossip_interval=10.0, gossip_delay=0.5)
     scenario = simulate.Scenario(
-        name="played", cluster=cluster, minutes=30.0, switched_off=["store"], **given
+        name="played",
+        cluster=cluster,
+        minutes=30.0,
+        switched_off=["store"],
+        environment=around,
+        **given,
     )
     return simulate.run(scenario, "cockroach")
 

@@ -75,7 +75,7 @@ def test_a_removal_is_one_of_the_worst(case, role, is_voter):
 
 @pytest.mark.parametrize(("role", "is_voter"), ROLES)
 @pytest.mark.small
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(case=problems())
 def test_a_rebalance_is_a_possible_outcome_of_the_draws(case, role, is_voter):
     problem, voters, others = case

@@ -14,6 +14,7 @@ from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.placement import Flag
 from evenkeel.simulate.scenarios.generators import expansion
 from tests.support.clusters import clusters
+from tests.support.effort import fewer
 from tests.support.unlike_nodes import after_loss
 
 ENGINE = BalanceEngine()
@@ -70,6 +71,7 @@ def checked(scope: Scope, cluster, current: Assignment):
     return answer
 
 
+@fewer(0.5)
 @given(tasks())
 def test_an_emergency_moves_only_what_is_lost(given):
     cluster, current = given
@@ -85,6 +87,7 @@ def test_an_emergency_moves_only_what_is_lost(given):
     assert again.placed == 0 or answer.unplaced
 
 
+@fewer(0.5)
 @given(tasks(), st.integers(0, 3))
 def test_an_overwrite_adds_and_takes_nothing(given, least):
     cluster, current = given
@@ -103,6 +106,7 @@ def test_an_overwrite_adds_and_takes_nothing(given, least):
     assert answer.unplaced == np.maximum(active - now, 0).sum()
 
 
+@fewer(0.5)
 @given(tasks(), st.integers(0, 3))
 def test_a_partial_comes_to_rest(given, least):
     cluster, current = given

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
+from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core import feasibility as admission
 from evenkeel_kernels.core import state as kernel
 from evenkeel_kernels.core.problem import Problem, State
@@ -16,18 +16,18 @@ SEEDS = st.integers(0, 2**32 - 1)
 GENEROUS = settings(deadline=None, max_examples=60)
 
 
-@njit
+@jit
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """The kernel, which others only inline, as something to call."""
     kernel.apply(problem, state, k, n)
 
 
-@njit
+@jit
 def delta(problem: Problem, state: State, k: int, n: int) -> float:
     return kernel.delta(problem, state, k, n)
 
 
-@njit
+@jit
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     return admission.admits(problem, state, k, n)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
@@ -13,6 +12,7 @@ from evenkeel.strategies.cost import parallel_search as portfolio
 from evenkeel.strategies.cost.annealing import Annealing, begin_walk
 from evenkeel.strategies.cost.method import minimise
 from evenkeel.strategies.shared.stopping import Progress, Watch
+from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.annealing import anneal
@@ -44,13 +44,13 @@ def random_walk(seed: int) -> tuple[Problem, State, CostState]:
     return problem, state, walk
 
 
-@njit
+@jit
 def priced(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int
 ) -> float:
     """The price of a move (``b`` -1), a swap or a chain, put together as the search does."""
     x = state.node[a]
-    home, transient = problem.partitions.home, problem.nodes.transient
+    home, kept = problem.partitions.home, walk.kept
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
     room, penalty_weight = walk.room, walk.penalty_weight
     if b < 0:
@@ -60,19 +60,18 @@ def priced(
     else:
         price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z
-    fines = penalty_with(need, room, penalty_weight, transient, y, a, home[a] == y, b, was_b)
+    fines = penalty_with(need, room, penalty_weight, kept, y, a, home[a] == y, b, was_b)
     if z == x:
-        fines += penalty_with(need, room, penalty_weight, transient, x, b, is_b, a, home[a] == x)
+        fines += penalty_with(need, room, penalty_weight, kept, x, b, is_b, a, home[a] == x)
     else:
-        fines += penalty_with(need, room, penalty_weight, transient, x, -1, False, a, home[a] == x)
+        fines += penalty_with(need, room, penalty_weight, kept, x, -1, False, a, home[a] == x)
         fines += (
-            penalty_with(need, room, penalty_weight, transient, z, b, is_b, -1, False)
-            - walk.fined[z]
+            penalty_with(need, room, penalty_weight, kept, z, b, is_b, -1, False) - walk.fined[z]
         )
     return price + fines - walk.fined[x] - walk.fined[y]
 
 
-@njit
+@jit
 def more_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     """What the search counts if replica ``k`` went to ``n``."""
     return breaches(problem, state, k, n)
@@ -278,21 +277,24 @@ def test_an_interrupted_ending_keeps_the_best(monkeypatch, processors):
     cluster = roadef.read(DATA / "model_a1_3.txt.gz")
     cooled = ending.Intensification._cool
     told: list[float] = []
+    reached: list[float] = []
 
     def tell(progress: Progress) -> None:
         told.append(progress.cost)
-        if progress.work > 17_500_000:
+        if progress.work > 3_500_000:
             raise KeyboardInterrupt
 
     def cool(self, height):
+        reached.append(height)
         cooled(self, height)
         if processors == 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(portfolio, "processors", lambda: processors)
+    monkeypatch.setattr(ending, "POLISHED", 100_000)
     monkeypatch.setattr(ending.Intensification, "_cool", cool)
-    found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 20_000_000, tell), 3)
-    assert found.stop_reason == "interrupted"
+    found = minimise(cluster, roadef.cost_of(cluster), Watch(None, 4_000_000, tell), 3)
+    assert found.stop_reason == "interrupted" and reached
     verdict = check(cluster.native, found.node)
     assert verdict.feasible
     assert verdict.cost == found.cost <= min(told)

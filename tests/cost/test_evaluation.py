@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support import full_evaluation as evaluation
@@ -13,6 +12,7 @@ from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
 from evenkeel.strategies.cost.annealing import begin_walk
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.cost_state import CostState, shift_price, swap_price, tighten
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 GENEROUS = settings(deadline=None, max_examples=60)
 
 
-@njit
+@jit
 def looked_at(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int
 ) -> tuple[float, int]:
@@ -128,7 +128,7 @@ def test_on_an_instance_the_judge_agrees():
     assert total_cost(problem, state) == now
     rng = np.random.default_rng(1)
     seen = set()
-    for _ in range(300):
+    for _ in range(100):
         a, b = (int(k) for k in rng.integers(0, shape.processes, 2))
         y = int(state.node[b])
         if state.node[a] == y:

@@ -10,6 +10,7 @@ import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from tests.naive.exact import brute_force as naive
 from tests.support.clusters import clusters
+from tests.support.effort import mostly_long
 
 QUICK = (Phase.explicit, Phase.reuse, Phase.generate)
 
@@ -32,7 +33,7 @@ def tiny(rng):
     )
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", mostly_long(range(10), [0, 1, 2]))
 def test_it_is_equal_to_trying_every_placement(seed):
     rng = np.random.default_rng(seed)
     tried = 0
@@ -144,7 +145,7 @@ def test_conflicts_are_minimal_and_absent_where_everything_fits():
 def test_balance_hands_what_it_could_not_place_to_the_exact_method_and_says_so():
     rng = np.random.default_rng(0)
     rescued = 0
-    for _ in range(30):
+    for _ in range(8):
         # items that fill four bins to the last unit, in no helpful order
         cuts = [np.sort(rng.choice(np.arange(1, 10_000), 3, replace=False)) for _ in range(4)]
         sizes = np.concatenate([np.diff(np.r_[0, cut, 10_000]) for cut in cuts]).astype(float)
@@ -161,8 +162,9 @@ def test_balance_hands_what_it_could_not_place_to_the_exact_method_and_says_so()
 def test_what_can_be_placed_by_nobody_is_said_to_be_proven():
     cluster = ek.Cluster.from_arrays(capacity=[[10.0]] * 2, load=[[6.0]] * 3, replicas=1)
     result = ek.solve(cluster, goals=ek.Goals(level=None))
-    assert result.status == "partial"
-    assert result.message == "Proven: whatever is moved, the last 1 of the replicas find no node."
+    assert result.status == "infeasible"
+    told = "Proven: whatever is moved, the last 1 of the replicas find no node."
+    assert result.message.endswith(told)
 
 
 @pytest.mark.usefixtures("interruptible")

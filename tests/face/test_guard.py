@@ -55,6 +55,21 @@ def test_no_live_replica_is_lost():
     assert result.metrics["guard"] == 1
 
 
+def test_a_live_replica_is_not_lost_for_one_on_a_node_that_is_down():
+    # n5 is down for a while and keeps what it has: nothing is broken without the other replica
+    cluster = six(alive=np.arange(6) != 5, keeps=[True] * 6, replicas=[2, 2, 2, 1], leader=[-1] * 4)
+    result = solved(cluster, [[0, 2], [1, 3], [2, 4], [-1, 5]], [-1] * 4)
+    assert result.placement.node.tolist() == [0, 2, 1, 3, 2, 4, 3, 5]
+    assert result.metrics["guard"] == 1
+
+
+def test_a_replica_too_many_that_lives_may_go():
+    cluster = six(alive=np.arange(6) != 5, keeps=[True] * 6, replicas=[2, 2, 1, 2], leader=[-1] * 4)
+    result = solved(cluster, [[0, 2], [1, 3], [2, -1], [3, 5]], [-1] * 4)
+    assert result.metrics["guard"] == 0
+    assert result.placement.node.tolist() == [0, 2, 1, 3, 2, -1, 3, 5]
+
+
 def test_a_dead_replica_may_be_given_up():
     alive = np.arange(6) != 5
     given_up = [[0, 2], [1, 3], [2, 4], [3, -1]]

@@ -137,7 +137,8 @@ def test_what_does_not_fit_is_listed_with_what_blocks_it():
         capacity=[[3.0]] * 3, load=[[2.0]] * 4, replicas=1, dimensions=["disk"]
     )
     result = ek.solve(cluster)
-    assert result.status == "partial"
+    assert result.status == "infeasible"
+    assert result.message.startswith("Proven: no placement meets the hard rules")
     assert not result.success
     (unplaced,) = result.unplaced
     assert unplaced.blocked == {"capacity disk": 3}

@@ -16,6 +16,7 @@ from evenkeel.strategies.helix.states import state_counts, wanted_replicas
 from evenkeel.strategies.helix.tree import Tree
 from evenkeel_kernels.helix.crush import straw_lengths
 from tests.naive.helix import crush as naive
+from tests.support.effort import mostly_long
 
 
 class Case(NamedTuple):
@@ -66,7 +67,7 @@ def rows(placed: np.ndarray) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("zoned", [True, False])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", mostly_long(range(25), range(6)))
 def test_crush_equals_the_naive_one(seed, zoned):
     case = random_case(seed, zoned=zoned)
     placed = crush(HashedNames.of(case.partitions), case.tree, case.states)
@@ -75,7 +76,7 @@ def test_crush_equals_the_naive_one(seed, zoned):
     assert rows(placed) == expected
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", mostly_long(range(25), range(8)))
 def test_multiround_equals_the_naive_one(seed):
     case = random_case(seed)
     try:

@@ -27,6 +27,7 @@ from tests.helix.test_crush import random_case, rows
 from tests.naive.core.jenkins_hash import java_hash
 from tests.naive.helix import crush as crush_helix
 from tests.naive.helix import even_deal as naive
+from tests.support.effort import mostly_long
 
 
 def cluster(count: int = 20, zones: int | None = 5, live: np.ndarray | None = None) -> Tree:
@@ -48,7 +49,7 @@ def hands_by_name(hands: cards.Hands, tree: Tree, partitions: HashedNames) -> di
 
 
 @pytest.mark.parametrize("zoned", [True, False])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", mostly_long(range(30), range(8)))
 def test_crushed_equals_the_naive_one(seed, zoned):
     case = random_case(seed, zoned=zoned)
     if not any(case.weight):

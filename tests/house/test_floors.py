@@ -6,6 +6,7 @@ because that is how an import is put off.
 """
 
 import ast
+import functools
 import graphlib
 import importlib.util
 import re
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.house.parsed import parsed
 from tests.support import places
 
 ROOT = places.ROOT
@@ -33,7 +35,7 @@ FLOORS = (
     {"evenkeel.control"},
     {"evenkeel.simulate"},
     {"evenkeel.formats", "evenkeel.view"},
-    {"evenkeel.verdict"},
+    {"evenkeel.verdict", "evenkeel.result_rows"},
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solving"},
     {"evenkeel.studies", "evenkeel.install"},
@@ -106,6 +108,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 KNOWN = dict(modules())
 
 
+@functools.cache
 def imports(source: str, module: str, *, is_package: bool = False) -> list[Import]:
     """Find every import in ``source``, resolved to absolute module names."""
     package = module if is_package else module.rpartition(".")[0]
@@ -134,7 +137,7 @@ def imports(source: str, module: str, *, is_package: bool = False) -> list[Impor
             for inside in ast.iter_child_nodes(node):
                 visit(inside, at_load and not inside_function)
 
-    visit(ast.parse(source), True)
+    visit(parsed(source), True)
     return found
 
 
@@ -169,7 +172,7 @@ def breach(module: str, imported: Import) -> str | None:
             return f"floor {FLOOR[own]} reaches up to {target} on floor {FLOOR[theirs]}"
         if top == "evenkeel_kernels" and within(module, NUMPY_ONLY):
             return f"judges the kernels and shares {target} with them"
-        judges = within(module, {"evenkeel.measure"})
+        judges = within(module, NUMPY_ONLY)
         if (judges and target == "evenkeel.model.binding") or (
             not judges and target == "evenkeel.measure.binding"
         ):
@@ -215,6 +218,7 @@ def crossing(module: str, target: str) -> str | None:
     return f"reaches {target} in another wing"
 
 
+@functools.cache
 def declared() -> set[str]:
     """The packages that the project file names, extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

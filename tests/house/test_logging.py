@@ -13,6 +13,7 @@ import evenkeel_kernels
 from evenkeel import simulate
 from evenkeel.control import InlineWorkers, Pipeline
 from evenkeel.model.runtime import logs
+from tests.house.parsed import parsed
 
 ROOT = Path(ek.__file__).parent
 KERNELS = Path(evenkeel_kernels.__file__).parent
@@ -139,7 +140,7 @@ def test_every_logger_is_listed():
     """In the docstring that says what they tell."""
     named = set()
     for file in [*ROOT.rglob("*.py"), *KERNELS.rglob("*.py")]:
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
                 named.add(ast.unparse(node.args[0]).strip("'"))
     assert named - {"ROOT"} == LOGGERS
@@ -151,5 +152,5 @@ def test_every_logger_is_listed():
 )
 def test_the_library_prints_nothing(room):
     for file in (ROOT / room).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print"), file

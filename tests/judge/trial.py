@@ -7,6 +7,7 @@ import evenkeel as ek
 from tests.judge.case import Case, build
 from tests.judge.cpsat import beside_the_best
 from tests.judge.mending import left_undone
+from tests.judge.studies import of_pipeline, of_sweep
 from tests.judge.verdict import Finding, judged, standing_of
 from tests.judge.world import Standing, World
 
@@ -17,6 +18,9 @@ BIT_EXACT = frozenset(
 
 MENDING = frozenset({"balance", "exact"})
 """Methods that promise to mend whatever can be mended."""
+
+STUDIES = {"sweep": of_sweep, "pipeline": of_pipeline}
+"""What is tried instead of a solve, by the name that stands for a method."""
 
 
 @dataclass
@@ -42,10 +46,12 @@ def world_of(case: Case) -> World:
 def try_one(
     case: Case, method: str = "balance", small: bool = False, work: int | None = None
 ) -> Tried:
-    """Solve a case and judge the result."""
-    cluster, goals, limits = build(case)
+    """Solve a case by a method, or put it to a sweep or pipeline, and judge what comes of it."""
     size = len(case.cluster["load"]) * len(case.cluster["capacity"])
     tried = Tried(case.family, case.seed, method, size)
+    if method in STUDIES:
+        return _studied(case, tried)
+    cluster, goals, limits = build(case)
     began = time.process_time()
     try:
         result = ek.solve(
@@ -67,5 +73,18 @@ def try_one(
         tried.findings += left_undone(world, tried.after)
         if small:
             tried.findings += beside_the_best(world, tried.after, result)
+    tried.judging = time.process_time() - began
+    return tried
+
+
+def _studied(case: Case, tried: Tried) -> Tried:
+    """Judge what a sweep or a pipeline makes of a case; solving and judging are timed as one."""
+    began = time.process_time()
+    try:
+        tried.findings += STUDIES[tried.method](case)
+    except ek.InvalidInput as refused:
+        tried.said = f"refused: {refused}"
+    except Exception as error:
+        tried.findings.append(Finding(f"raised {type(error).__name__}", str(error)[:200]))
     tried.judging = time.process_time() - began
     return tried

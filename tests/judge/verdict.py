@@ -92,11 +92,13 @@ def worse(world: World, after: Standing) -> Iterator[Finding]:
         yield from _worse_partition(world, p, after)
     for g in sorted(touched):
         was, now = dict(of_group(world, g, came)), dict(of_group(world, g, after))
+        alive = dict(of_group(world, g, _without_ghosts(world, came, world.members[g])))
         ghostly = dict(of_group(world, g, _with_ghosts(world, after, world.members[g])))
         for key, amount in now.items():
             least = min(amount, ghostly.get(key, 0.0)) if key[0] in AT_LEAST else amount
-            if least > was.get(key, 0.0):
-                yield _broken(key, was.get(key, 0.0), amount)
+            most = max(was.get(key, 0.0), alive.get(key, 0.0) if key[0] in AT_LEAST else 0.0)
+            if least > most:
+                yield _broken(key, most, amount)
     if touched:
         yield from _worse_nodes(world, after)
 
@@ -111,6 +113,9 @@ def _worse_partition(world: World, p: int, after: Standing) -> Iterator[Finding]
     came, row = world.came, after.rows[p]
     was = dict(of_partition(world, p, came.rows[p], came.leaders[p]))
     now = dict(of_partition(world, p, row, after.leaders[p]))
+    alive = _without_ghosts(world, came, [p])
+    held = dict(of_partition(world, p, alive.rows[p], alive.leaders[p]))
+    was |= {key: max(held[key], was.get(key, 0.0)) for key in held if key[0] in AT_LEAST}
     ghostly: dict[Key, float] | None = None
     for key, amount in now.items():
         if key[0] in OF_REPLICAS or amount <= was.get(key, 0.0):
@@ -161,6 +166,14 @@ def _with_ghosts(world: World, after: Standing, members: list[int]) -> Standing:
                 row[row.index(-1)] = n
         rows[p] = row
     return Standing(rows, after.leaders)
+
+
+def _without_ghosts(world: World, came: Standing, members: list[int]) -> Standing:
+    """Return a placement without the replicas of dead nodes: what they alone held did not hold."""
+    rows = list(came.rows)
+    for p in members:
+        rows[p] = [n if n >= 0 and world.serves[n] else -1 for n in rows[p]]
+    return Standing(rows, came.leaders)
 
 
 def _worse_nodes(world: World, after: Standing) -> Iterator[Finding]:
@@ -451,7 +464,8 @@ def _false_bounds(
     if proven.moves_feasible > moves:
         yield Finding("bound on mending moves too high", f"{when}: "
                       f"{proven.moves_feasible} > {moves}")  # fmt: skip
-    if proven.moves_level > moves and _within(world, loads, proven.target.tolist()):
+    filled = _within(world, proven.floor.tolist(), [[(1 + 1e-9) * x for x in row] for row in loads])
+    if proven.moves_level > moves and filled and _within(world, loads, proven.target.tolist()):
         yield Finding("bound on moves too high", f"{when}: {proven.moves_level} > {moves}")
 
 

@@ -54,3 +54,14 @@ def test_a_budget_binds_filling_too():
     assert came.sum() <= 20
     assert np.bincount(result.placement.nodes[came], minlength=len(cluster.nodes)).max() <= 12
     assert not result.success and result.stop_reason == "limits"
+
+
+def test_a_floor_that_is_missed_is_said_with_how_much_is_lacking() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[20.0, 3.0]] * 8, load=[[3.0, 2.0]] * 3, leader_load=[[12.0, 3.0]] * 3,
+        placement=[[7, 4], [5, 1], [4, 2]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1, floor=0.1))
+    assert result.status == "missed"
+    assert "below its floor" in result.message
+    assert result.bounds.moves_level > result.comparison.moves

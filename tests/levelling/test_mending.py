@@ -98,7 +98,7 @@ def test_a_pair_leaves_less_broken_and_loses_nobody(seed: int) -> None:
     none = np.zeros(len(state.node), bool)
     nodes = len(small.zone)
     targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
-    scratch = np.zeros((2, COUNTS), np.int64)
+    scratch = np.zeros((3, COUNTS), np.int64)
     pairs = mend_pairs(
         problem, state, targets, none, none, np.arange(len(before)), np.arange(nodes), nodes,
         np.array([10**6]), scratch, scratch.copy(),

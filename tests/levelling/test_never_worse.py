@@ -119,3 +119,14 @@ def test_a_leader_new_at_home_takes_room_of_its_own() -> None:
     leads = result.placement.nodes[0][result.placement.leader[0]]
     assert leads == 2
     assert result.audit.hard == 0
+
+
+def test_of_replicas_too_many_those_that_serve_nobody_go_first() -> None:
+    """A voter too many by role, and the replica that does not vote on a node that is down."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], replicas=2, voters=1, placement=[[0, 1, 2]],
+        role=[[0, 0, 1]], alive=[True, True, False], keeps=[True] * 3,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.metrics["guard"] == 0
+    assert result.placement.node.tolist() == [0, 1, -1]

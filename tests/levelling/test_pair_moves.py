@@ -21,7 +21,7 @@ def tried(small, replica, moves=2, looks=10**6):
     nodes = len(small.zone)
     targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
     left = np.array([moves, looks], np.int64)
-    scratch = [np.zeros((2, COUNTS), np.int64) for _ in range(2)]
+    scratch = [np.zeros((3, COUNTS), np.int64) for _ in range(2)]
     made = move_in_tandem(
         problem, state, targets, np.array(replica, np.int64), np.arange(nodes), nodes, left,
         *scratch, 0, len(replica),
@@ -95,3 +95,16 @@ def test_where_goals_cannot_be_reached_the_next_run_moves_nothing():
     result = ek.solve(cluster, goals=goals)
     again = ek.solve(cluster.with_placement(result.placement), goals=goals, seed=5)
     assert again.comparison.moves == 0
+
+
+def test_a_pair_of_which_a_third_was_dropped_keeps_its_terms():
+    # each partition wants a replica in zone a, whose nodes hold six of the seven
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.054]] * 12, load=[[2.0]] * 7, replicas=2,
+        domains={"zone": [*"abcdeabcdeab"]},
+        rules=[ek.Rule(place={"zone=a": 1})],
+        placement=[[10, 0, 7], [6, 0, 2], [5, 2, 8], [11, 0, 6], [9, 5, 4], [0, 1, 4], [9, 10, 7]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.3))
+    assert result.metrics["guard"] == 0
+    assert result.audit.counts["place"] == result.audit.counts["surplus"] == 0

@@ -18,6 +18,7 @@ from evenkeel_kernels.levelling.small.annealing import (
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from tests.naive.core import state as books
 from tests.naive.levelling import small_annealing as naive
+from tests.support.effort import mostly_long
 from tests.support.small_problems import random_small, tiny_case
 
 seeds = st.integers(0, 2**32 - 1)
@@ -144,9 +145,10 @@ def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, mo
         assert faults == naive.faults_of(problem, state, course, p)
 
 
-def test_completing_finds_most_of_what_there_is():
+@pytest.mark.parametrize("first", mostly_long(range(0, 400, 100), [0]))
+def test_completing_finds_most_of_what_there_is(first):
     missed = possible = 0
-    for seed in range(400):
+    for seed in range(first, first + 100):
         problem, state, aim, course, best = begun(tiny_case(seed))
         worths = [
             naive.worth(problem, one, aim, course)
@@ -160,7 +162,7 @@ def test_completing_finds_most_of_what_there_is():
         missed += not complete(
             problem, state, aim, course, best, new_trail(state), least, effort
         )  # fmt: skip
-    assert possible > 40
+    assert possible > 10
     assert missed <= 0.1 * possible
 
 

@@ -9,7 +9,7 @@ import pytest
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.model.placement import Role
-from evenkeel.simulate import Change, Health, Rates
+from evenkeel.simulate import Change, Environment, Health
 from evenkeel.simulate.engine.checks import AtMost, Balance, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.conformance import KINDS, Conformance
 from evenkeel.simulate.engine.gossip import Gossip
@@ -128,7 +128,7 @@ def test_any_sequence_of_changes_keeps_the_sums_right():
         reads=0.5, block=100.0, request_cpu=1e-3, raft_cpu=1e-4,
     )  # fmt: skip
     game = scenario(ranges, stores=7)
-    world = World(game.cluster, game.growth)
+    world = World(game.cluster, game.environment)
     made = 0
     for step in range(400):
         world.advance(float(step))
@@ -162,7 +162,7 @@ def test_a_split_halves_load_and_keeps_the_sum():
     np.testing.assert_allclose(before[flows], after[flows])
     assert history.replicas[0].sum() == 6
     assert history.replicas[-1].sum() == 9
-    world = World(game.cluster, game.growth)
+    world = World(game.cluster, game.environment)
     world.split(1, 0.25)
     assert len(world.snapshot().partitions) == 3
     assert world.leader_load[:, 0].tolist() == [50.0, 37.5, 12.5]
@@ -180,7 +180,7 @@ def test_what_is_too_busy_is_split_until_it_is_not():
 
 def test_a_node_that_stays_away_dies_and_one_that_comes_back_is_suspect_first():
     game = scenario(events=[NodesDown(at=10.0, nodes=[0, 1])])
-    world = World(game.cluster)
+    world = World(game.cluster, game.environment)
     follow = [later for event in game.events for later in event.happen(world)]
     assert world.health[:2].tolist() == [Health.UNKNOWN] * 2
     assert [later.at for later in follow] == [310.0]
@@ -285,7 +285,7 @@ def test_conformance_agrees_with_counting_one_by_one(seed):
     )
     ranges = Ranges(count=40, on=[([0, 2, 4], 1.0), ([3, 2, 1, 4], 1.0)], wanted=3, voters=2)
     game = scenario(ranges, stores=Stores({"a": 2, "b": 2, "c": 1}), rules=[rule])
-    world = World(game.cluster)
+    world = World(game.cluster, game.environment)
     for p in range(len(world)):
         row = rng.permutation(5)[: world.node.shape[1]]
         world.node[p] = np.where(rng.random(len(row)) < 0.8, row, -1)
@@ -299,7 +299,7 @@ def test_conformance_agrees_with_counting_one_by_one(seed):
 def test_in_danger_counts_against_min_active():
     game = scenario()
     partitions = replace(game.cluster.partitions, min_active=np.array([2, 3, 1, 0], np.int32))
-    world = World(replace(game.cluster, partitions=partitions))
+    world = World(replace(game.cluster, partitions=partitions), game.environment)
     world.health[1] = Health.UNKNOWN
     counted = dict(zip(KINDS, Conformance(game.cluster).count(world).tolist(), strict=True))
     assert counted["in_danger"] == 1
@@ -317,7 +317,7 @@ def test_thrash_as_published():
 
 def test_gossip_is_heard_late_but_nobody_waits_for_his_own_figures():
     game = scenario()
-    world = World(game.cluster)
+    world = World(game.cluster, game.environment)
     gossip = Gossip(world, interval=10.0, delay=0.5)
     gossip.view(0)
     world.advance(1.0)
@@ -441,15 +441,14 @@ def test_faults_of_a_scenario_are_reported_together():
     with pytest.raises(ek.InvalidInput) as error:
         scenario(
             minutes=0.0,
-            gossip_delay=-1.0,
             events=[NodesBecome(at=-1.0, nodes=[9], health=Health.DEAD)],
             switched_off=["everything"],
         )
     text = str(error.value)
-    for part in ("minutes", "gossip_delay", "events[0].at", "events[0]", "switched_off[0]"):
+    for part in ("minutes", "events[0].at", "events[0]", "switched_off[0]"):
         assert part in text
-    with pytest.raises(ek.InvalidInput, match=r"rates\.receive"):
-        Rates(receive=0)
+    with pytest.raises(ek.InvalidInput, match=r"(?s)environment\.receive.*\.gossip_delay"):
+        Environment(receive=0, gossip_delay=-1.0)
     with pytest.raises(ek.InvalidInput, match="unknown method"):
         simulate.run(scenario(), "nothing")
 

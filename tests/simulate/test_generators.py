@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenkeel.model.errors import InvalidInput
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.scenarios.generators import Disorder, expansion
 from tests.support.instances import generate
 
 
@@ -88,11 +88,17 @@ def test_it_is_the_family_that_other_solvers_were_measured_on(ours, theirs):
         ({"partitions": 0, "dimensions": 0}, ["partitions", "dimensions"]),
         ({"replicas": 4, "zones": 3, "nodes": 30}, ["replicas"]),
         ({"nodes": 8, "zones": 10}, ["nodes"]),
-        ({"dead": 1.0}, ["nodes"]),
-        ({"new": 1.0, "replicas": 11}, ["replicas", "nodes"]),
-        ({"dead": 2.0, "new": float("nan"), "unassigned": -0.1}, ["new", "dead", "unassigned"]),
-        ({"utilisation": 0.0, "skew": -1.0, "seed": -1}, ["seed", "utilisation", "skew"]),
-        ({"skew": float("inf")}, ["skew"]),
+        ({"disorder": Disorder(dead=1.0)}, ["nodes"]),
+        ({"disorder": Disorder(new=1.0), "replicas": 11}, ["replicas", "nodes"]),
+        (
+            {"disorder": Disorder(dead=2.0, new=float("nan"), unassigned=-0.1)},
+            ["disorder.new", "disorder.dead", "disorder.unassigned"],
+        ),
+        (
+            {"utilisation": 0.0, "disorder": Disorder(skew=-1.0), "seed": -1},
+            ["disorder.skew", "seed", "utilisation"],
+        ),
+        ({"disorder": Disorder(skew=float("inf"))}, ["disorder.skew"]),
     ],
 )
 def test_an_impossible_cluster_is_refused_with_every_reason(shape, paths):

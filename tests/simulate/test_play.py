@@ -27,8 +27,8 @@ from evenkeel.simulate.engine.stage import Controller, Stage
 from tests.support.simulated import Script
 
 ZONES = ("a", "b", "c")
-FAST = simulate.Rates(overhead=1.0, lead_gap=0.0)
-STILL = {"rates": FAST, "goals": ek.Goals(level=None), "every": 10.0}
+FAST = simulate.Environment(overhead=1.0, lead_gap=0.0)
+STILL = {"environment": FAST, "goals": ek.Goals(level=None), "every": 10.0}
 """Nothing moves but what has to."""
 
 
@@ -68,7 +68,7 @@ class Watching(Controller):
 def watched(events, cluster=None, **others):
     """What the world looks like after each event, when nobody reacts."""
     eye = Watching()
-    history = play(cluster or cluster_of(), events, eye, rates=FAST, **others)
+    history = play(cluster or cluster_of(), events, eye, environment=FAST, **others)
     return history, eye.seen
 
 
@@ -204,7 +204,7 @@ def test_load_drifts_the_same_way_for_everybody_and_does_not_run_away():
 
 def test_growth_adds_partitions_that_are_placed_and_load():
     grows = Growth(every=60.0, partitions=5, at=60.0, lasts=240.0, seed=1)
-    history = play(cluster_of(), [grows], rates=FAST, until=1800.0)
+    history = play(cluster_of(), [grows], environment=FAST, until=1800.0)
     assert len(history.partitions) == 30 + 5 * 5
     assert history.partitions[-1] == "p54"
     assert history.astray("under")[-1] == 0
@@ -250,7 +250,7 @@ def test_faults_of_events_and_arguments_are_reported_together():
         "an event",
     ]
     with pytest.raises(ek.InvalidInput) as error:
-        play(cluster_of(), events, "no method", until=3600.0, every=0.0, pace=-1.0, seed="x")
+        play(cluster_of(), events, "no method", until=3600.0, every=0.0, seed="x")
     paths = {fault.path for fault in error.value.faults}
     wanted = {
         "events[0].nodes[0]", "events[1].at", "events[1].suspect_for", "events[2].like[0]",
@@ -259,7 +259,7 @@ def test_faults_of_events_and_arguments_are_reported_together():
         "events[8].factors", "events[9].partitions[0]", "events[9].factor",
         "events[10].dimensions[0]", "events[11].every", "events[11].deviation", "events[11].pull",
         "events[12].partitions", "events[13].partition[0]", "events[13].share", "events[15]",
-        "every", "pace", "seed", "method",
+        "every", "seed", "method",
     }  # fmt: skip
     assert wanted <= paths, wanted - paths
     with pytest.raises(ek.InvalidInput, match=r"events\[0\]\.at: is after the end, 60"):
@@ -272,7 +272,7 @@ def test_faults_of_events_and_arguments_are_reported_together():
 def test_a_dead_node_is_emptied_whoever_decides(method):
     dies = NodesDown(nodes="n4", at=60.0, dead_after=120.0)
     options = ek.options.Waged(scope="emergency") if method == "helix_waged" else None
-    given = {"options": options, "rates": FAST, "until": 3600.0, "every": 1.0}
+    given = {"options": options, "environment": FAST, "until": 3600.0, "every": 1.0}
     history = play(cluster_of(), [dies], method, **given)
     assert history.method == method
     assert history.astray("under").max() > 0 == history.astray("under")[-1]
@@ -285,7 +285,7 @@ def test_a_dead_node_is_emptied_whoever_decides(method):
 def test_a_pipeline_keeps_min_active_through_an_upgrade(method, in_turn):
     upgrade = RollingUpgrade(tier=in_turn, batch=1, away=120.0, pause=60.0, at=60.0)
     with simulate.pipeline(method, delay=Delay(600.0)) as pipeline:
-        history = play(cluster_of(), [upgrade], pipeline, rates=FAST)
+        history = play(cluster_of(), [upgrade], pipeline, environment=FAST)
     assert history.method == f"pipeline, {method}"
     assert history.total("below_min_active") == 0.0
     assert history.astray("in_danger").max() == history.astray("unavailable").max() == 0
@@ -297,7 +297,7 @@ def test_a_pipeline_adds_replicas_where_too_few_serve_and_takes_them_back():
     cluster = cluster_of(min_active=3, placement=[[0, 1, 2], [3, 4, 5], [6, 7, 8]] * 10)
     events = [NodesDown(nodes="n0", at=60.0), NodesBack(nodes="n0", at=300.0, suspect_for=0.0)]
     with simulate.pipeline("helix_waged", delay=Delay(600.0)) as pipeline:
-        history = play(cluster, events, pipeline, rates=FAST, every=10.0, until=1200.0)
+        history = play(cluster, events, pipeline, environment=FAST, every=10.0, until=1200.0)
     total = history.replicas.sum(1)
     assert total[0] == total[-1] == 90 < total.max(), "added, and given up when it was back"
     assert history.astray("in_danger")[history.seconds == 250.0] == 0
@@ -309,7 +309,7 @@ def test_a_pipeline_adds_replicas_where_too_few_serve_and_takes_them_back():
 def test_a_pipeline_gives_the_places_away_when_the_window_has_passed():
     down = NodesDown(nodes="n0", at=60.0, dead_after=1e6)
     with simulate.pipeline("balance", delay=Delay(300.0)) as pipeline:
-        history = play(cluster_of(), [down], pipeline, rates=FAST, every=10.0, until=1200.0)
+        history = play(cluster_of(), [down], pipeline, environment=FAST, every=10.0, until=1200.0)
     before = history.replicas[(history.seconds >= 60.0) & (history.seconds < 360.0), 0]
     assert before.all() and (before == before[0]).all()
     assert history.replicas[-1, 0] == 0
@@ -322,7 +322,7 @@ def test_a_pipeline_may_calculate_beside_itself_one_step_later():
     for workers in (None, ManualWorkers()):
         given = {} if workers is None else {"workers": workers}
         with simulate.pipeline("balance", **given) as pipeline:
-            history = play(cluster_of(), [added], pipeline, rates=FAST)
+            history = play(cluster_of(), [added], pipeline, environment=FAST)
         assert history.replicas[-1, 9:].sum() > 0
 
 
@@ -341,7 +341,7 @@ def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
 
     added = NodesAdded(nodes=["n9", "n10", "n11"], at=60.0)
     with simulate.pipeline("balance", workers=Slow()) as pipeline:
-        history = play(cluster_of(), [added], pipeline, rates=FAST)
+        history = play(cluster_of(), [added], pipeline, environment=FAST)
     assert history.replicas[-1, 9:].sum() > 0
 
 
@@ -349,7 +349,7 @@ def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
 def test_a_lost_zone_leaves_every_partition_serving(decides):
     lost = DomainLost(tier="zone", domain="a", at=60.0, lasts=1200.0)
     method = simulate.pipeline("balance", delay=Delay(300.0)) if decides == "pipeline" else decides
-    history = play(cluster_of(), [lost], method, rates=FAST, every=10.0)
+    history = play(cluster_of(), [lost], method, environment=FAST, every=10.0)
     assert history.astray("unavailable").max() == 0
     assert history.total("below_min_active") == 0.0, "two of three are left"
     in_zone = history.leaders[history.seconds == 50.0][0, ::3].sum()
@@ -361,7 +361,7 @@ def test_a_lost_zone_leaves_every_partition_serving(decides):
 def test_a_hot_spot_is_levelled():
     hot = HotSpot(partitions=[f"p{p}" for p in range(8)], factor=6.0, at=300.0)
     cluster = cluster_of(partitions=200, capacity=1000.0)
-    history = play(cluster, [hot], rates=FAST, every=10.0, until=3600.0)
+    history = play(cluster, [hot], environment=FAST, every=10.0, until=3600.0)
     quiet, struck = history.level[29, 0], history.level[30, 0]
     assert quiet <= 1.051 < struck
     assert history.level[-1, 0] <= 1.051
@@ -381,7 +381,7 @@ def test_each_seed_gives_the_same_bits():
                 events,
                 simulate.pipeline("balance") if decides == "pipeline" else decides,
                 until=1200.0,
-                rates=FAST,
+                environment=FAST,
             )
             for _ in range(2)
         )
@@ -406,14 +406,14 @@ def test_a_callable_may_decide_and_options_go_to_the_method():
 def test_pairs_that_are_forbidden_stay_so_when_others_are_added():
     cluster = cluster_of(nodes=6, partitions=4, forbidden=[[0, 3], [1, 3]])
     evacuated = NodesDrained(nodes="n0", at=60.0, evacuated=True)
-    history = play(cluster, [evacuated], rates=FAST, until=600.0)
+    history = play(cluster, [evacuated], environment=FAST, until=600.0)
     joined = {(one.change.partition, node) for one in history.log for node, _ in one.change.add}
     assert not joined & {(0, 3), (1, 3)}
 
 
 def test_leaderless_clusters_stay_leaderless():
     cluster = cluster_of(leader=-1)
-    history = play(cluster, [NodesDown(nodes="n0", at=10.0, dead_after=20.0)], rates=FAST)
+    history = play(cluster, [NodesDown(nodes="n0", at=10.0, dead_after=20.0)], environment=FAST)
     assert history.leaders.sum() == 0
     assert history.total("failovers") == 0 == history.astray("under")[-1]
 
@@ -448,7 +448,7 @@ def test_returns_are_counted_within_their_window():
 
     cluster = cluster_of(placement=[[0, 1, 2]] * 30)
     script = Script((0.0, moved(0, 3)), (100.0, moved(3, 0)), (400.0, moved(0, 3)))
-    history = play(cluster, (), script, rates=FAST, until=600.0, every=100.0)
+    history = play(cluster, (), script, environment=FAST, until=600.0, every=100.0)
     assert history.returns().tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert history.returns(150.0).tolist() == [0, 0, 1, 1, 1, 1, 1]
     assert history.returns(50.0).tolist() == [0] * 7
@@ -471,7 +471,7 @@ def test_a_history_is_a_table_and_a_document():
     import json
 
     events = [NodesDown(nodes="n1", at=60.0, dead_after=60.0, name="power cut")]
-    history = play(cluster_of(), events, rates=FAST, until=600.0, name="one night")
+    history = play(cluster_of(), events, environment=FAST, until=600.0, name="one night")
     table = history.table()
     assert {len(column) for column in table.values()} == {11}
     assert {"level_cpu", "level_disk", "level_leaders", "moves", "bytes", "returns"} <= set(table)

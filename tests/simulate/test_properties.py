@@ -54,7 +54,7 @@ def played(events, decides):
     method = decides
     if decides != "balance":
         method = simulate.pipeline(decides, delay=Delay(120.0))
-    return cluster, play(cluster, events, method, until=1200.0, rates=FAST, every=30.0)
+    return cluster, play(cluster, events, method, until=1200.0, environment=FAST, every=30.0)
 
 
 def rows_of(cluster, history):
@@ -70,7 +70,7 @@ def rows_of(cluster, history):
                 rows[change.partition] = (before | joins) - set(change.drop)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(happening(), max_size=5), st.sampled_from(["balance", "balance", "helix_waged"]))
 def test_no_replica_is_lost_and_the_history_adds_up(events, decides):
     cluster, history = played(events, decides)
@@ -96,7 +96,7 @@ def test_no_replica_is_lost_and_the_history_adds_up(events, decides):
     assert history.returns(0.0)[-1] <= history.returns()[-1] <= moves
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(happening(), max_size=4))
 def test_what_each_node_has_is_what_the_log_says(events):
     structural = (Growth, Split)

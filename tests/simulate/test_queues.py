@@ -7,7 +7,7 @@ import pytest
 
 from evenkeel import simulate
 from evenkeel.model.placement import Role
-from evenkeel.simulate import Health, Rates
+from evenkeel.simulate import Health
 from evenkeel.simulate.controllers.range_by_range import RangeByRange
 from evenkeel.simulate.engine.queues import NO_CHECK, RETRY, WorkQueue, inverted, never_done, pace
 from evenkeel.simulate.engine.stage import Stage
@@ -149,7 +149,7 @@ def test_the_more_urgent_lease_goes_first(toy):
     game = scenario(
         Ranges(count=4, on=[([0, 1], 1.0)], mebibytes=1.0),
         minutes=1.0,
-        rates=Rates(snapshot=ONE_SECOND, lead_gap=10.0),
+        lead_gap=10.0,
     )
     _, ends = play(game)
     order = [change.partition for _, change, made in ends if made]
@@ -204,8 +204,8 @@ def test_what_is_too_large_for_the_deadline_is_named_and_never_done(toy):
         Ranges(count=1, on=[([0, 1], 1.0)], wanted=3, mebibytes=61.0),
         Ranges(count=1, on=[([0, 1], 1.0)], wanted=3, mebibytes=59.0),
     ]
-    game = scenario(*kinds, minutes=10.0, rates=Rates(snapshot=ONE_SECOND, deadline=60.0))
-    assert never_done(World(game.cluster), game.rates) == [0]
+    game = scenario(*kinds, minutes=10.0, deadline=60.0)
+    assert never_done(World(game.cluster, game.environment), game.environment) == [0]
     history, _ = play(game)
     assert len(history.warnings) == 1
     assert history.warnings[0].startswith("p0: a snapshot of it takes longer than the 60 s")
@@ -217,18 +217,18 @@ def test_what_is_too_large_for_the_deadline_is_named_and_never_done(toy):
 def test_what_has_become_too_large_is_named_too(toy):
     game = scenario(
         Ranges(count=2, on=[([0, 1], 1.0)], mebibytes=1.0),
-        rates=Rates(snapshot=ONE_SECOND, deadline=60.0),
+        deadline=60.0,
         minutes=4.0,
     )
-    history, _ = play(replace(game, growth=np.array([ONE_SECOND, 0.0])))
+    grows = replace(game.environment, growth=np.array([ONE_SECOND, 0.0]))
+    history, _ = play(replace(game, environment=grows))
     assert [text.partition(":")[0] for text in history.warnings] == ["p0"]
 
 
 def test_a_relocation_wins_over_the_queue(toy):
     """The queue works on the range when the rebalancer of load wants it elsewhere, and after it."""
     ranges = Ranges(count=1, on=[([0, 1, 2], 1.0)], mebibytes=100.0)
-    slow = Rates(snapshot=ONE_SECOND, deadline=600.0)
-    game = scenario(ranges, stores=6, minutes=10.0, rates=slow)
+    game = scenario(ranges, stores=6, minutes=10.0, deadline=600.0)
 
     def load(toy, node):
         if node != 0 or (toy.row[0] == 4).any() or toy.asked.count(("load", 0)) > 1:

@@ -18,7 +18,7 @@ VOTER, NON_VOTER = Role.VOTER, Role.NON_VOTER
 def asked(ranges, *, stores=6, rules=None, status=None, objective="qps", **seen):
     """A decider that has seen everything as it is, but for what is said of nodes."""
     game = scenario(ranges, stores=stores, rules=rules)
-    world = World(game.cluster)
+    world = World(game.cluster, game.environment)
     decider = RangeDecider(world.snapshot(), objective, 1)
     states = np.zeros(len(world.health), np.int8)
     for node, state in (status or {}).items():

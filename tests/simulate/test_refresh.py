@@ -1,5 +1,7 @@
 """Methods that read more of a cluster than the model says: what they read follows the events."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from tests.support import places
 
 LONGHORN = places.DATA / "longhorn" / "cluster.json"
 SIX = [f"region={name}" for name in "aabbcc"]
-FAST = simulate.Rates(overhead=1.0, lead_gap=0.0)
+FAST = simulate.Environment(overhead=1.0, lead_gap=0.0)
 
 
 def longhorn():
@@ -40,7 +42,7 @@ def _fell(cluster, name):
 def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
     cluster = longhorn()
     before = cluster.native
-    world = World(cluster, consensus=False)
+    world = World(cluster)
     NodesDown(nodes=[0]).happen(world)
     world.voter_load[1] *= 3.0
     world.advance(1000.0)
@@ -65,7 +67,7 @@ def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
 
 def test_a_longhorn_system_that_nothing_happened_to_is_the_same():
     cluster = longhorn()
-    world = World(cluster, consensus=False)
+    world = World(cluster)
     told = SimulatedState(cluster, world.snapshot(), world.origin, 0.0, world.health_since)
     after = find("longhorn").refresher()(told).native
     for part in ("hosts", "disks", "volumes"):
@@ -83,8 +85,8 @@ def test_longhorn_moves_off_a_dead_disk_and_one_that_is_evacuated():
         NodesDrained(nodes=["node-1/ssd-1"], at=60.0, evacuated=True),
     ):
         cluster = longhorn()
-        quiet = play(cluster, [], "longhorn", rates=FAST, until=3600.0)
-        history = play(cluster, [event], "longhorn", rates=FAST, until=3600.0)
+        quiet = play(cluster, [], "longhorn", environment=FAST, until=3600.0)
+        history = play(cluster, [event], "longhorn", environment=FAST, until=3600.0)
         gone = cluster.nodes.names.index("node-1/ssd-1")
         assert history.replicas[-1, gone] < max(quiet.replicas[-1, gone], quiet.replicas[0, gone])
         late = [entry for entry in history.log if entry.seconds > 60.0]
@@ -95,7 +97,7 @@ def test_ceph_places_anew_when_a_device_is_out_and_back_when_it_returns():
     _, crush, pool = golden("a12_pgs")
     cluster = ceph_cluster_of(crush, pool)
     events = [NodesDown(nodes="osd.0", at=60.0, dead_after=60.0), NodesBack(nodes=0, at=1200.0)]
-    history = play(cluster, events, "ceph_crush", rates=FAST, until=2400.0)
+    history = play(cluster, events, "ceph_crush", environment=FAST, until=2400.0)
     before = history.replicas[0, 0]
     assert before > 0
     assert history.replicas[history.seconds == 1140.0][0, 0] == 0
@@ -110,7 +112,9 @@ def test_cockroach_hears_of_dead_stores_new_ones_and_ranges_that_split():
         simulate.Split(partition=1, at=1000.0),
         NodesAdded(nodes="x", like=0, at=1500.0),
     ]
-    history = play(cluster, events, "cockroach", rates=FAST, until=4000.0, consensus=True)
+    history = play(
+        cluster, events, "cockroach", environment=replace(FAST, consensus=True), until=4000.0
+    )
     assert history.replicas[-1, 0] == 0, "the dead store was left"
     assert history.replicas[-1, 6] > 0, "the new one was given some"
     assert history.replicas[-1].sum() == 3 * 13
@@ -139,22 +143,22 @@ def test_hot_volumes_are_larger_for_longhorn_too():
 
 def test_waged_mends_by_default_and_keeps_to_options_that_are_given():
     down = [NodesDown(nodes=0, at=60.0, dead_after=60.0)]
-    history = play(cluster_of(), down, "helix_waged", rates=FAST, until=3600.0)
+    history = play(cluster_of(), down, "helix_waged", environment=FAST, until=3600.0)
     assert history.replicas[-1, 0] == 0
     assert history.astray("under")[-1] == 0
 
 
 def test_what_comes_after_the_end_is_told():
     upgrade = simulate.RollingUpgrade(tier="zone", at=0.0, batch=1, away=100.0, pause=10.0)
-    cut = play(cluster_of(), [upgrade], until=300.0, rates=FAST)
+    cut = play(cluster_of(), [upgrade], until=300.0, environment=FAST)
     assert len(cut.warnings) == 1 and "after the end" in cut.warnings[0]
-    assert play(cluster_of(), [upgrade], rates=FAST, every=600.0).warnings == ()
+    assert play(cluster_of(), [upgrade], environment=FAST, every=600.0).warnings == ()
 
 
 def test_replicas_that_are_not_far_enough_apart_are_seen():
     together = np.tile([0, 3, 1], (30, 1))  # two in zone a
     cluster = cluster_of(placement=together)
-    history = play(cluster, [], _nobody, until=60.0, rates=FAST)
+    history = play(cluster, [], _nobody, until=60.0, environment=FAST)
     assert history.astray("violating").tolist() == [30, 30]
     assert audit(cluster, cluster.placement).counts["spread"] == 30
 
@@ -168,7 +172,7 @@ def test_loads_that_drift_are_whole_for_waged(decides):
     drift = simulate.LoadDrift(at=10.0, every=60.0, lasts=300.0)
     down = NodesDown(nodes=0, at=100.0, dead_after=60.0)
     method = simulate.pipeline("helix_waged") if decides == "pipeline" else decides
-    history = play(cluster_of(), [drift, down], method, rates=FAST, until=1800.0)
+    history = play(cluster_of(), [drift, down], method, environment=FAST, until=1800.0)
     assert history.warnings == ()
     assert history.replicas[-1, 0] == 0
     assert (history.load[-1] != np.floor(history.load[-1])).any(), "the world itself is not rounded"
@@ -184,7 +188,9 @@ def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
 def test_a_replica_that_does_not_answer_stays_until_another_takes_its_place():
     cluster = cluster_of(partitions=12, capacity=1000.0)
     lost = simulate.DomainLost(tier="zone", domain="a", lasts=120.0)
-    history = play(cluster, [lost], simulate.pipeline("helix_waged"), until=1200.0, rates=FAST)
+    history = play(
+        cluster, [lost], simulate.pipeline("helix_waged"), until=1200.0, environment=FAST
+    )
     assert history.log, "what is left is levelled"
     for entry in history.log:
         assert len(entry.change.drop) <= len(entry.change.add)

@@ -1,9 +1,10 @@
-"""Which cases every run of the suite has, and which wait for ``make check``."""
+"""How much of a test every run of the suite has, and what waits for ``make test-long``."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def mostly_long(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
@@ -11,3 +12,8 @@ def mostly_long(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
     cases = list(cases)
     assert set(always) <= set(cases)
     return [one if one in always else pytest.param(one, marks=pytest.mark.long) for one in cases]
+
+
+def fewer(share: float) -> settings:
+    """A share of the examples of the profile, where each takes long and they overlap."""
+    return settings(max_examples=max(1, round(share * settings.default.max_examples)))

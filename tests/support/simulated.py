@@ -1,9 +1,9 @@
 """Small scenarios, and controllers that follow a script, for the tests of the simulator."""
 
 import math
+from dataclasses import replace
 
 import evenkeel as ek
-from evenkeel.simulate import Rates
 from evenkeel.simulate.engine.stage import Controller
 from evenkeel.simulate.scenarios.layouts import MIB, ON_DISK, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
@@ -11,14 +11,24 @@ from evenkeel.simulate.scenarios.scenario import Scenario
 ONE_SECOND = MIB * ON_DISK
 """Bytes per second at which a range of one MiB takes a second."""
 
+AROUND = {"deadline", "lead_gap", "gossip_interval", "gossip_delay"}
+"""What a test may say of the environment."""
+
 
 def scenario(*ranges, stores=4, rules=None, minutes=2.0, **others):
     """A scenario of few small ranges; a range has 1 MiB unless it says otherwise."""
     kinds = ranges or (Ranges(count=4, on=[([0, 1, 2], 1.0)], mebibytes=1.0),)
     where = stores if isinstance(stores, Stores) else Stores(stores)
-    cluster, growth = cluster_of(where, kinds, rules or [ek.Rule(spread={"host": 1})])
-    given = {"rates": Rates(snapshot=ONE_SECOND), "gossip_delay": 0.0} | others
-    return Scenario(name="small", cluster=cluster, growth=growth, minutes=minutes, **given)
+    cluster, environment = cluster_of(where, kinds, rules or [ek.Rule(spread={"host": 1})])
+    around = {"snapshot": ONE_SECOND, "receive": 1, "gossip_delay": 0.0}
+    around |= {name: others.pop(name) for name in AROUND & others.keys()}
+    return Scenario(
+        name="small",
+        cluster=cluster,
+        environment=replace(environment, **around),
+        minutes=minutes,
+        **others,
+    )
 
 
 class Script(Controller):

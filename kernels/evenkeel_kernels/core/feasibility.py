@@ -454,11 +454,11 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @inline_only
 def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> bool:
-    """Whether the domains have room if ``n`` leads ``p`` instead of ``now`` (-1: nobody)."""
+    """Whether the domains have room if ``n`` leads ``p`` instead of ``now``; -1: nobody."""
     partitions, domains = problem.partitions, problem.domains
     for i in range(domains.limited.shape[0]):
         level = index(domains.limited[i])
-        where = index(domains.domain[level, n])
+        where = index(-1) if n < 0 else index(domains.domain[level, n])
         left = index(-1) if now < 0 else index(domains.domain[level, now])
         if where == left:
             continue

@@ -262,7 +262,7 @@ def anneal(
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room
     cost, penalty_weight, fined, item = walk.cost, walk.penalty_weight, walk.fined, walk.item
     reach, reach_row, group, broken = walk.reach, walk.reach_row, walk.group, walk.broken
-    node, home, transient = state.node, problem.partitions.home, problem.nodes.transient
+    node, home, kept = state.node, problem.partitions.home, walk.kept
     nodes = cost.shape[0]
     spare = walk.spare[0]
     mended = 2.0 * walk.breach_fine[0] if walk.breach_fine[0] < NEVER else 0.0
@@ -322,16 +322,16 @@ def anneal(
         leaves, arrives = home[a] == x, home[a] == y
         returns, departs = b >= 0 and home[b] == z, b >= 0 and home[b] == y
         price -= before
-        price += penalty_with(need, room, penalty_weight, transient, y, a, arrives, b, departs)
+        price += penalty_with(need, room, penalty_weight, kept, y, a, arrives, b, departs)
         if price > limit:
             continue
         if z == x:
-            price += penalty_with(need, room, penalty_weight, transient, x, b, returns, a, leaves)
+            price += penalty_with(need, room, penalty_weight, kept, x, b, returns, a, leaves)
         else:
-            price += penalty_with(need, room, penalty_weight, transient, z, b, returns, -1, False)
+            price += penalty_with(need, room, penalty_weight, kept, z, b, returns, -1, False)
             if price > limit:
                 continue
-            price += penalty_with(need, room, penalty_weight, transient, x, -1, False, a, leaves)
+            price += penalty_with(need, room, penalty_weight, kept, x, -1, False, a, leaves)
         if price > limit:
             continue
         settle(problem, state, walk, a, b, y, z, price, accepted)

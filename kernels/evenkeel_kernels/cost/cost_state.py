@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inlined, no_alloc
-from evenkeel_kernels.core.problem import Problem, State, index, load_of
+from evenkeel_kernels.core.problem import Problem, State, following_load, index, load_of
 from evenkeel_kernels.core.state import move
 
 NEVER = np.inf
@@ -37,6 +37,7 @@ class CostState(NamedTuple):
     reach: NDArray[np.uint64]  # (R, W) a bit for each node that can ever take a replica
     reach_row: NDArray[np.int32]  # (K,) row of each replica
     need: NDArray[np.float64]  # (K, C) what a replica adds to a node's excess
+    kept: NDArray[np.float64]  # (K, D) what it goes on taking of its home's room once it is away
     weight: NDArray[np.float64]  # (C,) cost of one unit of excess
     excess: NDArray[np.float64]  # (N, C) load above the watermark, negative below
     room: NDArray[np.float64]  # (N, D) capacity left, replicas that left counted where transient
@@ -73,6 +74,8 @@ def begin(problem: Problem, state: State, walk: CostState) -> None:
     for k in range(state.node.shape[0]):
         for d in range(dimensions):
             walk.need[k, d] = load_of(problem.partitions, state, k, d)
+            if nodes.transient[d]:
+                walk.kept[k, d] = following_load(problem.partitions, state, k, d)
         for b in range(nodes.proportion.shape[0]):
             i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
             more = walk.need[k, j] - nodes.proportion[b, 0] * walk.need[k, i]
@@ -263,7 +266,7 @@ def penalty_with(
     need: NDArray[np.float64],
     room: NDArray[np.float64],
     penalty_weight: NDArray[np.float64],
-    transient: NDArray[np.bool_],
+    kept: NDArray[np.float64],
     n: int,
     comes: int,
     is_home: bool,
@@ -272,8 +275,7 @@ def penalty_with(
 ) -> float:
     """Fines of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
 
-    In a transient dimension one that comes home is counted there already, and one that leaves home
-    stays counted.
+    What one that comes home kept there is counted already, and one that leaves home keeps some.
 
     Parameters
     ----------
@@ -283,8 +285,8 @@ def penalty_with(
         Capacity left.
     penalty_weight : (N, D) float64
         Fine for one unit above capacity.
-    transient : (D,) bool
-        Dimensions in which a moved replica counts on both ends.
+    kept : (K, D) float64
+        What each replica keeps taking at home while it is away.
     n, comes : int
         The node, and who comes.
     is_home : bool
@@ -302,10 +304,10 @@ def penalty_with(
     fined = 0.0
     for d in range(room.shape[1]):
         more = 0.0
-        if comes >= 0 and not (is_home and transient[d]):
-            more += need[comes, d]
-        if goes >= 0 and not (was_home and transient[d]):
-            more -= need[goes, d]
+        if comes >= 0:
+            more += need[comes, d] - kept[comes, d] if is_home else need[comes, d]
+        if goes >= 0:
+            more -= need[goes, d] - kept[goes, d] if was_home else need[goes, d]
         fined += penalty_weight[n, d] * max(0.0, more - room[n, d])
     return fined
 

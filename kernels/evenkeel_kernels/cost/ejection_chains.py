@@ -95,13 +95,13 @@ def arriving(problem: Problem, walk: CostState, n: int, comes: int, goes: int) -
 
     One ``comes`` and one ``goes``; -1 for nobody.
     """
-    home, transient = problem.partitions.home, problem.nodes.transient
+    home = problem.partitions.home
     for d in range(walk.room.shape[1]):
         more = 0.0
-        if comes >= 0 and not (transient[d] and home[comes] == n):
-            more += walk.need[comes, d]
-        if goes >= 0 and not (transient[d] and home[goes] == n):
-            more -= walk.need[goes, d]
+        if comes >= 0:
+            more += walk.need[comes, d] - (walk.kept[comes, d] if home[comes] == n else 0.0)
+        if goes >= 0:
+            more -= walk.need[goes, d] - (walk.kept[goes, d] if home[goes] == n else 0.0)
         if more > 0.0 and more > walk.room[n, d]:
             return np.inf
     change = -walk.cost[n]

@@ -59,8 +59,8 @@ def pass_by(problem: Problem, walk: CostState, forced: Forced, y: int, k: int, s
     for c in range(forced.excess.shape[0]):
         forced.excess[c] += sign * walk.need[k, c]
     for d in range(forced.room.shape[0]):
-        if not (problem.nodes.transient[d] and problem.partitions.home[k] == y):
-            forced.room[d] -= sign * walk.need[k, d]
+        kept = walk.kept[k, d] if problem.partitions.home[k] == y else 0.0
+        forced.room[d] -= sign * (walk.need[k, d] - kept)
 
 
 @inline_only
@@ -83,8 +83,8 @@ def lack_less(problem: Problem, walk: CostState, forced: Forced, y: int, b: int)
         if forced.room[d] >= 0.0:
             continue
         more = -forced.room[d]
-        if b >= 0 and not (problem.nodes.transient[d] and problem.partitions.home[b] == y):
-            more -= walk.need[b, d]
+        if b >= 0:
+            more -= walk.need[b, d] - (walk.kept[b, d] if problem.partitions.home[b] == y else 0.0)
         lack += max(0.0, more) / -forced.room[d]
     return lack
 

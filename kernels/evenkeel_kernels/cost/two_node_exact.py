@@ -138,8 +138,9 @@ def find_items(
 @inline_only
 def room_part(problem: Problem, walk: CostState, k: int, n: int, is_there: bool, d: int) -> float:
     """Room that replica ``k`` takes of node ``n``: where it is, and where it left what is kept."""
-    kept = problem.nodes.transient[d] and problem.partitions.home[k] == n
-    return walk.need[k, d] if is_there or kept else 0.0
+    if is_there:
+        return walk.need[k, d]
+    return walk.kept[k, d] if problem.partitions.home[k] == n else 0.0
 
 
 @device_function

@@ -55,7 +55,8 @@ def mend_pair(
     """Move ``k`` and ``j`` at once, if that leaves less wrong with their partition.
 
     ``forced (K,)`` is as in `mend_pairs`; ``kind (N,)`` says of which of so many ``kinds`` each
-    node is; ``before`` and ``after (limits, COUNTS)`` are scratch. O(kinds^2 N (D + admits)).
+    node is; ``before`` and ``after (limits + terms, COUNTS)`` are scratch. O(kinds^2 N (D +
+    admits)).
     """
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import admits, distinct_domains, skew_of
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.penalty import Targets, is_hot
 
@@ -22,7 +22,7 @@ LEAST_GAIN = 1e-9
 """Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
 
 COUNTS = 2
-"""What is remembered of each limit: distinct domains, and skew."""
+"""What is remembered of each limit: distinct domains, and skew; of each term what it lacks."""
 
 
 @inline_only
@@ -55,8 +55,23 @@ def stands_alone(problem: Problem, p: int) -> bool:
 
 
 @inline_only
+def lack_of(problem: Problem, state: State, p: int, i: int) -> int:
+    """Count the replicas that term ``i`` lacks inside; or those outside, where none may be."""
+    rules = problem.rules
+    inside, outside = index(0), index(0)
+    for j in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
+        if state.node[j] < 0 or (rules.term[i, 1] and state.role[j] == NON_VOTER):
+            continue
+        if rules.term_mask[rules.term[i, 2], state.node[j]]:
+            inside += 1
+        else:
+            outside += 1
+    return outside if rules.term[i, 0] < 0 else max(index(0), rules.term[i, 0] - inside)
+
+
+@inline_only
 def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64]) -> None:
-    """Fill ``counts (limits, COUNTS)`` with how the partition stands to each of its limits."""
+    """Fill ``counts (limits + terms, COUNTS)`` with how the partition stands to each of its own."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
     q = partitions.rule[p]
     start = rules.limit_first[q]
@@ -71,6 +86,10 @@ def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64
                 partitions.first, state.node, domains, rules.allowed[partitions.mask[p]], p,
                 index(-1), index(-1), level,
             )  # fmt: skip
+    row = rules.limit_first[q + 1] - start
+    for i in range(rules.term_first[q], rules.term_first[q + 1]):
+        counts[row, 0] = lack_of(problem, state, p, i)
+        row += 1
 
 
 @inline_only
@@ -81,7 +100,11 @@ def keeps_counts(
     before: NDArray[np.int64],
     after: NDArray[np.int64],
 ) -> bool:
-    """Whether no limit is broken more than ``before``; as ``after``, scratch, (limits, COUNTS)."""
+    """Whether no limit and no term is broken more than ``before``; ``after`` is scratch.
+
+    Both are as `take_counts` fills them. What is nowhere counts as outside of a term: one replica
+    at a time is admitted where others may still come, though some of them never do.
+    """
     rules = problem.rules
     q = problem.partitions.rule[p]
     start = rules.limit_first[q]
@@ -94,6 +117,10 @@ def keeps_counts(
             return False
         skewed = rules.limit[i, 4] >= 0 and after[i - start, 1] > rules.limit[i, 4]
         if skewed and after[i - start, 1] > before[i - start, 1]:
+            return False
+    limits = rules.limit_first[q + 1] - start
+    for row in range(limits, limits + rules.term_first[q + 1] - rules.term_first[q]):
+        if after[row, 0] > before[row, 0]:
             return False
     return True
 
@@ -149,8 +176,8 @@ def try_pair(
 ) -> bool:
     """Move ``k`` and ``j`` at once, if that lowers the penalty; whether they moved.
 
-    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before`` and ``after (limits,
-    COUNTS)`` are scratch. O(kinds N (D + admits)).
+    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before`` and ``after (limits +
+    terms, COUNTS)`` are scratch. O(kinds N (D + admits)).
     """
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])
@@ -199,7 +226,7 @@ def move_in_tandem(
 
     ``kind (N,)`` says of which of so many ``kinds`` each node is. ``left (2,)`` is how many
     replicas may still move, and how many nodes may still be looked at; both are kept up to date.
-    ``before`` and ``after (limits, COUNTS)`` are scratch. Returns how many pairs moved.
+    ``before`` and ``after (limits + terms, COUNTS)`` are scratch. Returns how many pairs moved.
 
     Complexity: O(R kinds N (D + admits)) for each replica.
     """

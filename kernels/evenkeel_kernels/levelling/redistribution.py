@@ -147,15 +147,24 @@ def mark_leaving(
 
 
 def is_overrun(
-    problem: Problem, state: State, leader: NDArray[np.int16], load: NDArray[np.float64]
+    problem: Problem,
+    state: State,
+    leader: NDArray[np.int16],
+    load: NDArray[np.float64],
+    domain_load: NDArray[np.float64],
 ) -> bool:
-    """Whether a node is fuller and beyond its capacity, or who was led, by ``leader``, is no more.
+    """Whether a node or domain is fuller and beyond its capacity, or one led before is not now.
 
-    ``leader (P,)`` and ``load (D, N)`` are those before. O(P + D N).
+    ``leader (P,)``, ``load (D, N)`` and ``domain_load (D, domains)`` are those before.
+    O(P + D (N + domains)).
     """
-    capacity = problem.nodes.capacity
-    fuller = (state.load > capacity * (1.0 + ROUNDING)) & (state.load > load * (1.0 + ROUNDING))
-    return bool(fuller.any() or ((leader >= 0) & (state.leader < 0)).any())
+    for now, before, capacity in (
+        (state.load, load, problem.nodes.capacity),
+        (state.domain_load, domain_load, problem.domains.tier_capacity),
+    ):
+        if ((now > capacity * (1.0 + ROUNDING)) & (now > before * (1.0 + ROUNDING))).any():
+            return True
+    return bool(((leader >= 0) & (state.leader < 0)).any())
 
 
 def place_anew(
@@ -190,7 +199,7 @@ def placed_anew(
     Yields what each slice looked at, and returns how many replicas were moved. Where the caller
     stops halfway, what was done until then stands, unless it left a node over-full.
     """
-    before = state.node.copy(), state.leader.copy(), state.load.copy()
+    before = state.node.copy(), state.leader.copy(), state.load.copy(), state.domain_load.copy()
     moved, overrun = 0, False
     try:
         moved = yield from give_and_take(

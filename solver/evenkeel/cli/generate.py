@@ -42,11 +42,17 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.formats.registry import write
-    from evenkeel.simulate.scenarios.generators import expansion
+    from evenkeel.simulate.scenarios.generators import Disorder, expansion
 
     with Waiting(arguments.quiet) as waiting:
         waiting.doing("generating")
-        cluster = expansion(**{name: getattr(arguments, name) for name in (*COUNTS, *SHARES)})
+        shares = {name: getattr(arguments, name) for name in SHARES}
+        utilisation = shares.pop("utilisation")
+        cluster = expansion(
+            **{name: getattr(arguments, name) for name in COUNTS},
+            utilisation=utilisation,
+            disorder=Disorder(**shares),
+        )
         waiting.doing("writing")
         written = [str(path) for path in write(cluster, arguments.output, arguments.format)]
     if arguments.json:

@@ -82,7 +82,7 @@ class Metrics:
         with self._lock:
             setattr(self.numbers, name, getattr(self.numbers, name) + 1)
 
-    def targets(self, name: str, value: float) -> None:
+    def set_gauge(self, name: str, value: float) -> None:
         """Set a gauge."""
         with self._lock:
             setattr(self.numbers, name, value)
@@ -90,7 +90,7 @@ class Metrics:
     def calculated(self, scope: Scope, seconds: float, placed: int, unplaced: int) -> None:
         """Note a calculation that has a result."""
         self.count(COUNTER[scope])
-        self.targets(GAUGE[scope], seconds)
+        self.set_gauge(GAUGE[scope], seconds)
         tell(
             "calculated", scope=scope.value, seconds=seconds, placed=placed, unplaced=unplaced
         )  # fmt: skip

@@ -268,7 +268,7 @@ class Pipeline:
             shown = with_shadows(shown, view.cluster.nodes, self._one_leads(cluster))
         seconds = self._clock.elapsed() - began
         self._metrics.count("pipeline_counter")
-        self._metrics.targets("pipeline_latency_gauge", seconds)
+        self._metrics.set_gauge("pipeline_latency_gauge", seconds)
         if emergency or covered is not None or failures:
             self._metrics.tell_all()
         return PipelineResult(

@@ -81,11 +81,6 @@ _sources: set[str] = set()
 def register(format: Format) -> None:
     """Add a format for this process; a package that is installed offers an entry point instead.
 
-    Parameters
-    ----------
-    format : Format
-        The new one.
-
     Raises
     ------
     ValueError

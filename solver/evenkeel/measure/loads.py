@@ -9,22 +9,10 @@ from evenkeel.model.placement import Placement
 
 
 def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
-    """Return the load that each node carries, by the roles of its replicas.
+    """Return the load that each node carries, by the roles of its replicas, (N, D) float64.
 
     The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any
     other ``load.voter``; an empty slot weighs nothing.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes, P partitions, D dimensions.
-    placement : Placement
-        Where the replicas are.
-
-    Returns
-    -------
-    ndarray of float64, shape (N, D)
-        In each dimension's unit.
 
     Examples
     --------
@@ -38,19 +26,7 @@ def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
 
 
 def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Return how many replicas stand on each node.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes.
-    placement : Placement
-        Where the replicas are.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Replicas of every role.
+    """Return how many replicas stand on each node, (N,) int64.
 
     Examples
     --------
@@ -63,19 +39,7 @@ def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
 
 
 def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Return how many partitions each node leads.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes.
-    placement : Placement
-        Where the replicas are.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Leaders.
+    """Return how many partitions each node leads, (N,) int64.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.audit.violations import KINDS, Violations
+from evenkeel.measure.node_states import absent_keepers
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
@@ -69,8 +70,8 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
     changed = _changed(before, after)
-    if audited.ok or not changed.any():
-        return found
+    if not changed.any() or (audited.ok and not absent_keepers(cluster).any()):
+        return found  # all that is wanted has a node, and every node that keeps something serves
     for kind, worse in (
         ("live replicas", _lost(cluster, after)),
         ("leader", _worse_led(cluster, after)),

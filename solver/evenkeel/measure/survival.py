@@ -39,18 +39,6 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
     A node lives if it is alive and not gone. A quorum is a majority of the voters that are placed,
     wherever they are; learners and non-voters count for none.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The state of the nodes, and ``min_active``.
-    placement : Placement
-        Where the replicas are.
-
-    Returns
-    -------
-    Survival
-        What is lost, short or stuck.
-
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 4, load=[[1.0]] * 3, min_active=2,

@@ -44,56 +44,20 @@ class BoundRule:
 
 
 def node_mask(cluster: Cluster, text: str) -> NDArray[np.bool_]:
-    """Return the nodes that meet an expression, which was validated with the cluster.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    text : str
-        Such as ``"zone=z1,+ssd"``.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        True where it holds.
-    """
+    """Return the nodes that meet an expression, which was validated with the cluster, (N,) bool."""
     silent = FaultList()
     tests = parse_expression(silent, "", text)
     return mask_of(tests, cluster.nodes, cluster.topology, silent, "")
 
 
 def judged_by(cluster: Cluster) -> tuple[object, ...]:
-    """Return all that rules are made of, and that their expressions are judged by.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-
-    Returns
-    -------
-    tuple
-        Where these are the same objects, the same nodes meet the same rules. The state of the nodes
-        is not among them.
-    """
+    """Return all that rules are made of, and that their expressions are judged by."""
     nodes = cluster.nodes
     return cluster.rules, cluster.topology, nodes.names, nodes.tags, nodes.attributes
 
 
 def bound_rules(cluster: Cluster) -> tuple[list[BoundRule], NDArray[np.int32]]:
-    """Return the distinct combinations of partition and group rule, and each partition's.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-
-    Returns
-    -------
-    tuple of (list of BoundRule, ndarray of int32, shape (P,))
-        Q combinations and an index into them per partition; always at least one.
-    """
+    """Return the distinct combinations of partition and group rule, and each partition's."""
     partitions, rules = cluster.partitions, cluster.rules
     return memoize(partitions, "bound rules", lambda: _combined(partitions, rules), rules)
 
@@ -122,20 +86,7 @@ def _combined(
 
 
 def allowed_masks(cluster: Cluster, rules: list[BoundRule]) -> NDArray[np.bool_]:
-    """Return, per combination of rules, the nodes that may hold a replica at all.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    rules : list of BoundRule
-        Q combinations.
-
-    Returns
-    -------
-    ndarray of bool, shape (Q, N)
-        True where every requirement is met.
-    """
+    """Return, per combination of rules, the nodes that may hold a replica at all, (Q, N) bool."""
     allowed = np.ones((len(rules), len(cluster.nodes)), bool)
     for i, rule in enumerate(rules):
         for text in rule.require:

@@ -249,17 +249,7 @@ class GroupTable:
 def check_tables(
     faults: FaultList, cluster: Cluster, tables: Sequence[NodeTable | GroupTable]
 ) -> None:
-    """Note what the tables of a cost name that the cluster does not have.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where it is noted.
-    cluster : Cluster
-        What the tables are about.
-    tables : sequence of NodeTable or GroupTable
-        The tables.
-    """
+    """Note what the tables of a cost name that the cluster does not have."""
     for i, table in enumerate(tables):
         path = f"goals.tables[{i}]"
         if isinstance(table, NodeTable):

@@ -24,26 +24,7 @@ NEVER_MET_BY_NONE = ("spread", "max_domains")
 
 
 def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> bool:
-    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    path : str
-        Where the rule stands, such as ``rules[0]``; empty for one that is given by its fields.
-    rule : Rule
-        The rule.
-    nodes : Nodes
-        Whose tags and attributes it may name.
-    topology : Topology
-        Whose tiers it may name.
-
-    Returns
-    -------
-    bool
-        Whether nothing is wrong.
-    """
+    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions."""
     before = len(faults.faults)
     path = f"{path}." if path else ""
     for name in ("require", "voters_require"):
@@ -83,25 +64,7 @@ def check_counts(
     nodes: Nodes,
     topology: Topology,
 ) -> None:
-    """Note counts above the number of replicas or voters of a partition or group that is bound.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    path : str
-        As in ``check_rule``, which found nothing wrong with the rule.
-    rule : Rule
-        The rule.
-    bound : str
-        What it binds, "partition" or "group".
-    replicas, voters : ndarray of int, shape (members,)
-        Wanted of each partition, or of each group in all. Members that want no replica are free.
-    nodes : Nodes
-        Whose tags and attributes it names.
-    topology : Topology
-        Whose tiers it names.
-    """
+    """Note counts above the number of replicas or voters of a partition or group that is bound."""
     path = f"{path}." if path else ""
     asked = replicas > 0
     if not asked.any():

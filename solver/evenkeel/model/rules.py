@@ -45,20 +45,6 @@ class Condition:
 def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Condition, ...]:
     """Read ``"zone!=z9,+ssd"``: tests joined by commas, all of which must hold.
 
-    Parameters
-    ----------
-    faults : FaultList
-        Where a text that does not parse is noted.
-    path : str
-        Where the text stands.
-    text : str
-        ``+tag``, ``-tag``, ``key=value`` or ``key!=value``, joined by commas.
-
-    Returns
-    -------
-    tuple of Condition
-        Empty after a fault.
-
     Examples
     --------
     >>> [str(t) for t in parse_expression(FaultList(), "require", "zone!=z9, +ssd")]
@@ -88,26 +74,7 @@ def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Condit
 def mask_of(
     tests: Iterable[Condition], nodes: Nodes, topology: Topology, faults: FaultList, path: str
 ) -> NDArray[np.bool_]:
-    """Return the nodes on which every test holds.
-
-    Parameters
-    ----------
-    tests : iterable of Condition
-        The tests.
-    nodes : Nodes
-        Whose tags and attributes are asked.
-    topology : Topology
-        Whose labels are asked.
-    faults : FaultList
-        Where unknown tags, tiers and labels are noted.
-    path : str
-        Where the expression stands.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        True where all hold.
-    """
+    """Return the nodes on which every test holds, (N,) bool."""
     mask = np.ones(len(nodes), bool)
     for test in tests:
         if test.value is None:

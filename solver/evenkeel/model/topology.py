@@ -182,24 +182,7 @@ class Topology:
 def read_labels(
     faults: FaultList, path: str, given: ArrayLike, nodes: int
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Turn one label per node into codes and their meaning, in sorted order.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where faults are noted.
-    path : str
-        Name of the argument.
-    given : array_like, shape (N,)
-        Strings, or integers; None, "" or negative for none.
-    nodes : int
-        N.
-
-    Returns
-    -------
-    tuple of (ndarray of int32, tuple of str)
-        A code per node, -1 for none, and the label of each code.
-    """
+    """Turn one label per node into codes and their meaning, in sorted order."""
     nothing = np.full(nodes, -1, np.int32), ()
     try:
         values = _labels(given)

@@ -7,8 +7,9 @@
 """
 
 from evenkeel.simulate.controllers.pipeline import pipeline
-from evenkeel.simulate.engine.changes import Change, Rates
+from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
@@ -47,6 +48,7 @@ __all__ = [
     "Conforms",
     "Controller",
     "DomainLost",
+    "Environment",
     "Event",
     "Growth",
     "Health",
@@ -62,7 +64,6 @@ __all__ = [
     "NodesGone",
     "Overloaded",
     "Ranges",
-    "Rates",
     "Rewrite",
     "RollingUpgrade",
     "Scenario",

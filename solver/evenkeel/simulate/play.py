@@ -4,7 +4,6 @@ import operator
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.model.cluster import Cluster
@@ -12,7 +11,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
-from evenkeel.simulate.engine.changes import Rates
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.events.binding import bound
@@ -32,12 +31,9 @@ def play(
     *,
     until: float | None = None,
     every: float = 60.0,
-    pace: float = 10.0,
     goals: Goals | None = None,
     options: Options | None = None,
-    rates: Rates | None = None,
-    growth: NDArray[np.float64] | None = None,
-    consensus: bool = False,
+    environment: Environment | None = None,
     seed: int = 0,
     name: str = "",
 ) -> History:
@@ -58,20 +54,14 @@ def play(
         Seconds that are played; an hour beyond the last event by default.
     every : float, optional
         Seconds between two samples.
-    pace : float, optional
-        Least seconds between two decisions of a method; a pipeline is run after every event, and at
-        this pace as long as it finds something.
     goals : Goals, optional
         What a method is asked for; ``Goals()`` by default.
     options : options.Options, optional
         The method's own options. Without any, ``helix_waged`` has ``scope="emergency"``, which
         mends what nodes lost and levels nothing; its other scopes have their turn in a pipeline.
-    rates : Rates, optional
-        How fast changes are carried out. Where no dimension is moved, each takes ``overhead``.
-    growth : ndarray of float64, shape (P,), optional
-        What each replica grows by in a second, in the dimension that is moved.
-    consensus : bool, optional
-        Whether only a majority of its voters can change a partition; else any live replica can.
+    environment : Environment, optional
+        How fast changes are carried out, how often is decided, how data grows, and whether changes
+        need a majority; ``Environment()`` by default.
     seed : int, optional
         For the method; events have seeds of their own. The same seeds give the same bits.
     name : str, optional
@@ -112,7 +102,7 @@ def play(
     whole, happens = bound(faults, cluster, events)
     last = max((event.at for event in happens if isinstance(event.at, int | float)), default=0.0)
     end = last + AFTERWARDS if until is None else until
-    for what, value in (("until", end), ("every", every), ("pace", pace)):
+    for what, value in (("until", end), ("every", every)):
         above_zero(faults, what, value)
     if not faults.about("until", "events"):
         for i, event in enumerate(events):
@@ -120,15 +110,18 @@ def play(
                 faults.add(f"events[{i}].at", event.at, f"is after the end, {end:g}")
     if goals is not None and not isinstance(goals, Goals):
         faults.add("goals", goals, "must be Goals")
-    if rates is not None and not isinstance(rates, Rates):
-        faults.add("rates", rates, "must be Rates")
-    if growth is not None and np.shape(growth) != (len(cluster.partitions),):
-        faults.add("growth", np.shape(growth), "needs one value for each partition")
+    surroundings = Environment() if environment is None else environment
+    if not isinstance(surroundings, Environment):
+        faults.add("environment", surroundings, "must be an Environment")
+    elif (growth := surroundings.growth) is not None and np.shape(growth) != (
+        len(cluster.partitions),
+    ):
+        faults.add("environment.growth", np.shape(growth), "needs one value for each partition")
     try:
         seed = operator.index(seed)
     except TypeError:
         faults.add("seed", seed, "must be an integer")
-    controller, who = _controller(faults, method, options, pace, seed)
+    controller, who = _controller(faults, method, options, seed)
     decides = method.name if isinstance(method, Pipeline) else method
     if isinstance(decides, str) and decides in METHODS:
         _check_payload(faults, decides, cluster, whole, events)
@@ -139,12 +132,8 @@ def play(
         cluster=whole,
         minutes=end / 60.0,
         events=happens,
-        growth=growth,
-        consensus=consensus,
         goals=goals or Goals(),
-        rates=rates or Rates(),
-        gossip_interval=0.0,
-        gossip_delay=0.0,
+        environment=surroundings,
         every=every,
     )
     stage = Stage(scenario, controller, seed)
@@ -183,7 +172,6 @@ def _controller(
     faults: FaultList,
     method: str | Pipeline | Controller | Solve,
     options: Options | None,
-    pace: float,
     seed: int,
 ) -> tuple[Controller | None, str]:
     """Return who decides, and what they are called."""
@@ -195,16 +183,16 @@ def _controller(
         except InvalidInput as unfit:
             faults.faults.extend(unfit.faults)
             return None, method
-        return Balancing(solve, interval=pace, seed=seed, full=1.0, refresh=refresh), method
+        return Balancing(solve, seed=seed, full=1.0, refresh=refresh), method
     if options is not None:
         faults.add("options", options, "go with the name of a method")
     if isinstance(method, Pipeline):
         check_pipeline(faults, "method", method)
-        return Publishing(method, pace) if not faults else None, f"pipeline, {method.name}"
+        return Publishing(method) if not faults else None, f"pipeline, {method.name}"
     if isinstance(method, Controller):
         return method, type(method).__name__
     if callable(method):
         who = getattr(method, "__name__", type(method).__name__)
-        return Balancing(method, interval=pace, seed=seed, full=1.0), who
+        return Balancing(method, seed=seed, full=1.0), who
     faults.add("method", method, "must be a method, a Pipeline, a Controller or a callable")
     return None, ""

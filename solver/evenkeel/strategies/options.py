@@ -8,7 +8,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"
 
 Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
 """From partitions, tree and replicas by state to nodes, as ``strategies.helix.crush.crush``."""
-
-Some = TypeVar("Some")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,24 +354,6 @@ class Upmap(Options):
         if not self.spare >= 0.0:
             faults.add("options.spare", self.spare, "must not be negative")
         faults.raise_if_any()
-
-
-def given_or(given: object, default: Some) -> Some:
-    """Return the options given, or the default ones.
-
-    Examples
-    --------
-    >>> given_or(Crush(zone="rack"), Crush()).zone
-    'rack'
-    """
-    if given is None:
-        return default
-    faults = FaultList()
-    if type(given) is not type(default):
-        faults.add("options", given, f"must be {type(default).__name__}")
-    faults.raise_if_any()
-    assert isinstance(given, type(default))
-    return given
 
 
 _LATER = {

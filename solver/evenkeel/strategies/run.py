@@ -102,14 +102,14 @@ def checked(
     _check_cluster(faults, cluster, start)
     _check_goals(faults, chosen, cluster, goals)
     _check_limits(faults, chosen, cluster, goals, limits)
-    _check_options(faults, chosen, options)
+    given = _options(faults, chosen, options)
     _check_running(faults, chosen, cluster, start, watch, seed)
     faults.raise_if_any()
     return Request(
         cluster=cluster,
         goals=goals,
         limits=limits,
-        options=options,
+        options=given,
         start=cluster.placement if start is None else start,
         watch=watch,
         seed=operator.index(seed),
@@ -227,15 +227,16 @@ def _check_limits(
             faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {kept}")
 
 
-def _check_options(faults: FaultList, chosen: Method, options: Options | None) -> None:
-    """Note options of no kind, or of another method."""
-    if options is None:
-        return
+def _options(faults: FaultList, chosen: Method, options: Options | None) -> Options | None:
+    """Return the options, the method's defaults if none are given; note those of another method."""
     kind = chosen.options_class()
+    if options is None:
+        return None if kind is None else kind()
     if kind is None:
         faults.add("options", options, f"{chosen.name} takes none")
     elif type(options) is not kind:
         faults.add("options", options, f"{chosen.name} takes evenkeel.options.{kind.__name__}")
+    return options
 
 
 def _check_running(

@@ -2,10 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +38,23 @@ SHOWN = 8
 """Scenarios that ``str`` spells out, worst first."""
 
 
+class Asked(TypedDict, total=False):
+    """What ``solve`` is asked for in every scenario."""
+
+    goals: Goals | Cost | None
+    limits: Limits | None
+    options: Options | None
+    time_limit: float | None
+    work_limit: int | None
+    seed: int
+
+
 class _Study(NamedTuple):
     """What every scenario is played with."""
 
     cluster: Cluster
-    asked: Mapping[str, Any]
+    method: str
+    asked: Asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +71,9 @@ class Sweep:
         What happens in each.
     outlooks : tuple of Outlook
         What comes of each.
-    asked : mapping
+    method : str
+        Who repaired them.
+    asked : Asked
         What ``solve`` was asked for.
 
     Examples
@@ -80,7 +94,8 @@ class Sweep:
     now: Outlook
     changes: tuple[Change, ...]
     outlooks: tuple[Outlook, ...]
-    asked: Mapping[str, Any]
+    method: str
+    asked: Asked
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -211,7 +226,7 @@ class Sweep:
         InvalidInput
             If there is no such scenario.
         """
-        return _repaired(self.cluster, self.asked, self.changes[self._at(scenario)])
+        return _repaired(self.cluster, self.method, self.asked, self.changes[self._at(scenario)])
 
     def rows(self) -> list[Row]:
         """Return a row for each scenario, as a table takes them.
@@ -305,13 +320,8 @@ def sweep(
     executor: Executor | None = None,
     *,
     method: str = "balance",
-    goals: Goals | Cost | None = None,
-    limits: Limits | None = None,
-    options: Options | None = None,
-    time_limit: float | None = None,
-    work_limit: int | None = None,
-    seed: int = 0,
     callback: Callable[[int, int], object] | None = None,
+    **asked: Unpack[Asked],
 ) -> Sweep:
     """Ask of many scenarios what each would do to a cluster, and what would repair it.
 
@@ -328,10 +338,13 @@ def sweep(
         Who does it, the calling thread by default; answers and their order are the same whoever it
         is. Threads suit large clusters; of a small one's time most is Python, for which they wait
         for each other. Processes suit both: each is sent the cluster, and starts in a second.
-    method, goals, limits, options, time_limit, work_limit, seed : optional
-        As ``solve`` takes them, for every scenario; the time limit is for each by itself.
+    method : str, optional
+        Who repairs.
     callback : callable, optional
         Told how many scenarios are done, and of how many; raising StopIteration ends the sweep.
+    **asked : Asked
+        ``goals``, ``limits``, ``options``, ``time_limit``, ``work_limit`` and ``seed`` as ``solve``
+        takes them, for every scenario; the time limit is for each by itself.
 
     Returns
     -------
@@ -367,24 +380,20 @@ def sweep(
         faults.add("executor", executor, "must be a concurrent.futures.Executor")
     if callback is not None and not callable(callback):
         faults.add("callback", callback, "must be callable")
-    asked = {
-        "method": method, "goals": goals, "limits": limits, "options": options,
-        "time_limit": time_limit, "work_limit": work_limit, "seed": seed,
-    }  # fmt: skip
     # what was counted of the caller's own placement need not travel
-    study = _Study(cluster.with_placement(replace(cluster.placement)), asked)
+    study = _Study(cluster.with_placement(replace(cluster.placement)), method, asked)
     try:
         now = _outlook(study, Change("now", NOBODY, NOBODY))
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()
     began = time.perf_counter()
-    tell(logger, "sweeping", scenarios=len(changes), method=method, seed=seed)
+    tell(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
     answers = fan_out(_outlook, study, changes, executor, callback)
     outlooks = tuple(
         unknown_outlook(cluster, one) if not isinstance(one, Outlook) else one for one in answers
     )
-    found = Sweep(cluster, now, tuple(changes), outlooks, asked)
+    found = Sweep(cluster, now, tuple(changes), outlooks, method, asked)
     tell(
         logger, "swept", scenarios=len(changes),
         done=sum(one.status != "not run" for one in outlooks),
@@ -395,13 +404,13 @@ def sweep(
     return found
 
 
-def _repaired(cluster: Cluster, asked: Mapping[str, Any], change: Change) -> Result:
-    return solve(changed(cluster, change), **asked)
+def _repaired(cluster: Cluster, method: str, asked: Asked, change: Change) -> Result:
+    return solve(changed(cluster, change), method, **asked)
 
 
 def _outlook(study: _Study, change: Change) -> Outlook:
     """Play one scenario."""
-    result = _repaired(study.cluster, study.asked, change)
+    result = _repaired(*study, change)
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
     before = survival(result.cluster, result.cluster.placement)

@@ -49,6 +49,20 @@ def may(small: Small, placement: list[list[int]], p: int, slots: tuple[int, int]
     return True
 
 
+def lacks_no_more(small: Small, row: list[int], before: list[int]) -> bool:
+    """Whether every term is as well met as before, by what has a node alone."""
+
+    def lack(nodes: list[int], mask: list[bool], least: int) -> int:
+        inside = sum(n >= 0 and mask[n] for n in nodes)
+        outside = sum(n >= 0 and not mask[n] for n in nodes)
+        return outside if least < 0 else max(0, least - inside)
+
+    return all(
+        lack(row, *term) <= lack(before, *term)
+        for term in zip(small.inside, small.least, strict=True)
+    )
+
+
 def best_pair(small: Small, p: int, slots: tuple[int, int]) -> float:
     """The least change of the penalty that two nodes for these replicas bring; inf if none may."""
     k, j = slots
@@ -61,6 +75,6 @@ def best_pair(small: Small, p: int, slots: tuple[int, int]) -> float:
                 continue
             tried = [list(row) for row in small.placement]
             tried[p][k], tried[p][j] = n, m
-            if may(small, tried, p, slots):
+            if may(small, tried, p, slots) and lacks_no_more(small, tried[p], small.placement[p]):
                 best = min(best, penalty(small, tried) - before)
     return best

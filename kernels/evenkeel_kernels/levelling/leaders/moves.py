@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.feasibility import admits_leader, affords_lead
+from evenkeel_kernels.core.feasibility import admits_leader, affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import lead, transfer_leader
@@ -158,7 +158,7 @@ def may_follow(problem: Problem, state: State, p: int) -> bool:
         there = state.load[d, n] + state.held[d, n] + more
         if more > 0.0 and there > problem.nodes.capacity[d, n]:
             return False
-    return True
+    return shares_leader(problem, state, p, index(-1), n)
 
 
 @no_alloc

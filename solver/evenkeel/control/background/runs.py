@@ -366,7 +366,7 @@ class Background:
     def _measure(self, standing: Standing) -> None:
         """Measure how far the best possible is from the baseline; no lock is held."""
         divergence = baseline_divergence(standing.best.present, standing.baseline.present)
-        self._metrics.targets("baseline_divergence_gauge", divergence)
+        self._metrics.set_gauge("baseline_divergence_gauge", divergence)
         self._metrics.tell_all()
 
     def _trigger(self) -> None:

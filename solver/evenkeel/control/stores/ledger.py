@@ -97,13 +97,13 @@ class Ledger:
         except Stale:
             self._read(kind)
             raise
-        self._metrics.targets("state_write_latency_gauge", self._elapsed() - began)
+        self._metrics.set_gauge("state_write_latency_gauge", self._elapsed() - began)
         self._records[kind] = record
 
     def _read(self, kind: Kind) -> None:
         began = self._elapsed()
         self._records[kind] = self._store.read(kind)
-        self._metrics.targets("state_read_latency_gauge", self._elapsed() - began)
+        self._metrics.set_gauge("state_read_latency_gauge", self._elapsed() - began)
 
 
 def _alike(last: _Bind, cluster: Cluster, swapped: NDArray[np.int32] | None) -> bool:

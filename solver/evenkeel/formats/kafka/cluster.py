@@ -32,28 +32,6 @@ def read(
 ) -> Cluster:
     """Read a cluster from any of Kafka's documents that belong together.
 
-    Parameters
-    ----------
-    documents : sequence of Document
-        A reassignment or a topic description, and any of: log dirs (sizes), racks, capacities.
-    offline : collection of int, optional
-        Brokers that are down. By default a broker is up only if something shows it: it reports its
-        log directories, it leads, or it is in sync with a leader. A partition without a leader
-        shows nothing, since Kafka keeps a broker that died last in its Isr. A broker that holds
-        nothing cannot be shown by a description: without log dirs it is up. Where there is neither
-        a description nor log dirs, all are up.
-    spread : mapping of str to Amount, optional
-        At most so many replicas of a partition per domain, as in ``Rule``; ``{}`` for no rule. By
-        default as few per rack as its number of replicas and racks allow.
-
-    Returns
-    -------
-    Cluster
-        Nodes are named by broker id, in numeric order; a broker that only the racks name is empty.
-        Partitions are named ``topic-0`` and sorted; slots keep Kafka's order. Dimensions are
-        ``replicas`` and those that a file measures: where nothing limits a dimension, all nodes
-        have the same capacity, which would hold everything.
-
     Raises
     ------
     InvalidInput

@@ -28,27 +28,6 @@ def encode(
 ) -> dict[Path, bytes]:
     """Return a reassignment, and beside it the way back and the election of leaders.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Nodes are named by broker id, partitions ``topic-number``.
-    placement : Placement or None
-        Where replicas should be; None writes where they are, in one file.
-    path : Path
-        The reassignment. ``plan.json`` goes with ``plan.rollback.json`` (the assignment of the same
-        partitions now) and ``plan.election.json`` (those to elect leaders for when their data has
-        moved).
-    partitions : {"changed", "all"}, optional
-        Which partitions the reassignment names; those that change by default, all of them where
-        there is no new placement. A partition whose leader is not its first replica changes even if
-        nothing moves: Kafka would otherwise take the leadership back to the first one. One whose
-        replicas are all pinned changes only if its placement does.
-
-    Returns
-    -------
-    dict of Path to bytes
-        Content of each file.
-
     Raises
     ------
     InvalidInput

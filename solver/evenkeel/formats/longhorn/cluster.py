@@ -49,20 +49,6 @@ class Snapshot(System):
 def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     """Read a cluster from what ``kubectl get -o json`` prints of Longhorn's resources.
 
-    Parameters
-    ----------
-    documents : sequence of Document
-        Lists of volumes, replicas, nodes and settings, in one file or several. Without settings
-        Longhorn's defaults hold.
-    now : float, optional
-        Time of the snapshot, in seconds since 1970; by default the latest that a resource states.
-
-    Returns
-    -------
-    Cluster
-        Nodes are the disks, called ``node/disk``, on the levels zone and host; its ``native`` keeps
-        the resources. A replica that Longhorn has not scheduled has no node.
-
     Raises
     ------
     InvalidInput

@@ -21,20 +21,6 @@ MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 def read(path: str | Path, assignment: str | Path | None = None) -> Cluster:
     """Read a model and the assignment that stands now.
 
-    Parameters
-    ----------
-    path : str or Path
-        The model file, or a folder that holds one ``model_*.txt`` with its ``assignment_*.txt``.
-        Files may end in ``.gz``.
-    assignment : str or Path, optional
-        The assignment file; by default the one beside the model, of the same name with
-        ``assignment`` for ``model``.
-
-    Returns
-    -------
-    Cluster
-        Its ``native`` is the ``RoadefModel``; ``cost_of`` returns what to minimise.
-
     Raises
     ------
     InvalidInput

@@ -56,7 +56,7 @@ class Bounds:
     moves_feasible : int
         Moves that a placement without broken rules needs at least.
     moves_level : int
-        Moves that one within ``target`` needs at least, leadership being free.
+        Moves that one within ``target`` and ``floor`` needs at least, leadership being free.
     feasible_proof, level_proof : Shedding
         Which nodes must lose how many replicas, beyond ``missing``.
     missing : int

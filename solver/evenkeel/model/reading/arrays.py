@@ -20,16 +20,6 @@ LISTED_FAULTS = 10
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view of an array.
 
-    Parameters
-    ----------
-    array : ndarray
-        Any array.
-
-    Returns
-    -------
-    ndarray
-        A view of the same memory that refuses writes.
-
     Examples
     --------
     >>> read_only(np.zeros(2)).flags.writeable
@@ -42,16 +32,6 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def writable(view: NDArray[Any]) -> NDArray[Any]:
     """Return a writable C-contiguous view of a frozen array, for a kernel that only reads it.
-
-    Parameters
-    ----------
-    view : ndarray
-        An array that ``frozen`` returned, or any other.
-
-    Returns
-    -------
-    ndarray
-        The same memory where its owner is writable and C-contiguous, else a copy.
 
     Examples
     --------
@@ -72,21 +52,7 @@ def writable(view: NDArray[Any]) -> NDArray[Any]:
 def list_entries(
     faults: FaultList, path: str, array: NDArray[Any], bad: NDArray[np.bool_], message: str
 ) -> None:
-    """Note the entries of an array where ``bad`` is true.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where they are noted.
-    path : str
-        Name of the array.
-    array : ndarray
-        The array.
-    bad : ndarray of bool
-        Same shape as ``array``.
-    message : str
-        What is wrong with those entries.
-    """
+    """Note the entries of an array where ``bad`` is true."""
     if not bad.any():
         return
     where = np.argwhere(bad)
@@ -99,16 +65,6 @@ def list_entries(
 
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of what may become an array.
-
-    Parameters
-    ----------
-    value : Any
-        Anything.
-
-    Returns
-    -------
-    tuple of int
-        For rows of unequal length, their number alone.
 
     Examples
     --------
@@ -129,25 +85,6 @@ def as_array(
     shape: tuple[int | None, ...],
 ) -> NDArray[Any]:
     """Take an array in: right dtype, C order, expected shape.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where a wrong dtype or shape is noted.
-    path : str
-        Name of the argument.
-    value : array_like
-        What the caller gave.
-    dtype : type
-        Numpy scalar type wanted; a value that does not survive the conversion is a fault.
-    shape : tuple of int or None
-        Length of each axis, None where any will do. A plain empty list stands for any empty array.
-
-    Returns
-    -------
-    ndarray
-        The caller's own memory where dtype and layout fit. Zeros of the right shape after a fault,
-        so that the checks that follow can go on.
 
     Examples
     --------
@@ -214,26 +151,6 @@ def column(
 ) -> NDArray[Any]:
     """Take in one value for each node, partition or group, or one for all of them.
 
-    Parameters
-    ----------
-    faults : FaultList
-        Where a wrong dtype or shape is noted.
-    length : int
-        How many there are.
-    path : str
-        Name of the argument.
-    given : array_like, shape () or (length,), or None
-        What the caller gave.
-    dtype : type
-        Numpy scalar type wanted.
-    default : scalar or ndarray
-        What stands in for None, and for what cannot be read.
-
-    Returns
-    -------
-    ndarray, shape (length,)
-        Read-only.
-
     Examples
     --------
     >>> column(FaultList(), 3, "weight", 2, np.float64, 1.0)
@@ -252,19 +169,7 @@ def column(
 def check_amounts(
     faults: FaultList, path: str, array: NDArray[np.float64], *, infinite: bool
 ) -> None:
-    """Note entries that are NaN or negative, and infinite ones unless they are allowed.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where they are noted.
-    path : str
-        Name of the array.
-    array : ndarray of float64
-        Loads, capacities or costs.
-    infinite : bool
-        Whether ``inf`` means "no limit" here.
-    """
+    """Note entries that are NaN or negative, and infinite ones unless they are allowed."""
     if array.size == 0:
         return
     low, high = array.min(), array.max()
@@ -280,20 +185,6 @@ def check_amounts(
 def check_range(
     faults: FaultList, path: str, array: NDArray[Any], low: int, high: int, what: str
 ) -> None:
-    """Note integer entries outside ``low <= entry < high``.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where they are noted.
-    path : str
-        Name of the array.
-    array : ndarray of int
-        Indices or counts.
-    low, high : int
-        Half-open range allowed.
-    what : str
-        What an entry must be, for the message.
-    """
+    """Note integer entries outside ``low <= entry < high``."""
     if array.size and (array.min() < low or array.max() >= high):
         list_entries(faults, path, array, (array < low) | (array >= high), what)

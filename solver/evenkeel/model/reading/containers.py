@@ -11,20 +11,6 @@ from evenkeel.model.errors import FaultList
 def items_of(faults: FaultList, path: str, given: Any) -> list[Any]:
     """Return the items of a list.
 
-    Parameters
-    ----------
-    faults : FaultList
-        Where anything that is no list is noted, a lone string and a mapping among them.
-    path : str
-        Name of the argument.
-    given : Any
-        What the caller gave.
-
-    Returns
-    -------
-    list
-        Empty after a fault.
-
     Examples
     --------
     >>> items_of(FaultList(), "lead", ("zone=a", "zone=b"))
@@ -39,20 +25,6 @@ def items_of(faults: FaultList, path: str, given: Any) -> list[Any]:
 
 def entries_of(faults: FaultList, path: str, given: Any) -> dict[str, Any]:
     """Return the entries of a mapping by name.
-
-    Parameters
-    ----------
-    faults : FaultList
-        Where anything that is no mapping is noted, and every key that is no string.
-    path : str
-        Name of the argument.
-    given : Any
-        What the caller gave.
-
-    Returns
-    -------
-    dict of str to Any
-        Those with a name; empty where there is no mapping.
 
     Examples
     --------

@@ -9,18 +9,6 @@ from threading import get_ident
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     """Write a file by way of a temporary one in the same folder.
 
-    Parameters
-    ----------
-    path : str or path
-        Where it goes; a symbolic link is followed, permissions of an existing file are kept.
-    data : bytes
-        Its whole content.
-
-    Returns
-    -------
-    Path
-        The path as given.
-
     Raises
     ------
     OSError

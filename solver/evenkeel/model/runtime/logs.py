@@ -38,17 +38,6 @@ def be_silent() -> None:
 def tell(logger: logging.Logger, event: str, level: int = logging.INFO, **values: object) -> None:
     """Log what happened, in words and as data.
 
-    Parameters
-    ----------
-    logger : Logger
-        Below ``evenkeel``.
-    event : str
-        One word.
-    level : int
-        Of ``logging``.
-    **values : object
-        Plain values; the record carries them, with the event, as its attribute ``evenkeel``.
-
     Examples
     --------
     >>> tell(logging.getLogger("evenkeel.solve"), "solved", status="optimal")

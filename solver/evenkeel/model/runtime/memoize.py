@@ -15,22 +15,6 @@ MARK = "_once "
 def memoize(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
     """Return what was made of an object, and of others, the last time; make it if need be.
 
-    Parameters
-    ----------
-    owner : object
-        It never changes; what is made is kept in its ``__dict__``, and forgotten with it.
-    name : str
-        What is made.
-    make : callable
-        Makes it, of ``owner`` and ``others`` alone. Two threads may both do so, and do the same.
-    *others : object
-        What else it is made of; with other ones it is made anew.
-
-    Returns
-    -------
-    object
-        Not to be written to.
-
     Examples
     --------
     >>> class Part:
@@ -52,16 +36,5 @@ def memoize(owner: object, name: str, make: Callable[[], Answer], *others: objec
 
 
 def is_kept(attribute: str) -> bool:
-    """Whether an entry of a ``__dict__`` was kept by ``once``; another owner may take it over.
-
-    Parameters
-    ----------
-    attribute : str
-        Its name.
-
-    Returns
-    -------
-    bool
-        True if it says itself what else it was made of.
-    """
+    """Whether an entry of a ``__dict__`` was kept by ``once``; another owner may take it over."""
     return attribute.startswith(MARK)

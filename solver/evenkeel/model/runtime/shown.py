@@ -22,13 +22,5 @@ class Shown:
 
 
 def show_as(kind: type | str, write: Callable[[Any], str]) -> None:
-    """Say how objects of a class are shown.
-
-    Parameters
-    ----------
-    kind : type or str
-        The class, a ``Shown``, or its full name where it should not be imported for that.
-    write : callable
-        From an object to HTML.
-    """
+    """Say how objects of a class are shown."""
     _writers[kind] = write

@@ -46,15 +46,14 @@ class Balancing(Controller):
     """Solves the cluster anew after every event, and where replicas grow every so often.
 
     What is under way counts as done, what waits is withdrawn and decided anew. It knows everything,
-    but only after the scenario's ``gossip_delay``: what it decides on is as old as that when it is
-    asked for. No replica returns to a node that it has left since the last event, so that nothing
+    but only after ``gossip_delay`` seconds: what it decides on is as old as that when it is asked
+    for. No replica returns to a node that it has left since the last event, so that nothing
     goes to and fro.
     """
 
     def __init__(
         self,
         solve: Solve,
-        interval: float = 10.0,
         seed: int = 0,
         *,
         full: float = FULL,
@@ -63,7 +62,6 @@ class Balancing(Controller):
         self._solve = solve
         self._refresh = refresh
         self._full = full
-        self._interval = interval
         self._seed = seed
         self._solved = -1
         self._failed = False
@@ -79,7 +77,7 @@ class Balancing(Controller):
         if 0.0 <= self._plan_at <= world.seconds:
             self._carry_out(stage)
         if world.seconds >= self._next and self._plan_at < 0.0:
-            self._next = world.seconds + self._interval
+            self._next = world.seconds + stage.scenario.environment.pace
             if (
                 world.version != self._solved
                 or self._failed
@@ -115,7 +113,7 @@ class Balancing(Controller):
         after = self._solve(exchanged, stage.scenario.goals, self._seed)
         planned = steps(world, cluster.placement, after)
         self._plan = [change for change in planned if world.can_change(change.partition)]
-        self._plan_at = world.seconds + stage.scenario.gossip_delay
+        self._plan_at = world.seconds + stage.scenario.environment.gossip_delay
 
     def _carry_out(self, stage: Stage) -> None:
         """Ask for what was decided as soon as the figures that it rests on could be known."""

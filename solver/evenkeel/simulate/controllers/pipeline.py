@@ -70,11 +70,10 @@ class Publishing(Controller):
     whatever ``dead_after`` says.
     """
 
-    def __init__(self, made: Pipeline, pace: float = 10.0) -> None:
+    def __init__(self, made: Pipeline) -> None:
         self._pipeline = made
         method = METHODS.get(made.name)
         self._follow = method.refresher() if method is not None else None
-        self._pace = pace
         self._began = made.clock.now()
         self._seen = -1
         self._next = 0.0
@@ -133,7 +132,7 @@ class Publishing(Controller):
             busy = busy or any(workers.waiting(scope) for scope in Scope)
         again = math.inf if result.wake_at is None else result.wake_at - self._began
         if busy or world.growth.any() or result.failures:
-            again = min(again, world.seconds + self._pace)
+            again = min(again, world.seconds + stage.scenario.environment.pace)
         return max(again, world.seconds + 0.001)
 
     def _carry_out(self, stage: Stage) -> None:

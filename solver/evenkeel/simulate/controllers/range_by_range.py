@@ -58,7 +58,7 @@ class RangeByRange(Controller):
         self._version = -1
         self._nodes = [_Node(number) for number in range(len(scenario.cluster.nodes))]
         self._workers: dict[int, tuple[_Node, WorkQueue]] = {}
-        self._lag = scenario.gossip_interval + scenario.gossip_delay
+        self._lag = scenario.environment.gossip_interval + scenario.environment.gossip_delay
         self._changed_at = 0.0
         self._quiet: NDArray[np.float64]
         self._led: list[list[int]] = []
@@ -116,13 +116,13 @@ class RangeByRange(Controller):
 
     def _warn(self, stage: Stage) -> None:
         """Name, once each, what has become too large to be sent before a queue gives up."""
-        rates = stage.scenario.rates
-        for p in never_done(stage.world, rates):
+        environment = stage.scenario.environment
+        for p in never_done(stage.world, environment):
             if p not in self._too_large:
                 self._too_large.add(p)
                 stage.recorder.warn(
                     f"{stage.world.names[p]}: a snapshot of it takes longer than the "
-                    f"{rates.deadline:g} s that a queue waits: it can never be given another "
+                    f"{environment.deadline:g} s that a queue waits: it can never be given another "
                     "replica"
                 )
 
@@ -256,7 +256,9 @@ class RangeByRange(Controller):
 
     def _submit(self, stage: Stage, node: _Node, queue: WorkQueue, decision: Decision) -> None:
         kind = "replicate" if queue is node.replicas else "lease"
-        change = _change(decision, f"{kind} s{node.number + 1}", stage.scenario.rates.deadline)
+        change = _change(
+            decision, f"{kind} s{node.number + 1}", stage.scenario.environment.deadline
+        )
         number = stage.submit(change)
         if number >= 0:
             queue.working_on = number

@@ -87,18 +87,7 @@ class Balance(Check):
     nodes: Sequence[int] | None = None
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            The greatest ratio.
-        """
+        """Hold it against a history."""
         if self.nodes is None:
             window = self._window(history, self.stat)
         else:
@@ -130,18 +119,7 @@ class Steady(Check):
     at_most: float
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            The greatest share.
-        """
+        """Hold it against a history."""
         window = self._window(history, self.stat)
         mean = window.mean(0)
         share = np.zeros(window.shape)
@@ -173,18 +151,7 @@ class Within(Check):
     at_most: float = np.inf
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            The value that is farthest out, or closest to being so.
-        """
+        """Hold it against a history."""
         window = history.series(self.stat)[-self.last :, list(self.nodes)]
         low, high = float(window.min()), float(window.max())
         slack = ROUNDING * max(abs(low), abs(high))
@@ -219,18 +186,7 @@ class Thrash(Check):
     at_most: float
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            The sum.
-        """
+        """Hold it against a history."""
         total = float(history.thrash_percent(self.stat).sum())
         return Finding(f"thrash of {self.stat} <= {self.at_most:g} %", total, total <= self.at_most)
 
@@ -259,18 +215,7 @@ class Conforms(Check):
     last: int = field(default=1, kw_only=True)
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            By how many partitions it is off.
-        """
+        """Hold it against a history."""
         wanted = {kind: getattr(self, kind) for kind in KINDS if getattr(self, kind) is not None}
         off = sum(
             int(np.abs(history.astray(kind)[-self.last :] - count).max())
@@ -298,18 +243,7 @@ class AtMost(Check):
     bound: float
 
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            The total.
-        """
+        """Hold it against a history."""
         total = history.total(self.name)
         return Finding(f"{self.name} <= {self.bound:g}", total, total <= self.bound)
 

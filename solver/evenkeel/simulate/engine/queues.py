@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from evenkeel.simulate.engine.changes import Rates
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.world import World
 
 ROUND = 600.0
@@ -54,12 +54,12 @@ def _category(priority: float) -> int:
     return math.floor(priority / 100.0 + 0.5)
 
 
-def never_done(world: World, rates: Rates) -> list[int]:
+def never_done(world: World, environment: Environment) -> list[int]:
     """Return the partitions whose snapshot takes longer than a queue waits."""
     if world.disk < 0:
         return []
-    seconds = rates.overhead + world.voter_load[:, world.disk] / rates.snapshot
-    found: list[int] = np.flatnonzero(seconds > rates.deadline).tolist()
+    seconds = environment.overhead + world.voter_load[:, world.disk] / environment.snapshot
+    found: list[int] = np.flatnonzero(seconds > environment.deadline).tolist()
     return found
 
 

@@ -76,9 +76,10 @@ class Stage:
 
     def __init__(self, scenario: Scenario, controller: Controller, seed: int) -> None:
         self.scenario = scenario
-        self.world = World(scenario.cluster, scenario.growth, consensus=scenario.consensus)
-        self.gossip = Gossip(self.world, scenario.gossip_interval, scenario.gossip_delay)
-        self.traffic = Traffic(self.world, scenario.rates)
+        environment = scenario.environment
+        self.world = World(scenario.cluster, environment)
+        self.gossip = Gossip(self.world, environment.gossip_interval, environment.gossip_delay)
+        self.traffic = Traffic(self.world, environment)
         self.recorder = Recorder(scenario, self.world)
         self.random = np.random.default_rng(seed)
         self._controller = controller

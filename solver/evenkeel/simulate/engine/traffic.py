@@ -6,7 +6,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from evenkeel.simulate.engine.changes import Change, Flight, Rates
+from evenkeel.simulate.engine.changes import Change, Flight
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.world import World
 
 NEVER = 2**62
@@ -20,8 +21,8 @@ class Traffic:
     and one of the sender's; leadership leaves a node at most once per ``lead_gap``.
     """
 
-    def __init__(self, world: World, rates: Rates) -> None:
-        self.rates = rates
+    def __init__(self, world: World, environment: Environment) -> None:
+        self.environment = environment
         self._world = world
         self._waiting: dict[int, Flight] = {}
         self._due: dict[int, list[Flight]] = {}  # what waits, by its first receiver, in order
@@ -92,7 +93,7 @@ class Traffic:
             return [], self._again  # nothing has changed since it was last asked
         begun = []
         again = NEVER
-        limit = self.rates.receive
+        limit = self.environment.receive
         # of what waits for a receiver that has no lane left nothing but its deadline counts
         first = []
         for receiver, flights in self._due.items():
@@ -130,8 +131,8 @@ class Traffic:
         if change.add and not self._take_lanes(flight, source):
             return False, _latest(flight)
         if leads_on and source >= 0:
-            self._next_lead[source] = now + round(1000 * self.rates.lead_gap)
-        seconds = self.rates.seconds(self._world.size(change.partition), len(change.add))
+            self._next_lead[source] = now + round(1000 * self.environment.lead_gap)
+        seconds = self.environment.seconds(self._world.size(change.partition), len(change.add))
         flight.ends = now + max(1, round(1000 * seconds))
         self._no_longer_waits(flight)
         self._flying[flight.number] = flight
@@ -164,9 +165,9 @@ class Traffic:
 
     def _take_lanes(self, flight: Flight, source: int) -> bool:
         joining = [node for node, _ in flight.change.add]
-        lanes = min(len(joining), self.rates.send)
-        full = any(self._receiving[node] >= self.rates.receive for node in joining)
-        if full or (source >= 0 and self._sending[source] + lanes > self.rates.send):
+        lanes = min(len(joining), self.environment.send)
+        full = any(self._receiving[node] >= self.environment.receive for node in joining)
+        if full or (source >= 0 and self._sending[source] + lanes > self.environment.send):
             return False
         self._receiving[joining] += 1
         if source >= 0:
@@ -187,7 +188,9 @@ class Traffic:
             if flight.change.add:
                 self._receiving[[node for node, _ in flight.change.add]] -= 1
                 if flight.source >= 0:
-                    self._sending[flight.source] -= min(len(flight.change.add), self.rates.send)
+                    self._sending[flight.source] -= min(
+                        len(flight.change.add), self.environment.send
+                    )
         if flight.change.claims:
             self._claimed.discard(partition)
         if self._of.get(partition) == flight.number:

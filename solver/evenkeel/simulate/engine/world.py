@@ -13,6 +13,7 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
 
 LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
@@ -27,10 +28,8 @@ class World:
     ----------
     cluster : Cluster
         The beginning: nodes that will ever be, rules that will ever hold, and a placement.
-    growth : ndarray of float64, shape (P,), optional
-        Bytes by which each replica grows per second, in the dimension that is moved.
-    consensus : bool
-        Whether only a majority of its voters can change a partition; else any live replica can.
+    environment : Environment
+        Tells how data grows, and whether changes need a majority.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class World:
     leader_load, voter_load, non_voter_load : ndarray of float64, shape (P, D)
         Load of a replica by its role.
     growth : ndarray of float64, shape (P,)
-        As above.
+        Bytes by which each replica grows per second, in the dimension that is moved.
     wanted, voters, rule : ndarray of int32, shape (P,)
         Replicas and voters wanted, and the rule.
     node : ndarray of int32, shape (P, W)
@@ -73,9 +72,7 @@ class World:
     def __init__(
         self,
         cluster: Cluster,
-        growth: NDArray[np.float64] | None = None,
-        *,
-        consensus: bool = True,
+        environment: Environment = Environment(),  # noqa: B008 -- frozen
     ) -> None:
         placement, partitions = cluster.placement, cluster.partitions
         count = len(partitions)
@@ -84,7 +81,7 @@ class World:
         self.cluster = cluster
         self.seconds = 0.0
         self.version = 0
-        self.consensus = consensus
+        self.consensus = environment.consensus
         self.names = partitions.names
         self.led = has_leaders(cluster) or not (placement.node >= 0).any()
         self.origin = np.arange(count)
@@ -96,7 +93,8 @@ class World:
         self.leader_load = partitions.load.leader.copy()
         self.voter_load = partitions.load.voter.copy()
         self.non_voter_load = partitions.load.non_voter.copy()
-        self.growth = np.zeros(count) if growth is None else growth.copy()
+        growth = environment.growth
+        self.growth = np.zeros(count) if growth is None else np.array(growth, np.float64)
         self.wanted = partitions.replicas.copy()
         self.voters = partitions.voters.copy()
         self.rule = partitions.rule.copy()
@@ -136,13 +134,7 @@ class World:
         self.growing = np.bincount(at, self.growth[rows], count).astype(np.float64)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: replicas grow.
-
-        Parameters
-        ----------
-        seconds : float
-            The new time, since the beginning.
-        """
+        """Let time pass: replicas grow."""
         passed, self.seconds = seconds - self.seconds, seconds
         if passed > 0.0 and self.disk >= 0 and self.growth.any():
             for load in (self.leader_load, self.voter_load, self.non_voter_load):
@@ -150,99 +142,36 @@ class World:
             self.load[:, self.disk] += self.growing * passed
 
     def leader_node(self, partition: int) -> int:
-        """Return the node that leads a partition.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        int
-            -1 for none.
-        """
+        """Return the node that leads a partition."""
         slot = int(self.leader[partition])
         return int(self.node[partition, slot]) if slot >= 0 else -1
 
     def leader_nodes(self) -> NDArray[np.int32]:
-        """Return the node that leads each partition.
-
-        Returns
-        -------
-        ndarray of int32, shape (P,)
-            -1 for none.
-        """
+        """Return the node that leads each partition, (P,) int32."""
         found = self.node[np.arange(len(self)), np.maximum(self.leader, 0)]
         return np.where(self.leader >= 0, found, np.int32(-1))
 
     def serves(self) -> NDArray[np.bool_]:
-        """Return which nodes answer now.
-
-        Returns
-        -------
-        ndarray of bool, shape (N,)
-            True for every state before ``UNKNOWN``.
-        """
+        """Return which nodes answer now, (N,) bool."""
         return np.less(self.health, Health.UNKNOWN)
 
     def least_active(self) -> NDArray[np.int32]:
-        """Return the live replicas below which each partition is in danger.
-
-        Returns
-        -------
-        ndarray of int32, shape (P,)
-            As ``Partitions.min_active``.
-        """
+        """Return the live replicas below which each partition is in danger, (P,) int32."""
         return self.cluster.partitions.min_active[self.origin]
 
     def size(self, partition: int) -> float:
-        """Return the bytes of one replica.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        float
-            0 where no dimension is moved.
-        """
+        """Return the bytes of one replica."""
         return float(self.voter_load[partition, self.disk]) if self.disk >= 0 else 0.0
 
     def has_quorum(self, partition: int) -> bool:
-        """Return whether a partition can decide anything.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        bool
-            Whether more than half of its voters answer.
-        """
+        """Return whether a partition can decide anything."""
         at = self.node[partition]
         votes = (at >= 0) & (self.role[partition] == Role.VOTER)
         live = votes & self.serves()[at]
         return bool(2 * live.sum() > votes.sum())
 
     def can_change(self, partition: int) -> bool:
-        """Return whether replicas of a partition can be added and dropped.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-
-        Returns
-        -------
-        bool
-            Whether it has a quorum, or a live replica where no consensus is needed. One that never
-            had a replica can be given its first ones.
-        """
+        """Return whether replicas of a partition can be added and dropped."""
         at = self.node[partition]
         held = at >= 0
         if not held.any():
@@ -252,19 +181,7 @@ class World:
         return bool(self.serves()[at[held]].any())
 
     def fits(self, change: Change) -> bool:
-        """Return whether a change can still be made.
-
-        Parameters
-        ----------
-        change : Change
-            The change.
-
-        Returns
-        -------
-        bool
-            Whether its nodes are where it expects them, those that join answer, and a majority
-            can agree to it.
-        """
+        """Return whether a change can still be made."""
         at = set(self.node[change.partition].tolist()) - {-1}
         joining = {node for node, _ in change.add}
         staying = (at | joining) - set(change.drop)
@@ -281,13 +198,7 @@ class World:
         )
 
     def apply(self, change: Change) -> None:
-        """Make a change that ``fits``.
-
-        Parameters
-        ----------
-        change : Change
-            Nodes that join take the slots of those that leave, then empty ones.
-        """
+        """Make a change that ``fits``."""
         partition = change.partition
         self._count(partition, -1)
         at = self.node[partition]
@@ -311,13 +222,7 @@ class World:
         self._count(partition, 1)
 
     def keep_led(self, partition: int) -> None:
-        """Give a partition whose leader left or answers no longer the first voter that does.
-
-        Parameters
-        ----------
-        partition : int
-            The partition; one that cannot change is led by nobody new.
-        """
+        """Give a partition whose leader left or answers no longer the first voter that does."""
         if not self.led:
             return
         at, role = self.node[partition], self.role[partition]
@@ -329,13 +234,7 @@ class World:
                 self.leader[partition] = choice[0]
 
     def keep_all_led(self) -> bool:
-        """Give every partition a leader that answers, where it has none and one can be found.
-
-        Returns
-        -------
-        bool
-            Whether any had none.
-        """
+        """Give every partition a leader that answers, where it has none and one can be found."""
         at = self.leader_nodes()
         without = np.flatnonzero((at < 0) | ~self.serves()[at])
         for partition in without.tolist():
@@ -343,15 +242,7 @@ class World:
         return len(without) > 0
 
     def split(self, partition: int, share: float) -> None:
-        """Split a partition in two; the second gets the next number.
-
-        Parameters
-        ----------
-        partition : int
-            The partition.
-        share : float
-            Part of load and size that the new one takes.
-        """
+        """Split a partition in two; the second gets the next number."""
         for name in LOADS:
             given = getattr(self, name)
             taken = given[partition] * share
@@ -364,13 +255,7 @@ class World:
         self.refresh()
 
     def add_partitions(self, like: NDArray[np.int64]) -> None:
-        """Add partitions that have no replicas so far.
-
-        Parameters
-        ----------
-        like : ndarray of int64, shape (n,)
-            Partitions that they are like, in loads, wishes and rules.
-        """
+        """Add partitions that have no replicas so far."""
         count = len(self)
         self._repeat(like, (*LOADS, *ROWS))
         self.node[count:] = -1
@@ -397,44 +282,19 @@ class World:
             setattr(self, name, np.concatenate([column, column[which]]))
 
     def accepts(self) -> NDArray[np.bool_]:
-        """Return which nodes may be given replicas, IO taken into account.
-
-        Returns
-        -------
-        ndarray of bool, shape (N,)
-            As ``Nodes.accepts``.
-        """
+        """Return which nodes may be given replicas, IO taken into account, (N,) bool."""
         accepts: NDArray[np.bool_] = FLAGS[self.health, 1] & ~self._overloaded(*MAY_NOT_RECEIVE)
         return accepts
 
     def states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which nodes are alive, which may be given replicas, and which may lead.
-
-        Returns
-        -------
-        tuple of (ndarray of bool, shape (N,), the same, the same)
-            As in ``Nodes``, IO taken into account.
-        """
+        """Return which nodes are alive, which may be given replicas, and which may lead."""
         flags = FLAGS[self.health]
         return flags[:, 0], self.accepts(), flags[:, 3] & ~self._overloaded(*MAY_NOT_LEAD)
 
     def snapshot(
         self, under_way: Iterable[Change] = (), forbidden: NDArray[np.int32] | None = None
     ) -> Cluster:
-        """Return the cluster as it is now.
-
-        Parameters
-        ----------
-        under_way : iterable of Change
-            Changes to be taken for done.
-        forbidden : ndarray of int32, shape (F, 2), optional
-            (partition, node) pairs that are disabled beside those of the beginning.
-
-        Returns
-        -------
-        Cluster
-            Of its own arrays.
-        """
+        """Return the cluster as it is now."""
         node, role, leader = self.node, self.role, self.leader
         pending = list(under_way)
         if pending:

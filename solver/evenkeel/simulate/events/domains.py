@@ -67,18 +67,7 @@ class DomainLost(Event):
         return events
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Do nothing: it is bound to what happens to its nodes.
-
-        Parameters
-        ----------
-        world : World
-            It is not changed.
-
-        Returns
-        -------
-        sequence of Event
-            What it stands for.
-        """
+        """Do nothing: it is bound to what happens to its nodes."""
         return self.bound(FaultList(), "event", world.cluster)
 
     def _said(self, world: World) -> str:
@@ -158,18 +147,7 @@ class RollingUpgrade(Event):
         return events
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Do nothing: it is bound to what happens to its nodes.
-
-        Parameters
-        ----------
-        world : World
-            It is not changed.
-
-        Returns
-        -------
-        sequence of Event
-            What it stands for.
-        """
+        """Do nothing: it is bound to what happens to its nodes."""
         return self.bound(FaultList(), "event", world.cluster)
 
     def _said(self, world: World) -> str:

@@ -55,18 +55,7 @@ class NodesAdded(NodesEvent):
     domains: Mapping[str, str] | None = None
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Let those join that are absent.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Let those join that are absent."""
         comes = [node for node in self.numbers() if world.health[node] == Health.ABSENT]
         return NodesBecome(nodes=comes, health=Health.UP).happen(world) if comes else ()
 

@@ -75,18 +75,7 @@ class NodesBecome(NodesEvent):
     health: Health
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Set the state; partitions led from nodes that no longer answer find another leader.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Set the state; partitions led from nodes that no longer answer find another leader."""
         nodes = self.numbers()
         world.health[nodes] = self.health
         world.health_since[nodes] = world.seconds
@@ -123,18 +112,7 @@ class NodesDown(NodesEvent):
         return super()._bound(faults, path, cluster)
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Make those unknown that answer.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Their death.
-        """
+        """Make those unknown that answer."""
         goes = [node for node in self.numbers() if world.health[node] < Health.UNKNOWN]
         if not goes:
             return ()
@@ -176,18 +154,7 @@ class NodesBack(NodesEvent):
         return super()._bound(faults, path, cluster)
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Make them suspect.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            The end of the suspicion.
-        """
+        """Make them suspect."""
         away = (Health.DRAINING, Health.DECOMMISSIONING, Health.UNKNOWN, Health.DEAD)
         comes = [node for node in self.numbers() if world.health[node] in away]
         if not comes:
@@ -240,18 +207,7 @@ class NodesGone(NodesEvent):
     """
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Take them out of the cluster.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Take them out of the cluster."""
         return NodesBecome(nodes=self.nodes, health=Health.ABSENT).happen(world)
 
     def _said(self, world: World) -> str:
@@ -277,18 +233,7 @@ class NodesDrained(NodesEvent):
     evacuated: bool = False
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Drain those that answer.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Drain those that answer."""
         still = [node for node in self.numbers() if world.health[node] < Health.UNKNOWN]
         becomes = NodesBecome(nodes=still, health=self._health())
         return becomes.happen(world) if still else ()
@@ -325,18 +270,7 @@ class Overloaded(Event):
         return (replace(self, node=int(found[0])),) if len(found) else ()
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Set the score.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Set the score."""
         world.io[int(self.node)] = self.score
         world.version += 1
         return ()

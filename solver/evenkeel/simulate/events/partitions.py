@@ -41,18 +41,7 @@ class Rewrite(Event):
     voters: int | None = None
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Set what is given.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Set what is given."""
         given = (("rule", self.rule), ("wanted", self.replicas), ("voters", self.voters))
         for name, value in given:
             if value is not None:
@@ -101,18 +90,7 @@ class LoadBecomes(Event):
     dimensions: Sequence[str] | None = None
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Multiply.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Multiply."""
         which = np.array(self.partitions, np.int64)
         factor = np.broadcast_to(np.asarray(self.factors, np.float64), which.shape)
         multiply(world, which, factor, flows_of(world.cluster, self.dimensions))
@@ -168,18 +146,7 @@ class HotSpot(Event):
     dimensions: Sequence[str] | None = None
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Do nothing: it is bound to two changes of load.
-
-        Parameters
-        ----------
-        world : World
-            It is not changed.
-
-        Returns
-        -------
-        sequence of Event
-            What it stands for.
-        """
+        """Do nothing: it is bound to two changes of load."""
         return self.bound(FaultList(), "event", world.cluster)
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
@@ -254,18 +221,7 @@ class LoadDrift(Event):
     )
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Take a step.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            The next step.
-        """
+        """Take a step."""
         everywhere = np.arange(len(world))
         which = everywhere if self.partitions is None else np.array(self.partitions, np.int64)
         random = np.random.default_rng([self.seed, self.step])
@@ -338,18 +294,7 @@ class Growth(Event):
         return self.partitions > 0
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Grow.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            The next time.
-        """
+        """Grow."""
         if self.load:
             everywhere = np.arange(len(world))
             carried = [d for d, n in enumerate(world.cluster.dimensions) if n != COUNTED]
@@ -406,18 +351,7 @@ class Split(Event):
         return True
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Split it.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            Nothing.
-        """
+        """Split it."""
         world.split(int(self.partition), self.share)
         world.version += 1
         return ()
@@ -464,18 +398,7 @@ class SplitBusy(Event):
         return True
 
     def happen(self, world: World) -> Sequence[Event]:
-        """Split what is too busy or too large.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            The next look.
-        """
+        """Split what is too busy or too large."""
         names = world.cluster.dimensions
         busy = np.zeros(len(world), bool)
         if "qps" in names:

@@ -13,7 +13,7 @@ from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Thrash, Within
 from evenkeel.simulate.events.catalogue import Overloaded
 from evenkeel.simulate.scenarios.cockroach_repairs import COUNTS, HOST
-from evenkeel.simulate.scenarios.layouts import GIB, MIB, RATES, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.layouts import GIB, MIB, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
 
 FREE = [Rule(spread=HOST)]
@@ -24,17 +24,16 @@ def full_disk() -> Scenario:
 
     Examples
     --------
-    >>> full_disk().growth.shape
+    >>> full_disk().environment.growth.shape
     (500,)
     """
     ranges = Ranges(count=500, mebibytes=3e8 / MIB, rate=500.0, block=60_000.0)
     disks = [512.0 * GIB] * 4 + [100.0 * GIB]
-    cluster, growth = cluster_of(Stores(5, disk=disks), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(5, disk=disks), [ranges], FREE)
     return Scenario(
         name="full disk",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=30.0,
         goals=Goals(level={"replicas": 0.15}),
         checks=[Within("disk_share", [4], 0.925, 0.955)],
@@ -48,13 +47,12 @@ def full_disk() -> Scenario:
 def disks_even_out() -> Scenario:
     """Five small disks, filled to 0.92, 0.85, 0.49, 0.24 and 0.24."""
     ranges = Ranges(count=15, skewed=([15, 14, 8, 4, 4], [8, 4, 2, 0, 1]), mebibytes=500.0)
-    cluster, growth = cluster_of(Stores(5, disk=10.0 * GIB), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(5, disk=10.0 * GIB), [ranges], FREE)
     everywhere = list(range(5))
     return Scenario(
         name="full disk (even out)",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=Goals(level={"disk": 0.0}),
         beyond=[
@@ -68,12 +66,11 @@ def disks_even_out() -> Scenario:
 def io_overload() -> Scenario:
     """Ranges lie on few stores, and the emptiest one has overloaded disks."""
     ranges = Ranges(count=500, skewed=([500, 456, 262, 165, 117], [259, 129, 64, 32, 16]))
-    cluster, growth = cluster_of(Stores(5), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(5), [ranges], FREE)
     return Scenario(
         name="io overload",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=COUNTS,
         events=[Overloaded(node=4, score=1.0)],
@@ -91,7 +88,7 @@ def skewed_writes_disk() -> Scenario:
     written = {
         "rate": 2500.0, "block": 1024.0, "request_cpu": 1e-4, "raft_cpu": 1e-4,
     }  # fmt: skip
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores(6, cores=2.0, disk=20.0 * GIB),
         [
             Ranges(count=100, on=[([0, 1, 2], 1.0)], mebibytes=90.0, **written),  # type: ignore[arg-type]
@@ -102,8 +99,7 @@ def skewed_writes_disk() -> Scenario:
     return Scenario(
         name="skewed writes, disk",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=75.0,
         goals=Goals(level={"disk": 0.1, "write": 0.1, "cpu": 0.1}),
         objective="cpu",
@@ -121,12 +117,11 @@ def low_write_bandwidth() -> Scenario:
         block=1000.0,
         raft_cpu=1e-9,
     )
-    cluster, growth = cluster_of(Stores(6, cores=8.0), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(6, cores=8.0), [ranges], FREE)
     return Scenario(
         name="low write bandwidth",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=25.0,
         goals=Goals(level={"write": 0.05}),
         objective="cpu",

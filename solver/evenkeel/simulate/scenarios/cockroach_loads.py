@@ -8,13 +8,15 @@ References
 CockroachDB, pkg/kv/kvserver/asim/tests/testdata/non_rand and its folder mma.
 """
 
+from dataclasses import replace
+
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import AtMost, Conforms, Steady, Within
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.events.catalogue import SplitBusy
 from evenkeel.simulate.scenarios.cockroach_repairs import HOST
-from evenkeel.simulate.scenarios.layouts import GIB, RATES, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.layouts import GIB, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
 
 CPU = Goals(level={"cpu": 0.05})
@@ -31,16 +33,14 @@ def rebalancing(gossip_delay: float = 0.5) -> Scenario:
         reads=0.95,
         block=192.0,
     )
-    cluster, growth = cluster_of(Stores(7), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(7), [ranges], FREE)
     late = gossip_delay > 1.0
     return Scenario(
         name=f"rebalancing, gossip {gossip_delay:g} s late" if late else "rebalancing",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=replace(environment, gossip_delay=gossip_delay),
         minutes=5.0 if late else 3.0,
         goals=Goals(level={"qps": 0.05}),
-        gossip_delay=gossip_delay,
         checks=[Even("qps", 1.15), Steady("qps", 0.05)],
     )
 
@@ -52,12 +52,11 @@ def multi_store() -> Scenario:
         ([8, 0, 2], 1.0), ([10, 0, 4], 1.0), ([12, 1, 3], 1.0),
     ]  # fmt: skip
     ranges = Ranges(count=14, on=on, rate=7000.0, block=512.0)
-    cluster, growth = cluster_of(Stores(7, each=2), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(7, each=2), [ranges], FREE)
     return Scenario(
         name="multi-store",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=5.0,
         goals=Goals(level={"qps": 0.05, "replicas": 0.05}, leaders=0.0),
         checks=[Even("leaders", 1.0), Steady("leaders", 0.0)],
@@ -81,14 +80,13 @@ def heterogeneous_constrained() -> Scenario:
         )
         for rule, rate in enumerate((3000.0, 24_000.0))
     ]
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 3, "b": 3}, cores=[4, 4, 4, 12, 12, 12]), kinds, bound
     )
     return Scenario(
         name="heterogeneous cpu, constrained",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=8.0,
         goals=CPU,
         objective="cpu",
@@ -103,12 +101,11 @@ def heterogeneous_constrained() -> Scenario:
 def heterogeneous_free() -> Scenario:
     """Two nodes of 8 cores and one of 16 with the same load on each."""
     ranges = Ranges(count=200, rate=40_000.0, reads=1.0, request_cpu=5e-4)
-    cluster, growth = cluster_of(Stores(3, cores=[8, 8, 16]), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(3, cores=[8, 8, 16]), [ranges], FREE)
     return Scenario(
         name="heterogeneous cpu, free",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=3.0,
         goals=CPU,
         objective="cpu",
@@ -136,12 +133,11 @@ def uneven_regions() -> Scenario:
         )
         for rule, (count, rate) in enumerate(((30, 3000.0), (50, 5000.0)))
     ]
-    cluster, growth = cluster_of(Stores({"a": 3, "b": 5}, cores=8.0), kinds, bound)
+    cluster, environment = cluster_of(Stores({"a": 3, "b": 5}, cores=8.0), kinds, bound)
     return Scenario(
         name="uneven regions",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=8.0,
         goals=CPU,
         objective="cpu",
@@ -153,7 +149,7 @@ def asymmetric_localities() -> Scenario:
     """Regions of 8, 8 and 6 stores with a replica of every range in each (#171402)."""
     on = [([i % 8, 8 + i % 8, 16 + (i % 8 + 2 * (i // 8)) % 6], 1.0) for i in range(24)]
     ranges = Ranges(count=480, on=on, mebibytes=64.0, rate=20_000.0, block=1000.0, raft_cpu=2e-4)
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 4, "b": 4, "c": 3}, each=2),
         [ranges],
         [Rule(spread={**HOST, "region": 1})],
@@ -161,8 +157,7 @@ def asymmetric_localities() -> Scenario:
     return Scenario(
         name="asymmetric localities",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=20.0,
         goals=Goals(level={"cpu": 0.05, "replicas": 0.05}, leaders=0.1),
         objective="cpu",
@@ -176,7 +171,7 @@ def skewed_cpu_skewed_writes() -> Scenario:
     hot = {"rate": 1000.0, "reads": 1.0, "request_cpu": 5e-3}
     written = {"rate": 20_000.0, "block": 1000.0, "raft_cpu": 1e-9}
     low, high = [([0, 1, 2], 1.0)], [([3, 4, 5], 1.0)]
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores(6, cores=5.0),
         [
             Ranges(count=36, on=low, **hot),  # type: ignore[arg-type]
@@ -189,8 +184,7 @@ def skewed_cpu_skewed_writes() -> Scenario:
     return Scenario(
         name="skewed cpu, skewed writes",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=25.0,
         goals=BOTH,
         objective="cpu",
@@ -219,12 +213,11 @@ def skewed_cpu_even_ranges() -> Scenario:
         rate=100.0,
         block=128.0,
     )
-    cluster, growth = cluster_of(Stores(9, cores=5.0), [hot, cold], FREE)
+    cluster, environment = cluster_of(Stores(9, cores=5.0), [hot, cold], FREE)
     return Scenario(
         name="skewed cpu, even ranges",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=22.0,
         goals=CPU,
         objective="cpu",
@@ -245,12 +238,11 @@ def high_cpu() -> Scenario:
         request_cpu=1e-4,
         raft_cpu=2e-5,
     )
-    cluster, growth = cluster_of(Stores(10, cores=8.0), [even, hot], FREE)
+    cluster, environment = cluster_of(Stores(10, cores=8.0), [even, hot], FREE)
     return Scenario(
         name="high cpu",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=2.0,
         goals=CPU,
         objective="cpu",
@@ -271,12 +263,11 @@ def high_cpu_25_nodes() -> Scenario:
         request_cpu=7e-3,
         raft_cpu=2e-5,
     )
-    cluster, growth = cluster_of(Stores(25, cores=8.0), [even, hot], FREE)
+    cluster, environment = cluster_of(Stores(25, cores=8.0), [even, hot], FREE)
     return Scenario(
         name="high cpu, 25 nodes",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=20.0,
         goals=CPU,
         objective="cpu",
@@ -288,12 +279,11 @@ def high_cpu_25_nodes() -> Scenario:
 def splitting() -> Scenario:
     """A single range gets 10,000 requests per second; whatever gets over 2,500 is split."""
     ranges = Ranges(count=1, on=[([0], 1.0)], rate=10_000.0, reads=1.0)
-    cluster, growth = cluster_of(Stores(1), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(1), [ranges], FREE)
     return Scenario(
         name="splitting",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=5.0,
         goals=Goals(level=None),
         events=[SplitBusy(rate=2500.0)],
@@ -307,12 +297,11 @@ def cannot_shed_leases() -> Scenario:
     """A store has a replica of every range and no lease to give away."""
     on = [([1, 0, 2], 7.0), ([4, 0, 3], 6.0), ([3, 0, 1], 6.0), ([2, 0, 4], 6.0)]
     ranges = Ranges(count=25, on=on, rate=5000.0, raft_cpu=1e-3, block=1.0)
-    cluster, growth = cluster_of(Stores(5, cores=9.0), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(5, cores=9.0), [ranges], FREE)
     return Scenario(
         name="cannot shed leases",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=5.0,
         goals=Goals(level={"cpu": 0.1, "replicas": 0.05}),
         objective="cpu",
@@ -324,7 +313,7 @@ def cannot_shed_leases() -> Scenario:
 
 def one_voter() -> Scenario:
     """Two nodes, one replica of each range: reads here, writes there, and only swaps help."""
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores(2, cores=1.0),
         [
             Ranges(
@@ -341,8 +330,7 @@ def one_voter() -> Scenario:
     return Scenario(
         name="one voter, skewed cpu and writes",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=65.0,
         goals=BOTH,
         objective="cpu",
@@ -353,12 +341,11 @@ def one_voter() -> Scenario:
 def rebalance_speed() -> Scenario:
     """One of three nodes holds all 200 leases, and with them all load."""
     ranges = Ranges(count=200, on=[([0, 1, 2], 1.0)], rate=10_000.0, reads=1.0, request_cpu=5e-4)
-    cluster, growth = cluster_of(Stores(3, cores=8.0), [ranges], FREE)
+    cluster, environment = cluster_of(Stores(3, cores=8.0), [ranges], FREE)
     return Scenario(
         name="rebalance speed",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=32.0,
         goals=CPU,
         objective="cpu",
@@ -370,7 +357,7 @@ def rebalance_speed() -> Scenario:
 def no_legal_rebalance() -> Scenario:
     """Many small ranges here, two large ones there: counts could only be evened against disks."""
     bound = Rule(spread=HOST, place={"region=b": 1}, lead=["region=b"])
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 1, "b": 1}, disk=10.0 * GIB),
         [
             Ranges(count=50, on=[([0], 1.0)], mebibytes=100.0),
@@ -381,8 +368,7 @@ def no_legal_rebalance() -> Scenario:
     return Scenario(
         name="no legal rebalance",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=5.0,
         goals=Goals(level={"disk": 0.1}),
         checks=[Conforms(under=0, over=0, unavailable=0, violating=0)],
@@ -394,7 +380,7 @@ def no_legal_rebalance() -> Scenario:
 def constraint_satisfaction_disks() -> Scenario:
     """Five replicas in three of four regions with small disks, two of one region in use."""
     rule = Rule(spread=HOST, place={"region=a": 2, "region=b": 2, "region=c": 1}, lead=["region=a"])
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 3, "b": 2, "c": 1, "d": 3}, disk=10.0 * GIB),
         [Ranges(count=10, on=[([0, 1, 3, 4, 5], 1.0)], mebibytes=500.0)],
         [rule],
@@ -402,8 +388,7 @@ def constraint_satisfaction_disks() -> Scenario:
     return Scenario(
         name="constraint satisfaction, disks",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=3.0,
         goals=Goals(level={"disk": 0.0, "replicas": 0.0}),
         checks=[Conforms(under=0, violating=0, lead_violating=0), AtMost("moves", 8.0)],
@@ -428,14 +413,13 @@ def constraint_satisfaction() -> Scenario:
         place={"region=a": 2, "region=b": 2, "region=c": 1},
         lead=["region=a"],
     )
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 3, "b": 2, "c": 1, "d": 3}, cores=5.0), [ranges], [rule]
     )
     return Scenario(
         name="constraint satisfaction",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=40.0,
         goals=CPU,
         objective="cpu",

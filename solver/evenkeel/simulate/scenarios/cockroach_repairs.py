@@ -16,7 +16,7 @@ from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms, Within
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite
-from evenkeel.simulate.scenarios.layouts import MIB, RATES, Ranges, Stores, cluster_of
+from evenkeel.simulate.scenarios.layouts import MIB, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
 
 COUNTS = Goals(level={"replicas": 0.03}, leaders=0.05)
@@ -38,12 +38,11 @@ def add_node() -> Scenario:
     3
     """
     ranges = Ranges(count=300, on=[([0], 1.0)], mebibytes=1e8 / MIB, wanted=3)
-    cluster, growth = cluster_of(Stores(3), [ranges], [Rule(spread=HOST)])
+    cluster, environment = cluster_of(Stores(3), [ranges], [Rule(spread=HOST)])
     return Scenario(
         name="add node",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=20.0,
         goals=COUNTS,
         checks=[Even("replicas", 1.05)],
@@ -54,12 +53,11 @@ def add_node() -> Scenario:
 
 def liveness() -> Scenario:
     """One node of seven is dead, another one is decommissioned after three minutes."""
-    cluster, growth = cluster_of(Stores(7), [Ranges(count=700)], [Rule(spread=HOST)])
+    cluster, environment = cluster_of(Stores(7), [Ranges(count=700)], [Rule(spread=HOST)])
     return Scenario(
         name="liveness",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=12.0,
         goals=COUNTS,
         events=[
@@ -77,7 +75,7 @@ def liveness() -> Scenario:
 def zone_config() -> Scenario:
     """After a minute all 200 ranges are bound to one of three regions."""
     regions = {"US_East": 12, "US_West": 12, "EU": 12}
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores(regions, zone_of=4),
         [Ranges(count=200)],
         [
@@ -88,8 +86,7 @@ def zone_config() -> Scenario:
     return Scenario(
         name="zone config",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=COUNTS,
         events=[Rewrite(at=60.0, rule=1)],
@@ -103,7 +100,7 @@ def zone_config() -> Scenario:
 
 def decommission_conformance() -> Scenario:
     """A decommissioned replica and a new configuration ask for opposite things (#117886)."""
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 1, "b": 1, "c": 2}),
         [Ranges(count=5, on=[([0, 2, 3], 1.0)])],
         [
@@ -114,8 +111,7 @@ def decommission_conformance() -> Scenario:
     return Scenario(
         name="decommission conformance",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=20.0,
         goals=COUNTS,
         events=[
@@ -130,7 +126,7 @@ def decommission_conformance() -> Scenario:
 def conformance() -> Scenario:
     """Voters and a non-voter must swap places for a new configuration to hold (#106559)."""
     place = {"region=a": 2, "region=b": 2}
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 2, "b": 3}),
         [Ranges(count=5, on=[([0, 2, 3, 1], 1.0)], non_voters=1)],
         [
@@ -141,8 +137,7 @@ def conformance() -> Scenario:
     return Scenario(
         name="conformance",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=COUNTS,
         events=[Rewrite(at=300.0, rule=1)],
@@ -153,7 +148,7 @@ def conformance() -> Scenario:
 def lease_preferences() -> Scenario:
     """One range can have the lease where it wants it, one as a second choice, one not at all."""
     placed = Rule(spread=HOST, place={"region=b": 3})
-    cluster, growth = cluster_of(
+    cluster, environment = cluster_of(
         Stores({"a": 2, "b": 3, "c": 1}),
         [Ranges(count=1, on=[([0, 1, 2], 1.0)], rule=rule) for rule in range(3)],
         [
@@ -165,8 +160,7 @@ def lease_preferences() -> Scenario:
     return Scenario(
         name="lease preferences",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=Goals(level={"replicas": 0.5}),
         events=[NodesBecome(nodes=[5], health=Health.ABSENT)],
@@ -179,12 +173,11 @@ def lease_preferences() -> Scenario:
 def store_status_shedding() -> Scenario:
     """Three stores are full of writes, and the only empty one is dead."""
     ranges = Ranges(count=40, on=[([0, 1, 2], 1.0)], rate=20_000.0, block=1000.0)
-    cluster, growth = cluster_of(Stores(4), [ranges], [Rule(spread=HOST)])
+    cluster, environment = cluster_of(Stores(4), [ranges], [Rule(spread=HOST)])
     return Scenario(
         name="store status shedding",
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=6.0,
         goals=Goals(level={"write": 0.1}),
         events=[NodesBecome(nodes=[3], health=Health.DEAD)],
@@ -194,12 +187,11 @@ def store_status_shedding() -> Scenario:
 
 def _repair(name: str, ranges: Ranges, **changes: object) -> Scenario:
     """Six nodes and ten ranges that are not as they should be, for ten minutes."""
-    cluster, growth = cluster_of(Stores(6), [ranges], [Rule(spread=HOST)])
+    cluster, environment = cluster_of(Stores(6), [ranges], [Rule(spread=HOST)])
     return Scenario(
         name=name,
         cluster=cluster,
-        growth=growth,
-        rates=RATES,
+        environment=environment,
         minutes=10.0,
         goals=COUNTS,
         checks=[WHOLE],

@@ -1,5 +1,7 @@
 """Scenarios: whole clusters made from a seed, the same on every machine."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -25,6 +27,28 @@ LARGEST_SHARE = 0.25
 PARTITIONS_PER_GROUP = 100
 
 
+@dataclass(frozen=True)
+class Disorder:
+    """What is wrong with a cluster: shares of its nodes and partitions.
+
+    ``new`` of the nodes are empty, ``dead`` of them just died; ``skew`` is how unevenly old ones
+    are filled, the deviation of a logarithm; ``unassigned`` of the partitions lack a replica.
+    """
+
+    new: float = 0.10
+    dead: float = 0.03
+    skew: float = 0.15
+    unassigned: float = 0.001
+
+    def check(self, faults: FaultList) -> None:
+        """Note every share that is none."""
+        for name in ("new", "dead", "unassigned"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                faults.add(f"disorder.{name}", getattr(self, name), "must be a share, from 0 to 1")
+        if not 0.0 <= self.skew < np.inf:
+            faults.add("disorder.skew", self.skew, "must be 0 or more")
+
+
 def expansion(
     partitions: int = 25_000,
     nodes: int = 300,
@@ -34,11 +58,8 @@ def expansion(
     seed: int = 1,
     *,
     utilisation: float = 0.70,
-    new: float = 0.10,
-    dead: float = 0.03,
-    skew: float = 0.15,
-    unassigned: float = 0.001,
     racks_per_zone: int = 5,
+    disorder: Disorder | None = None,
 ) -> Cluster:
     """Make a cluster that was just expanded: some nodes are empty, some died, some are over-full.
 
@@ -58,19 +79,16 @@ def expansion(
     ):  # fmt: skip
         if count < 1:
             faults.add(name, count, "must be 1 or more")
-    for name, share in (("new", new), ("dead", dead), ("unassigned", unassigned)):
-        if not 0.0 <= share <= 1.0:
-            faults.add(name, share, "must be a share, from 0 to 1")
+    wrong = disorder or Disorder()
+    wrong.check(faults)
     if seed < 0:
         faults.add("seed", seed, "must be 0 or more")
     if not 0.0 < utilisation < np.inf:
         faults.add("utilisation", utilisation, "must be above 0")
-    if not 0.0 <= skew < np.inf:
-        faults.add("skew", skew, "must be 0 or more")
     faults.raise_if_any()
-    fresh = max(zones if nodes >= 5 * zones else 1, round(new * nodes))
-    died = max(1, round(dead * nodes))
-    lost = round(unassigned * partitions) if replicas > 1 else 0
+    fresh = max(zones if nodes >= 5 * zones else 1, round(wrong.new * nodes))
+    died = max(1, round(wrong.dead * nodes))
+    lost = round(wrong.unassigned * partitions) if replicas > 1 else 0
     if replicas > zones:
         faults.add("replicas", replicas, f"needs as many zones, and there are {zones}")
     if nodes - fresh < max(zones, died):
@@ -89,7 +107,7 @@ def expansion(
     size = np.where(rng.random(nodes) < np.where(old, 0.4, 0.8), 2.0, 1.0)
     room = utilisation * size[alive].sum()
     load, extra, unit = _loads(rng, partitions, replicas, dimensions, room)
-    attraction = size * np.exp(skew * rng.standard_normal(nodes))
+    attraction = size * np.exp(wrong.skew * rng.standard_normal(nodes))
     attraction[~old] = 0.0
     placement = _crowded_placement(rng, partitions, replicas, zone, attraction)
     if lost:

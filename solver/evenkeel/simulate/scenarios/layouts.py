@@ -1,7 +1,7 @@
 """Layouts: clusters of scenarios from a few figures, the way CockroachDB's simulator says them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.rules import Rule
-from evenkeel.simulate.engine.changes import Rates
+from evenkeel.simulate.engine.environment import Environment
 
 GIB = 2.0**30
 MIB = 2.0**20
@@ -21,7 +21,9 @@ DIMENSIONS = ("qps", "cpu", "write", "disk", "replicas")
 ON_DISK = 1.25
 """Bytes on disk for each logical byte, as the figures of CockroachDB's simulator have it."""
 
-RATES = Rates(snapshot=32.0 * MIB * ON_DISK, receive=2)
+ENVIRONMENT = Environment(
+    snapshot=32.0 * MIB * ON_DISK, receive=2, consensus=True, gossip_interval=10.0, gossip_delay=0.5
+)
 """CockroachDB's 32 MiB/s are of logical bytes. Its simulator lets receivers take any number of
 snapshots at once; two are enough for its scenarios."""
 
@@ -226,7 +228,7 @@ def _skewed(
 
 def cluster_of(
     stores: Stores, ranges: Sequence[Ranges], rules: Sequence[Rule]
-) -> tuple[Cluster, NDArray[np.float64]]:
+) -> tuple[Cluster, Environment]:
     """Build the cluster.
 
     Parameters
@@ -240,8 +242,8 @@ def cluster_of(
 
     Returns
     -------
-    tuple of (Cluster, ndarray of float64, shape (P,))
-        The cluster, and the bytes by which each replica grows per second.
+    tuple of (Cluster, Environment)
+        The cluster, and what surrounds it in CockroachDB's simulator, the ranges' growth included.
 
     Raises
     ------
@@ -250,7 +252,7 @@ def cluster_of(
 
     Examples
     --------
-    >>> cluster, growth = cluster_of(Stores(3), [Ranges(count=4, mebibytes=1.0)], [Rule()])
+    >>> cluster, _ = cluster_of(Stores(3), [Ranges(count=4, mebibytes=1.0)], [Rule()])
     >>> np.asarray(cluster.placement).tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     """
@@ -288,4 +290,5 @@ def cluster_of(
         rules=list(rules),
         rule=np.repeat([kind.rule for kind in ranges], counts).astype(np.int32),
     )
-    return cluster, np.repeat([kind.growth for kind in ranges], counts)
+    growth = np.repeat([kind.growth for kind in ranges], counts)
+    return cluster, replace(ENVIRONMENT, growth=growth)

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
-from evenkeel.simulate.engine.changes import Rates
+from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.events.binding import bound
 from evenkeel.simulate.events.event import Event
 
@@ -36,20 +35,14 @@ class Scenario:
         What is demanded, and what the system that the scenario comes from reaches itself.
     beyond : sequence of Check
         What is demanded beyond that.
-    growth : ndarray of float64, shape (P,), optional
-        Bytes by which each replica grows per second.
-    consensus : bool
-        Whether only a majority of its voters can change a partition; else any live replica can.
+    environment : Environment
+        How fast changes are carried out, how data grows, how late news is.
     goals : Goals
         What a method that solves the whole cluster is asked for.
     objective : {"cpu", "qps"}
         What CockroachDB's store rebalancer levels.
     switched_off : sequence of str
         Parts of CockroachDB that are off: ``"replicate"``, ``"lease"``, ``"store"``.
-    rates : Rates
-        How fast changes are carried out.
-    gossip_interval, gossip_delay : float
-        Seconds between two rounds of gossip, and until it is heard.
     every : float
         Seconds between two samples.
     note : str
@@ -67,14 +60,10 @@ class Scenario:
     events: "Sequence[Event]" = ()
     checks: "Sequence[Check]" = ()
     beyond: "Sequence[Check]" = ()
-    growth: NDArray[np.float64] | None = None
-    consensus: bool = True
+    environment: Environment = field(default_factory=Environment)
     goals: Goals = field(default_factory=Goals)
     objective: Literal["cpu", "qps"] = "qps"
     switched_off: Sequence[str] = ()
-    rates: Rates = field(default_factory=Rates)
-    gossip_interval: float = 10.0
-    gossip_delay: float = 0.5
     every: float = 10.0
     note: str = ""
 
@@ -83,11 +72,9 @@ class Scenario:
         for name in ("minutes", "every"):
             if not getattr(self, name) > 0.0:
                 faults.add(name, getattr(self, name), "must be above 0")
-        for name in ("gossip_interval", "gossip_delay"):
-            if not getattr(self, name) >= 0.0:
-                faults.add(name, getattr(self, name), "must be 0 or more")
-        if self.growth is not None and np.shape(self.growth) != (len(self.cluster.partitions),):
-            faults.add("growth", np.shape(self.growth), "needs one value for each partition")
+        growth = self.environment.growth
+        if growth is not None and np.shape(growth) != (len(self.cluster.partitions),):
+            faults.add("environment.growth", np.shape(growth), "needs one value for each partition")
         cluster, events = bound(faults, self.cluster, self.events)
         object.__setattr__(self, "cluster", cluster)
         object.__setattr__(self, "events", events)

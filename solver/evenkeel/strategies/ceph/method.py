@@ -13,7 +13,7 @@ from evenkeel.strategies.ceph.crush_map import NO_OSD
 from evenkeel.strategies.ceph.placement import Pairs, Rows, up, with_primaries
 from evenkeel.strategies.ceph.primaries import ReadBalanced
 from evenkeel.strategies.ceph.upmap import Upmapped
-from evenkeel.strategies.options import CephCrush, Upmap, given_or
+from evenkeel.strategies.options import CephCrush, Upmap
 from evenkeel.strategies.registry import Outcome, Request
 
 
@@ -29,7 +29,8 @@ class Upmaps:
 
 def ceph_crush(request: Request) -> Outcome:
     """Place every pool by Ceph's CRUSH."""
-    options = given_or(request.options, CephCrush())
+    options = request.options
+    assert isinstance(options, CephCrush)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
     rows = [native.rows(pool, reweight, upmaps=options.upmaps) for pool in native.pools]
@@ -41,7 +42,8 @@ def ceph_crush(request: Request) -> Outcome:
 
 def ceph_upmap(request: Request) -> Outcome:
     """Level the devices of every pool by ``pg-upmap-items``, each pool by itself."""
-    options = given_or(request.options, Upmap())
+    options = request.options
+    assert isinstance(options, Upmap)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
     levelled: dict[int, Upmapped] = {}

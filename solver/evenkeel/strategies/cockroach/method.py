@@ -19,7 +19,6 @@ from evenkeel.strategies.cockroach.one_range.replicas import BY_COUNT, rng_state
 from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
 from evenkeel.strategies.cockroach.store_rebalancer import HOT, LoadRun
-from evenkeel.strategies.options import given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 from evenkeel_kernels.cockroach import tables as kernel
@@ -64,7 +63,8 @@ class CockroachRun:
 
 def cockroach(request: Request) -> Outcome:
     """Run the replicate queue, the store rebalancer and the leases until nothing is decided."""
-    options = given_or(request.options, Cockroach())
+    options = request.options
+    assert isinstance(options, Cockroach)
     fleet = fleet_of(request.cluster, request.start)
     workload = known_workload(request.cluster, fleet, options.aggressiveness)
     run = _Run(fleet, options, workload, request.watch, request.seed)

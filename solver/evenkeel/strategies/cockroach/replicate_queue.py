@@ -114,11 +114,6 @@ class ReplicateRun:
         return True
 
     @property
-    def is_short_of_room(self) -> bool:
-        """Whether the log must be emptied before work goes on."""
-        return bool(self.log.size[0] + STEPS > len(self.log.kind))
-
-    @property
     def withheld(self) -> int:
         """Moves that the last pass did not make, since they would have led back."""
         return int(self._cursor[3])

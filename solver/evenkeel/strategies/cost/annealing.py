@@ -1,4 +1,4 @@
-"""One annealing search: its books, its temperatures, and what it does at each of them.
+"""One annealing search: its state, its temperatures, and what it does at each of them.
 
 While it is hot only large replicas take part: what costs less than the temperature would only make
 noise. Capacity, and at first the rules of groups, are no walls but fines that rise as it cools.
@@ -53,8 +53,8 @@ FINE_UP, FINE_DOWN = 4.0, 0.65
 """Factors per temperature for the fines of nodes that are above capacity, and of the others."""
 
 BREACH_FINE = 1.0
-"""Fine for a breach of a group's rules, times the geometric mean of first and present temperature:
-it falls more slowly than the temperature does."""
+"""Penalty weight of a violation of a group's rules, times the geometric mean of first and present
+temperature: it falls more slowly than the temperature does."""
 
 SOFT_UNTIL, BROKEN_UNTIL = 0.12, 0.3
 """Parts of the way down: from the first on the rules of groups are walls once none is broken; from
@@ -63,7 +63,7 @@ the second on they are walls, and a search that still breaks one goes back to it
 
 @dataclass
 class Annealing:
-    """One search: its books and where on the way down it is."""
+    """One search: its state and where on the way down it is."""
 
     problem: Problem
     state: State
@@ -160,7 +160,7 @@ class Annealing:
 
 
 def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostState:
-    """Open the books of a search."""
+    """Begin the state of a search."""
     replicas, (dimensions, nodes) = len(state.node), problem.nodes.capacity.shape
     channels = dimensions + len(problem.nodes.proportion) + len(problem.nodes.hinge)
     moves = problem.moves
@@ -175,6 +175,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         reach=np.zeros((0, 0), np.uint64),  # known once needs are
         reach_row=np.zeros(0, np.int32),
         need=np.zeros((replicas, channels)),
+        kept=np.zeros((replicas, dimensions)),
         weight=np.zeros(channels),
         excess=np.zeros((nodes, channels)),
         room=np.zeros((nodes, dimensions)),
@@ -205,7 +206,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
 
 
 def forked(walk: search_walk.CostState, seed: int) -> search_walk.CostState:
-    """Copy the books of a search that has not begun; what never changes is shared."""
+    """Copy the state of a search that has not begun; what never changes is shared."""
     never = ("item", "group", "reach", "reach_row", "tied", "need", "weight", "spare")
     copies = {name: array.copy() for name, array in walk._asdict().items() if name not in never}
     copies["random"] = np.array([seed], np.uint64) | np.uint64(1)

@@ -70,15 +70,15 @@ class Intensification:
     def run(self) -> None:
         """Go on until the budget is used up, and leave the search at the best placement."""
         walk = self.search.walk
-        homely, rough, turn = True, True, 0
+        near_start, rough, turn = True, True, 0
         while not self._is_over():
             if rough:
                 rough = not self._polish()
             best = walk.best.copy(), float(walk.total[1])
             try:
-                if homely and turn % 2 == 0:
+                if near_start and turn % 2 == 0:
                     self._cool_from_start(*NEAR_START[turn // 2 % len(NEAR_START)])
-                    changed = homely = walk.total[1] <= best[1] + NEAR * abs(best[1])
+                    changed = near_start = walk.total[1] <= best[1] + NEAR * abs(best[1])
                 else:
                     self.search.visit(*best)
                     self._cool(REHEAT[turn // 2 % len(REHEAT)])

@@ -111,7 +111,7 @@ class _Run:
         return self.done.work >= self.work or self.watch.out_of_time or self.watch.halted
 
     def take_best(self) -> None:
-        """Bring state and books to the best state."""
+        """Bring state and counters to the best state."""
         walk, state = self.walk, self.state
         astray = np.sort(walk.astray[: walk.astray_count[0]]).astype(np.int64)
         relocate(self.problem, state, astray, walk.best[astray])

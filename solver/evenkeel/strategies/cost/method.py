@@ -1,4 +1,4 @@
-"""Minimising a weighted sum: the request becomes books, and the books go to a portfolio."""
+"""Minimising a weighted sum: the request becomes states, which go to parallel searches."""
 
 from dataclasses import dataclass
 
@@ -90,7 +90,7 @@ def minimise(
 
 
 def _searches(problem: Problem, state: State, seed: int, work_limit: int | None) -> list[Annealing]:
-    """Open the books of each search; what none of them changes they share.
+    """Begin the state of each search; what none of them changes they share.
 
     Of two the first may break rules of groups on its way.
     """
@@ -103,6 +103,6 @@ def _searches(problem: Problem, state: State, seed: int, work_limit: int | None)
         if i == 0:
             searches.append(Annealing(problem, state, first, own, count > 1))
         else:
-            books = state._replace(**{name: x.copy() for name, x in state._asdict().items()})
-            searches.append(Annealing(problem, books, forked(first, seeds[i]), own, False))
+            copied = state._replace(**{name: x.copy() for name, x in state._asdict().items()})
+            searches.append(Annealing(problem, copied, forked(first, seeds[i]), own, False))
     return searches

@@ -1,6 +1,6 @@
 """Two searches side by side that hand each other their best.
 
-Each has its own books and its own random numbers. They cool on their own; between two coolings they
+Each has its own state and its own random numbers. They cool on their own; between two coolings they
 wait for each other, take the best placement that either has found, and heat up again from there, to
 temperatures of their own. At the end each polishes what is best, and warms it up a little where
 nothing helps any more. So the outcome depends on the seed and the work, not on how many threads
@@ -70,7 +70,7 @@ class Portfolio:
 
     @property
     def best(self) -> search_walk.CostState:
-        """The books of the search that has found the best placement; the first one of equals."""
+        """The state of the search that has found the best placement; the first one of equals."""
         return min((one.walk for one in self.searches), key=lambda walk: float(walk.total[1]))
 
     @property

@@ -9,7 +9,7 @@ from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.levelling.run import searched
-from evenkeel.strategies.options import Exact, given_or
+from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.stopping import StopReason
@@ -19,7 +19,8 @@ logger = logging.getLogger("evenkeel.exact")
 
 def exact(request: Request) -> Outcome:
     """Place all, level, and move little, each proven before the next is looked at."""
-    options = given_or(request.options, Exact())
+    options = request.options
+    assert isinstance(options, Exact)
     cluster = request.cluster
     faults = FaultList()
     check_size(faults, cluster, options)

@@ -1,64 +1,123 @@
 """The exact way out for ``balance``: what its search left without a node, on small clusters."""
 
-from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.bounds import goals_met
+from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Role
-from evenkeel.strategies.exact.stages import Search, in_stages, led
+from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes, missing_places
+from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.exact.stages import Found, Search, Stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.stopping import StopReason
 
-EFFORT = 1.0
-"""Deterministic seconds, which are the same on every machine."""
+EFFORT, POLISH = 0.02, 0.02
+"""Deterministic seconds, the same on every machine, for placing and mending, and for the rest."""
+
+LONGEST = 1.0
+"""The same for each where the caller says how long it may take."""
+
+PRECISION = 0.01
+"""An excess over the targets this near to the least one is near enough."""
 
 
 def rescued(request: Request, outcome: Outcome) -> Outcome:
-    """Place and mend by CP-SAT what a search left over, if the cluster is small."""
+    """Place and mend by CP-SAT what a search left over, if the cluster is small.
+
+    Nothing more is tried once it is known that no more can be placed or mended in the time given.
+    """
     cluster = request.cluster
     if size_of(cluster) > Exact().largest:
         return outcome
-    missing, broken = _missing(request, outcome), _broken(request, outcome)
-    if missing == 0 and not broken:
+    before = _Ills.of(request, outcome)
+    if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
-    if outcome.stop_reason in ("time", "work", "interrupted"):
-        return outcome
-    search = Search(1, EFFORT, request.seed, request.watch)
     start = cluster.placement.replaced(outcome.node, outcome.leader)
-    found = in_stages(cluster, request.bounds, request.limits, start, search)
+    if is_hopeless(cluster, request.limits, start, audit(cluster, start)):
+        return _proven_short(request, outcome, int(lacking_nodes(cluster).sum()))
+    watch = request.watch
+    unhurried = watch.time_limit is not None or watch.work_limit is not None
+    search = Search(1, LONGEST if unhurried else EFFORT, request.seed, watch, PRECISION)
+    stages = Stages.of(cluster, request.bounds, request.limits, start, search)
+    stages.place()
+    better = _answered(request, outcome, stages.found)
+    if better is None or not _is_better(request, outcome, better):
+        return _no_better(request, outcome, better, stages.found.proof)
+    search.effort = search.spent + (LONGEST if unhurried else POLISH)
+    stages.level_and_move()
+    level = _answered(request, outcome, stages.found)
+    if level is not None and _is_better(request, outcome, level):
+        better = level
+    return _told(request, before, better, stages.found.proof)
+
+
+def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | None:
+    """Put an answer into an outcome; None if there is none."""
     if found.node is None or found.leader is None:
+        return None
+    node = kept(request.cluster, found.node)
+    return replace(outcome, node=node, leader=led(request.cluster, node, found.leader))
+
+
+def _no_better(request: Request, outcome: Outcome, other: Outcome | None, proof: Proof) -> Outcome:
+    """Say whether it is proven that what has no node finds none."""
+    if other is None or proof.status != "optimal":
         return outcome
-    better = replace(outcome, node=kept(cluster, found.node))
-    better = replace(better, leader=led(cluster, better.node, found.leader))
-    left, after = _missing(request, better), _broken(request, better)
-    mended = broken.total() - after.total()
-    worse = left > missing or (left == missing and mended <= 0)
-    if worse or not _is_better(request, outcome, better):
-        short = _endangered(request, outcome)[2]
-        if missing == left and short and found.proof.status == "optimal":
-            told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."
-            return replace(outcome, message=outcome.message or told)
+    return _proven_short(request, outcome, _missing(request, other))
+
+
+def _proven_short(request: Request, outcome: Outcome, least: int) -> Outcome:
+    """Say of what is short of a live replica that it must be, if ``least`` says so."""
+    short = _endangered(request, outcome)[2]
+    if not short or _missing(request, outcome) != least:
         return outcome
-    told = f"CP-SAT placed {missing - left} of {missing} replicas that the search left over."
-    if left == missing:
-        told = f"CP-SAT mended {mended} of {broken.total()} broken rules that the search left over."
-    return replace(
-        better,
-        stop_reason="optimum" if found.proof.status == "optimal" else "exhausted",
-        message=told,
-    )
+    told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."
+    return replace(outcome, message=outcome.message or told)
+
+
+def _told(request: Request, before: "_Ills", better: Outcome, proof: Proof) -> Outcome:
+    """Say what was mended, and why it ends there: by the placement that is handed out."""
+    cluster, after = request.cluster, _Ills.of(request, better)
+    placement = cluster.placement.replaced(better.node, better.leader)
+    met = goals_met(levelness(cluster, placement), request.bounds)
+    stop: StopReason = "tolerance" if met else "exhausted"
+    if proof.status == "optimal" and (met or after):
+        stop = "optimum"
+    placed, mended = before.missing - after.missing, before.broken - after.broken
+    told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
+    if placed == 0:
+        told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
+    return replace(better, stop_reason=stop, message=told)
+
+
+class _Ills(NamedTuple):
+    """What is wrong with a placement: replicas and leaders missing, and hard rules broken."""
+
+    missing: int
+    broken: int
+
+    @classmethod
+    def of(cls, request: Request, outcome: Outcome) -> "_Ills":
+        return cls(_missing(request, outcome), _broken(request, outcome))
+
+    def __bool__(self) -> bool:
+        return self.missing > 0 or self.broken > 0
 
 
 def _is_better(request: Request, found: Outcome, other: Outcome) -> bool:
-    """Whether ``other`` is no worse than what came in, and leaves nothing more endangered."""
+    """Whether ``other`` leaves less undone, nothing more endangered, and nothing is made worse."""
     cluster = request.cluster
+    if _Ills.of(request, other) >= _Ills.of(request, found):
+        return False
     placement = cluster.placement.replaced(other.node, other.leader)
     if regressions(cluster, placement, audit(cluster, placement)):
         return False
@@ -82,21 +141,15 @@ def _endangered(request: Request, outcome: Outcome) -> tuple[int, int, int]:
     )
 
 
-def _broken(request: Request, outcome: Outcome) -> Counter[str]:
-    """How often hard rules of each kind are broken; not asked where a cluster is large."""
+def _broken(request: Request, outcome: Outcome) -> int:
+    """How often hard rules are broken."""
     cluster = request.cluster
-    if size_of(cluster) > Exact().largest:
-        return Counter()
-    audited = audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
-    return Counter({kind: n for kind, n in audited.counts.items() if n and KINDS[kind].hard})
+    return audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).hard
 
 
 def _missing(request: Request, outcome: Outcome) -> int:
     """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
     cluster = request.cluster
-    holds = np.append(cluster.nodes.may_hold, False)
-    owner = cluster.placement.owner
-    placed = np.bincount(owner[holds[outcome.node]], minlength=len(cluster.partitions))
-    wanted = cluster.partitions.replicas
-    unled = (outcome.leader < 0) & (placed > 0) & (wanted > 0)
-    return int(np.maximum(wanted - placed, 0).sum()) + int(unled.sum()) * has_leaders(cluster)
+    missing = missing_places(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
+    unled = (outcome.leader < 0) & (missing < cluster.partitions.replicas)
+    return int(missing.sum()) + int(unled.sum()) * has_leaders(cluster)

@@ -14,7 +14,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
-from evenkeel.strategies.exact.budgets import hold_budgets
+from evenkeel.strategies.exact.budgets import Join, hold_budgets
 from evenkeel.strategies.exact.loads import SNUG, Targets, changed_leaders, moved, weigh
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
@@ -35,12 +35,13 @@ NEARLY = 1e-4
 
 @dataclass
 class Search:
-    """How CP-SAT is run."""
+    """How CP-SAT is run, how long, and how near to the least excess is near enough."""
 
     workers: int
     effort: float
     seed: int
     watch: Watch
+    precision: float = 0.0
     spent: float = field(default=0.0)
     stopped: StopReason | None = None
 
@@ -107,39 +108,63 @@ def in_stages(
     cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
 ) -> Found:
     """Place as many replicas as can be, then level, then move as little as possible."""
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    seats = seat(cluster, model, Reasons(model), may_miss=True)
-    wishes = [*bind(seats), *seats.swapped]
-    gauges = weigh(seats, bounds)
-    order_twins(seats)
-    joins = moved(seats)
-    changes = changed_leaders(seats)
-    hold_budgets(seats, limits, joins, changes)
-    _hint(seats, in_order(seats, hint))
-    run = _Run(seats, search)
-    many = 1 + 1000 * (1 + len(wishes))
-    run.minimise("missing", many * sum(seats.missing) + sum(wishes), 1.0 / many)
-    run.level(gauges)
-    each = 1 + len(changes)
-    run.minimise("moves", each * sum(count for count, _, _ in joins) + sum(changes), 1.0 / each)
-    proof = Proof(run.certain, tuple(run.stages), search.spent)
-    if run.answer is None:
-        return Found(None, None, proof)
-    return Found(*run.answer, proof)
+    stages = Stages.of(cluster, bounds, limits, hint, search)
+    stages.place()
+    stages.level_and_move()
+    return stages.found
 
 
 @dataclass
-class _Run:
-    """The stages so far, and the best answer."""
+class Stages:
+    """A model of a cluster, the stages so far, and the best answer."""
 
     seats: Seats
     search: Search
+    wishes: list[Any]
+    gauges: list[Targets]
+    joins: list[Join]
+    changes: list[Any]
     stages: list[Stage] = field(default_factory=list)
     certain: Certainty = "optimal"
     answer: tuple[NDArray[np.int32], NDArray[np.int16]] | None = None
     _solver: Any = None
+
+    @classmethod
+    def of(
+        cls, cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
+    ) -> Stages:
+        """Model a cluster, its rules and its budgets, and start from a placement."""
+        from ortools.sat.python import cp_model
+
+        model = cp_model.CpModel()
+        seats = seat(cluster, model, Reasons(model), may_miss=True)
+        wishes = [*bind(seats), *seats.swapped]
+        gauges = weigh(seats, bounds)
+        order_twins(seats)
+        joins, changes = moved(seats), changed_leaders(seats)
+        hold_budgets(seats, limits, joins, changes)
+        _hint(seats, in_order(seats, hint))
+        return cls(seats, search, wishes, gauges, joins, changes)
+
+    @property
+    def found(self) -> Found:
+        """What there is by now."""
+        proof = Proof(self.certain, tuple(self.stages), self.search.spent)
+        node, leader = (None, None) if self.answer is None else self.answer
+        return Found(node, leader, proof)
+
+    def place(self) -> None:
+        """Place and lead as much as can be; then meet the most wishes."""
+        many = 1 + 1000 * (1 + len(self.wishes))
+        lacking = many * sum(self.seats.missing) + sum(self.wishes)
+        self.minimise("missing", lacking, 1.0 / many)
+
+    def level_and_move(self) -> None:
+        """Level what is placed, then move as little, and change as few leaders, as can be."""
+        self.level()
+        each = 1 + len(self.changes)
+        moves = sum(count for count, _, _ in self.joins)
+        self.minimise("moves", each * moves + sum(self.changes), 1.0 / each)
 
     def minimise(self, name: str, objective: Any, unit: float) -> None:
         """Make something small, and hold it there."""
@@ -160,12 +185,13 @@ class _Run:
         self._keep(solver)
         self.seats.model.add(objective <= value)
 
-    def level(self, gauges: list[Targets]) -> None:
+    def level(self) -> None:
         """Bring the greatest excess down, by asking whether all nodes can be below some value.
 
         An excess as an unknown of its own would be multiplied with every target, and products of
         such size are beyond what the solver handles safely.
         """
+        gauges = self.gauges
         if self.answer is None or self.certain in ("infeasible", "unknown") or not gauges:
             return
         low, high = 0.0, self._excess(gauges)
@@ -174,6 +200,9 @@ class _Run:
             low = high = 0.0
             proven = True
         while not proven:
+            if high - low < self.search.precision:
+                self.certain = "feasible"
+                break
             close = high - low < NEARLY
             beaten = self._try(
                 gauges,

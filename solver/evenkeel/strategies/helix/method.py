@@ -24,7 +24,7 @@ from evenkeel.strategies.helix.legacy_auto import legacy_auto
 from evenkeel.strategies.helix.multiround import multiround
 from evenkeel.strategies.helix.resources import Resource, Site, sites
 from evenkeel.strategies.helix.tree import Tree
-from evenkeel.strategies.options import Auto, Crush, Crushed, MultiRound, States, given_or
+from evenkeel.strategies.options import Auto, Crush, Crushed, MultiRound, States
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Progress, StopReason
 
@@ -80,14 +80,15 @@ class Clock:
 
 def helix_crush(request: Request) -> Outcome:
     """Place every group by CRUSH."""
-    options = given_or(request.options, Crush())
-    clock = Clock(request)
+    options, clock = request.options, Clock(request)
+    assert isinstance(options, Crush)
     return _outcome(request, options, clock, options.zone, _one_by_one(_as_is(clock.before(crush))))
 
 
 def helix_multiround(request: Request) -> Outcome:
     """Place every group by MultiRoundCRUSH."""
-    options, clock = given_or(request.options, MultiRound()), Clock(request)
+    options, clock = request.options, Clock(request)
+    assert isinstance(options, MultiRound)
     if options.mended:
 
         def mended_one(resource: Resource, tree: Tree) -> Answer:
@@ -101,7 +102,8 @@ def helix_multiround(request: Request) -> Outcome:
 
 def helix_crushed(request: Request) -> Outcome:
     """Place every group by CRUSH-ed."""
-    options, clock = given_or(request.options, Crushed()), Clock(request)
+    options, clock = request.options, Clock(request)
+    assert isinstance(options, Crushed)
     bases: dict[object, Base] = {
         "crush": crush,
         "multiround": mended.multiround_anywhere if options.mended else multiround,
@@ -122,7 +124,8 @@ def helix_crushed(request: Request) -> Outcome:
 
 def helix_auto(request: Request) -> Outcome:
     """Deal every group from where it is, blind to fault zones and weights."""
-    options, clock = given_or(request.options, Auto()), Clock(request)
+    options, clock = request.options, Clock(request)
+    assert isinstance(options, Auto)
     start = request.start
 
     def place(site: Site, tree: Tree) -> Sequence[Answer]:

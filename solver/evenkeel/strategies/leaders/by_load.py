@@ -185,7 +185,7 @@ def _levels(request: Request, arcs: Arcs) -> _Levels:
 
 
 def _duty(task: _Levels, taken: NDArray[np.int64]) -> LeaderAssignment:
-    """Return the books of a choice, to be filled by ``rebuild``."""
+    """Return the counters of a choice, to be filled by ``rebuild``."""
     arcs, nodes = task.arcs, len(task.base)
     return LeaderAssignment(
         first=np.searchsorted(arcs.p, np.arange(arcs.count + 1)).astype(np.int64),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.leaders.flow import NO_TIME, Arcs, OutOfTime, arcs_of, least_within
-from evenkeel.strategies.options import Leaders, given_or
+from evenkeel.strategies.options import Leaders
 from evenkeel.strategies.registry import Outcome, Request
 
 
@@ -63,7 +63,8 @@ def leaders(request: Request) -> Outcome:
     if not has_leaders(request.cluster):
         faults.add("cluster", "no leader", "leaders needs a cluster that knows who leads")
     faults.raise_if_any()
-    if given_or(request.options, Leaders()).by == "load":
+    assert isinstance(request.options, Leaders)
+    if request.options.by == "load":
         from evenkeel.strategies.leaders.by_load import level_loads
 
         return level_loads(request)

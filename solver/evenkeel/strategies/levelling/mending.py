@@ -10,12 +10,11 @@ from evenkeel.measure.audit.violations import Violations
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.levelling.pair_moves import kinds_of
+from evenkeel.strategies.levelling.pair_moves import kinds_of, new_counts
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
-from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.repair import mend
 from evenkeel_kernels.levelling.slices import RULES, slices
 
@@ -78,13 +77,11 @@ def mend_in_pairs(run: Run) -> None:
     if len(partitions) == 0 or run.stop is not None:
         return
     kind = kinds_of(problem)
-    limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
-    before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
     looks = np.array([run.parameters.pair_looks], np.int64)
     for begin, end in slices(len(partitions), PAIRED):
         mend_pairs(
             problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
-            int(kind.max(initial=-1)) + 1, looks, before, after,
+            int(kind.max(initial=-1)) + 1, looks, new_counts(problem), new_counts(problem),
         )  # fmt: skip
         if not run.look("pairs"):
             break

@@ -29,8 +29,7 @@ def move_pairs(
     kind = kinds_of(problem)
     kinds = int(kind.max(initial=-1)) + 1
     left = np.array([most_moves, parameters.pair_looks], np.int64)
-    limits = max(int(np.diff(problem.rules.limit_first).max(initial=0)), 1)
-    before, after = np.zeros((limits, COUNTS), np.int64), np.zeros((limits, COUNTS), np.int64)
+    before, after = new_counts(problem), new_counts(problem)
     total, made = 0, 1
     while made and highest(state, targets) > 1.0:
         made = 0
@@ -44,6 +43,13 @@ def move_pairs(
                 return total + made
         total += made
     return total
+
+
+def new_counts(problem: Problem) -> NDArray[np.int64]:
+    """Return room for what is remembered of the limits and terms of any one rule."""
+    rules = problem.rules
+    rows = np.diff(rules.limit_first) + np.diff(rules.term_first)
+    return np.zeros((max(int(rows.max(initial=0)), 1), COUNTS), np.int64)
 
 
 def kinds_of(problem: Problem) -> NDArray[np.int64]:

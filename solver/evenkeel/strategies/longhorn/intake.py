@@ -205,8 +205,8 @@ class _Reader:
         np.add.at(listed, node[held], size[owner[held]])
         maximum = [d.maximum for d in disks]
         free = [d.maximum if d.available is None else d.available for d in disks]
-        booked = [d.scheduled for d in disks]
-        given = np.array([-1 if b is None else b for b in booked], np.int64)
+        scheduled = [d.scheduled for d in disks]
+        given = np.array([-1 if b is None else b for b in scheduled], np.int64)
         on = [h for h, host in enumerate(self.hosts) for _ in host.disks]
         return Disks(
             names=tuple(disk.name for disk in disks),

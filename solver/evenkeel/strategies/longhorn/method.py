@@ -11,7 +11,6 @@ from evenkeel.strategies.longhorn.redundancy import limited_redundancy
 from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel.strategies.longhorn.stepping import BUDGET, AutoBalance
 from evenkeel.strategies.longhorn.write_back import nodes_in_slots
-from evenkeel.strategies.options import given_or
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Progress, StopReason
 from evenkeel_kernels.longhorn import state as marks
@@ -23,7 +22,8 @@ def longhorn(request: Request) -> Outcome:
 
     A single step of one volume is ``next_action`` of ``evenkeel.strategies.longhorn``.
     """
-    options = given_or(request.options, Longhorn())
+    options = request.options
+    assert isinstance(options, Longhorn)
     if options.scope == "cluster":
         from evenkeel.strategies.longhorn.cluster_scope.method import cluster_scope
 

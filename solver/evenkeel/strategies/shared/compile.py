@@ -67,7 +67,7 @@ def compile_state(
     start: Placement | None = None,
     stays: NDArray[np.bool_] | None = None,
 ) -> kernel.State:
-    """Return the books of a placement, settled.
+    """Return the incremental state of a placement, settled.
 
     Replicas on nodes other than those that ``stays (N,)`` names, by default those that may hold
     them, are nowhere, and lead no more.

@@ -61,7 +61,7 @@ def surplus_replicas(
 ) -> NDArray[np.int64]:
     """Choose one replica to drop of each partition that has more than it wants.
 
-    Of a role that has too many before others, one that serves nobody, one whose going leaves the
+    One that serves nobody before others, of a role that has too many, one whose going leaves the
     fewest ``breaches (K,)``, from the most pressed node, a leader last, then the highest slot.
     """
     placement = cluster.placement
@@ -73,7 +73,7 @@ def surplus_replicas(
     at = node[candidates]
     lives = cluster.nodes.alive[at]
     order = np.lexsort(
-        (-candidates, -pressure[at], leads, breaches[candidates], lives, ~role_over, owner)
+        (-candidates, -pressure[at], leads, breaches[candidates], ~role_over, lives, owner)
     )
     return np.sort(candidates[order[_rank_in_run(owner[order]) == 0]])
 

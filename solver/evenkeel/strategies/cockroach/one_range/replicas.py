@@ -40,9 +40,6 @@ BY_COUNT = kernel.Scorer(kernel.COUNT, kernel.RANGES, 0.05, 2.0, 0.0, 0.0)
 BY_QPS = kernel.Scorer(kernel.LOAD, kernel.QPS, 0.10, 100.0, 200.0, 0.0)
 """Levels queries per second."""
 
-BY_CPU = kernel.Scorer(kernel.LOAD, kernel.CPU, 0.10, 50e6, 100e6, 0.0)
-"""Levels CPU, in nanoseconds per second."""
-
 SCATTERED = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -16,7 +16,7 @@ from evenkeel.strategies.helix.waged.fit import Preference
 from evenkeel.strategies.helix.waged.model import Model
 from evenkeel.strategies.helix.waged.rebalance import Run, rebalance
 from evenkeel.strategies.helix.waged.scopes import Scope, Task, merged
-from evenkeel.strategies.options import Waged, given_or
+from evenkeel.strategies.options import Waged
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Progress, StopReason
 from evenkeel_kernels.helix.waged_rows import into_slots
@@ -37,7 +37,8 @@ def helix_waged(request: Request) -> Outcome:
     Apache Helix, ``WagedRebalancer``.
     """
     begun = time.perf_counter()
-    options = given_or(request.options, Waged())
+    options = request.options
+    assert isinstance(options, Waged)
     model = model_of(request.cluster, options)
     task = _task(request, options, model)
     preference = Preference(options.evenness, options.less_movement, options.force_converge)

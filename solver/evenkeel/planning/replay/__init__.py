@@ -1,0 +1,231 @@
+"""Replay: the independent check of a plan, in every state that its steps go through.
+
+It shares no code with the planner but the steps themselves, and none with the strategies.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Placement
+from evenkeel.planning.replay.arrivals import check_arrivals, check_pins
+from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, End, Tightest
+from evenkeel.planning.replay.course import Course, Events, courses
+from evenkeel.planning.replay.ending import compare_ends, settle
+from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.flights import Pace, check_flights
+from evenkeel.planning.replay.groups import (
+    Flow,
+    binds_groups,
+    check_groups,
+    flow_of,
+    joined_flows,
+)
+from evenkeel.planning.replay.leadership import check_leaders
+from evenkeel.planning.replay.loads import check_loads
+from evenkeel.planning.replay.rules import Passage, check_limits, check_survival, check_terms
+from evenkeel.planning.replay.seats import Seats
+from evenkeel.planning.replay.standing import Standing
+from evenkeel.planning.replay.structure import (
+    check_shapes,
+    misnamed,
+    missized,
+    mistimed,
+    pairs,
+    unreached,
+)
+from evenkeel.planning.replay.timeline import Timeline
+from evenkeel.planning.replay.transitions import (
+    Needs,
+    check_changes,
+    check_copies,
+    check_roles,
+    check_seats,
+    live_nodes,
+    mark_fresh,
+)
+from evenkeel.planning.steps import StepKind, Steps
+
+__all__ = ["BREACHES", "Breach", "Certificate", "Pace", "Tightest", "replay"]
+
+
+def replay(
+    cluster: Cluster,
+    steps: Steps,
+    *,
+    target: Placement | None = None,
+    throttle: Pace | None = None,
+    changes: int | None = 1,
+    joint: bool = False,
+) -> Certificate:
+    """Replay a plan from the cluster's own placement, and check every state on the way.
+
+    States are those between the starts and finishes of steps, in the order of their times. At an
+    instant, what started earlier finishes first; then the steps that start there do so in the order
+    of their indices, and one that takes no time finishes before the next starts. A step puts load
+    on a node from its start and takes it off at its finish.
+
+    What an end of the plan breaks is not asked in between: limits are a capacity, or what the
+    beginning or the target carries where that is more; of rules those are asked that the beginning
+    and the target keep, partition by partition. A replica counts once in a domain, though it stands
+    there twice while it moves.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where replicas are as the plan begins, and all rules. N nodes, P partitions.
+    steps : Steps
+        S steps.
+    target : Placement, optional
+        Where the plan leads. Without one, all that the beginning keeps is asked.
+    throttle : Pace, optional
+        Limits on copies under way.
+    changes : int or None, optional
+        Most membership changes of a partition that are unsettled at a time; None for any number.
+        A change is a promotion, a demotion or a swap, and is unsettled until its step has finished;
+        that of a replica which is promoted on one node, until it is demoted on the other.
+    joint : bool, optional
+        Whether swaps of a partition at one instant are one change, of which only the outcome is
+        seen.
+
+    Returns
+    -------
+    Certificate
+        Everything that is broken, or how close the plan comes to it.
+
+    Raises
+    ------
+    InvalidInput
+        If the arrays of the steps do not fit each other, or the target has other rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], placement=[[0, 1]])
+    >>> def steps(start):
+    ...     ints = lambda *each: np.array(each, np.int32)
+    ...     return Steps(
+    ...         kind=ints(0, 1, 3, 4).astype(np.int8), partition=ints(0, 0, 0, 0),
+    ...         replica=ints(1, 1, 1, 1), source=ints(1, 1, 1, 1), target=ints(2, 2, -1, -1),
+    ...         size=np.array([1.0, 0.0, 0.0, 0.0]), start=np.array(start), wave=ints(0, 0, 0, 0),
+    ...         finish=np.array([5.0, 5.0, 5.0, 5.0]), first=np.array([0, 0, 1, 2, 3]),
+    ...         before=ints(0, 1, 2))
+    >>> replay(c, steps([0.0, 5.0, 5.0, 5.0])).ok
+    True
+    >>> print(replay(c, steps([0.0, 4.0, 5.0, 5.0])).breach)
+    step 1, 4 s: precondition at partition p0, node n2 by 1
+    """
+    faults = FaultList()
+    check_shapes(faults, steps)
+    if target is not None and not np.array_equal(target.first, cluster.placement.first):
+        faults.add("target", len(target), "has other rows than the cluster's placement")
+    if changes is not None and changes < 1:
+        faults.add("changes", changes, "must be at least 1")
+    if faults:
+        raise InvalidInput(faults.faults)
+    unusable = _unusable(cluster, steps)
+    if unusable is not None:
+        return unusable
+    timeline = Timeline.of(steps)
+    found = Findings(cluster, timeline)
+    needs = Needs(np.zeros(len(steps), bool))
+    end = _replay_partitions(found, needs, target, changes, joint)
+    _check_order(found, needs)
+    check_roles(found)
+    check_arrivals(found, target)
+    check_pins(found, target)
+    check_loads(found, needs.fresh, target)
+    if throttle is not None:
+        check_flights(found, throttle)
+    return Certificate(found.breaches(), found.tightest(), end, len(steps))
+
+
+def _unusable(cluster: Cluster, steps: Steps) -> Certificate | None:
+    """Return the certificate of steps that cannot be replayed, None of those that can."""
+    found: list[Breach] = []
+    start = np.where(np.isfinite(steps.start), steps.start, 0.0).tolist()
+    for kind, bad in (("index", misnamed(cluster, steps)), ("time", mistimed(steps))):
+        found += [Breach(i, start[i], kind, "", 1.0) for i in np.flatnonzero(bad).tolist()]
+    step, before = pairs(steps)
+    bad_edges = np.unique(step[(before < 0) | (before >= step)]).tolist()
+    found += [Breach(i, start[i], "dependency", "waits for no earlier step", 1.0)
+              for i in bad_edges]  # fmt: skip
+    if not found:
+        return None
+    found.sort(key=lambda one: (one.time, one.step))
+    return Certificate(tuple(found), (), "other", len(steps))
+
+
+def _replay_partitions(
+    found: Findings, needs: Needs, target: Placement | None, changes: int | None, joint: bool
+) -> End:
+    """Check all that concerns one partition at a time, and how the plan ends."""
+    cluster, timeline = found.cluster, found.timeline
+    live = live_nodes(cluster)
+    node = cluster.placement.node.copy()
+    leader = cluster.placement.leader_node.copy()
+    grouped = binds_groups(cluster)
+    flows: list[tuple[Flow, Flow]] = []
+    seats = Seats.of(cluster, timeline.steps)
+    for course in courses(timeline, seats, Events.of(cluster, timeline, seats)):
+        check_seats(found, course, needs)
+        check_copies(found, course, needs, live)
+        mark_fresh(found, course, needs)
+        check_changes(found, course, needs, changes)
+        partition = course.partition[course.initial]
+        leader[partition] = check_leaders(found, course, needs, live, target)
+        states = Standing.of_course(cluster, course)
+        there = None
+        if target is not None:
+            there = Standing.of_placement(cluster, target, partition)
+        passage = Passage(found, course, states, there, _judged(timeline, course, joint))
+        check_survival(passage)
+        check_limits(passage)
+        check_terms(passage)
+        if grouped:
+            flows.append(
+                (flow_of(cluster, course, states.serving), flow_of(cluster, course, states.present))
+            )
+        settle(found, course, node, live)
+    if flows:
+        serving, present = (joined_flows([*one]) for one in zip(*flows, strict=True))
+        check_groups(found, serving, present, target)
+    return compare_ends(found, target, node, leader)
+
+
+def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_]:
+    """Return the states that are seen: with joint changes, none before the last swap at once."""
+    judged = np.ones(len(course.step), bool)
+    at = course.at
+    if joint and len(at):
+        time = timeline.time_at(course.step[at], course.rank[at])
+        opens = np.ones(len(at), bool)
+        opens[1:] = (course.partition[at[1:]] != course.partition[at[:-1]]) | (time[1:] > time[:-1])
+        instant = np.cumsum(opens) - 1
+        swaps = np.flatnonzero(course.event((StepKind.SWAP,)) & course.ends)
+        last = np.full(int(instant[-1]) + 1, -1)
+        last[instant[swaps]] = swaps
+        judged[at] = np.arange(len(at)) >= last[instant]
+    return judged
+
+
+def _check_order(found: Findings, needs: Needs) -> None:
+    """Find steps that start too early, in too early a wave, or that nothing makes wait."""
+    timeline, steps = found.timeline, found.timeline.steps
+    bad = np.flatnonzero(missized(steps))
+    found.breach("size", bad, timeline.start[bad], partition=steps.partition[bad])
+    step, before = pairs(steps)
+    early = steps.finish[before] - steps.start[step]
+    late = np.flatnonzero(early > 0.0)
+    found.breach("dependency", step[late], timeline.start[step[late]], early[late],
+                 partition=steps.partition[step[late]])  # fmt: skip
+    ahead = np.flatnonzero(steps.wave[before] > steps.wave[step])
+    found.breach("wave", step[ahead], timeline.start[step[ahead]],
+                 steps.wave[before[ahead]] - steps.wave[step[ahead]],
+                 partition=steps.partition[step[ahead]])  # fmt: skip
+    if needs.later:
+        later, earlier, rank = map(np.concatenate, (needs.later, needs.earlier, needs.rank))
+        lacks = np.flatnonzero(unreached(steps, later, earlier))
+        found.breach("dependency", later[lacks], rank[lacks],
+                     partition=steps.partition[later[lacks]])  # fmt: skip

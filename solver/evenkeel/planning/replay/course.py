@@ -1,0 +1,215 @@
+"""Course: the state of every seat after every event, for some partitions at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.planning.replay.seats import Seats
+from evenkeel.planning.replay.timeline import BEGINNING, Timeline
+from evenkeel.planning.steps import StepKind
+
+BATCH = 60_000
+"""Events in a table, so that it stays in the processor's cache."""
+
+
+class Seat(IntEnum):
+    """What is on a seat; those in -ING are between the start of a step and its finish."""
+
+    EMPTY = 0
+    COPYING = 1
+    CAUGHT_UP = 2
+    PROMOTING = 3
+    SERVING = 4
+    DEMOTING = 5
+    LEFT = 6
+    REMOVING = 7
+
+
+NONE = -1
+"""A kind of step that changes no seat on that side."""
+
+JOINED = {
+    StepKind.COPY: (Seat.COPYING, Seat.CAUGHT_UP),
+    StepKind.PROMOTE: (Seat.PROMOTING, Seat.SERVING),
+    StepKind.SWAP: (Seat.PROMOTING, Seat.SERVING),
+}
+"""What a step makes of its target while it lasts, and in the end."""
+
+VACATED = {
+    StepKind.DEMOTE: (Seat.DEMOTING, Seat.LEFT),
+    StepKind.SWAP: (Seat.DEMOTING, Seat.LEFT),
+    StepKind.REMOVE: (Seat.REMOVING, Seat.EMPTY),
+}
+"""What a step makes of its source while it lasts, and in the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Starts and finishes of all steps by partition and rank; what takes no time is one event.
+
+    Parameters
+    ----------
+    step, rank, owner : ndarray of int64, shape (E,)
+        Step, rank, and index of the partition in ``Seats``.
+    begins, ends : ndarray of bool, shape (E,)
+        Whether the step starts here, and whether it finishes.
+    joined, vacated : ndarray of int64, shape (E,)
+        Columns of the seats on target and source; -1 for none.
+    """
+
+    step: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    begins: NDArray[np.bool_]
+    ends: NDArray[np.bool_]
+    joined: NDArray[np.int64]
+    vacated: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cluster: Cluster, timeline: Timeline, seats: Seats) -> "Events":
+        """Lay out the events of all steps."""
+        steps = timeline.steps
+        longer = np.flatnonzero(timeline.lasting)
+        step = np.concatenate([np.arange(len(steps)), longer])
+        rank = np.concatenate([timeline.start, timeline.finish[longer]])
+        begins = np.arange(len(step)) < len(steps)
+        ends = np.concatenate([~timeline.lasting, np.ones(len(longer), bool)])
+        owner = seats.local[steps.partition]
+        order = np.argsort(owner[step] * np.int64(timeline.end + 1) + rank)
+        step = step[order]
+        whose = steps.partition[step], steps.replica[step]
+        return cls(
+            step, rank[order], owner[step], begins[order], ends[order],
+            seats.find(cluster, *whose, steps.target[step]),
+            seats.find(cluster, *whose, steps.source[step]),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The states of some partitions, a column per event, after one for the beginning of each.
+
+    E events of Q partitions make n = E + Q columns; W seats.
+
+    Parameters
+    ----------
+    at : ndarray of int64, shape (E,)
+        Column of each event.
+    initial : ndarray of int64, shape (Q,)
+        Column of each partition's beginning.
+    kind : ndarray of int8, shape (E,)
+        Kind of each event's step.
+    step, rank : ndarray of int64, shape (n,)
+        Step and rank of each column; -1 at the beginning.
+    partition : ndarray of int64, shape (n,)
+        Partition of each column.
+    begins, ends, joined, vacated
+        As in ``Events``.
+    node, slot : ndarray of int32, shape (W, n)
+        As in ``Seats``.
+    state : ndarray of int8, shape (W, n)
+        A ``Seat``, after the event.
+    since : ndarray of int32, shape (W, n)
+        Column of the event that last changed each seat.
+    """
+
+    at: NDArray[np.int64]
+    initial: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    step: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    begins: NDArray[np.bool_]
+    ends: NDArray[np.bool_]
+    joined: NDArray[np.int64]
+    vacated: NDArray[np.int64]
+    node: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    state: NDArray[np.int8]
+    since: NDArray[np.int32]
+
+    @cached_property
+    def serving(self) -> NDArray[np.bool_]:
+        """Seats that serve, (W, n)."""
+        return np.asarray((self.state == Seat.SERVING) | (self.state == Seat.DEMOTING))
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Seats that hold anything, (W, n)."""
+        return np.asarray(self.state != Seat.EMPTY)
+
+    @cached_property
+    def final(self) -> NDArray[np.int64]:
+        """Column of each partition's last state, (Q,)."""
+        return np.append(self.initial[1:], len(self.step)) - 1
+
+    def event(self, kinds: tuple[StepKind, ...]) -> NDArray[np.bool_]:
+        """Return which events are of steps of some kinds, (E,)."""
+        found = self.kind == kinds[0]
+        for one in kinds[1:]:
+            found |= self.kind == one
+        return np.asarray(found)
+
+
+def courses(timeline: Timeline, seats: Seats, events: Events) -> Iterator[Course]:
+    """Yield the states of all changed partitions, some partitions at a time."""
+    ends = np.searchsorted(events.owner, np.arange(len(seats.partition)), side="right")
+    q = 0
+    while q < len(seats.partition):
+        first = int(ends[q - 1]) if q else 0
+        beyond = max(int(np.searchsorted(ends, first + BATCH, side="right")), q + 1)
+        yield _course(
+            timeline, seats, events, slice(q, beyond), slice(first, int(ends[beyond - 1]))
+        )
+        q = beyond
+
+
+def _course(
+    timeline: Timeline, seats: Seats, events: Events, owners: slice, these: slice
+) -> Course:
+    """Fill the table of some partitions: each seat is what the last event on it has made of it."""
+    owner = events.owner[these] - owners.start
+    count = owners.stop - owners.start
+    at = np.arange(len(owner)) + owner + 1
+    per = np.bincount(owner, minlength=count)
+    initial = np.cumsum(per) - per + np.arange(count)
+    columns = len(owner) + count
+    step = np.full(columns, -1, np.int64)
+    rank = np.full(columns, BEGINNING, np.int64)
+    step[at], rank[at] = events.step[these], events.rank[these]
+    whose = np.repeat(np.arange(owners.start, owners.stop), per + 1)
+    kind = timeline.steps.kind[events.step[these]]
+    begins, finishes = events.begins[these], events.ends[these]
+    joined, vacated = events.joined[these], events.vacated[these]
+    node, slot = seats.node[:, whose], seats.slot[:, whose]
+    since = np.zeros(node.shape, np.int32)
+    value = np.zeros(node.shape, np.int8)
+    since[:, initial] = initial
+    value[:, initial] = np.where(seats.held[:, owners], Seat.SERVING, Seat.EMPTY)
+    for column, made in ((joined, JOINED), (vacated, VACATED)):
+        meanwhile, after = _made(made)
+        changed = np.flatnonzero((column >= 0) & (after[kind] != NONE))
+        where = column[changed], at[changed]
+        since[where] = at[changed]
+        value[where] = np.where(finishes[changed], after[kind[changed]], meanwhile[kind[changed]])
+    np.maximum.accumulate(since, axis=1, out=since)
+    state = np.take_along_axis(value, since, 1)
+    return Course(
+        at, initial, kind, step, rank, seats.partition[whose], begins, finishes, joined, vacated,
+        node, slot, state, since,
+    )  # fmt: skip
+
+
+def _made(
+    table: dict[StepKind, tuple[Seat, Seat]],
+) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """Return what each kind of step makes of a seat while it lasts, and in the end."""
+    meanwhile, after = (np.full(len(StepKind), NONE, np.int8) for _ in range(2))
+    for kind, (during, then) in table.items():
+        meanwhile[kind], after[kind] = during, then
+    return meanwhile, after

@@ -1,0 +1,137 @@
+"""Flights: the copies under way at every instant, against the limits of a throttle."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.loads import sort_by
+from evenkeel.planning.steps import StepKind
+
+DRIFT = 1e-9
+"""Relative excess of a rate that is rounding: rates are quotients of sizes and times."""
+
+
+class Pace(Protocol):
+    """What a replay reads of a throttle: most at a time; None, or no entry, for no limit.
+
+    A copy within a domain neither enters nor leaves it.
+    """
+
+    @property
+    def node_in(self) -> int | None:
+        """Copies into a node."""
+
+    @property
+    def node_out(self) -> int | None:
+        """Copies out of a node."""
+
+    @property
+    def domain_in(self) -> Mapping[str, int]:
+        """Copies into a domain, by tier."""
+
+    @property
+    def domain_out(self) -> Mapping[str, int]:
+        """Copies out of a domain, by tier."""
+
+    @property
+    def partition_copies(self) -> int | None:
+        """Copies of a partition."""
+
+    @property
+    def copies(self) -> int | None:
+        """Copies in all."""
+
+    @property
+    def bytes_in(self) -> float | None:
+        """Bytes per second into a node."""
+
+    @property
+    def bytes_out(self) -> float | None:
+        """Bytes per second out of a node."""
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes per second in all."""
+
+
+def check_flights(found: Findings, throttle: Pace) -> None:
+    """Find copies that start while as many, or as many bytes per second, are under way."""
+    steps, cluster = found.timeline.steps, found.cluster
+    copies = np.flatnonzero(steps.kind == StepKind.COPY)
+    if len(copies) == 0:
+        return
+    source, target = steps.source[copies], steps.target[copies]
+    all_of_it = np.zeros(len(copies), np.int32)
+    one = np.ones(len(copies))
+    nodes = len(cluster.nodes)
+    ends = (("in", target), ("out", source))
+    for way, node in ends:
+        _hold(found, f"node_{way}", "", copies, node, one, getattr(throttle, f"node_{way}"), nodes,
+              column="node")  # fmt: skip
+    for way, node in ends:
+        limits: Mapping[str, int] = getattr(throttle, f"domain_{way}")
+        for tier, most in limits.items():
+            row = cluster.topology.tier_index(tier)
+            domain = np.append(cluster.topology.domain_with_nodes[row], np.int32(-1))
+            crosses = domain[source] != domain[target]
+            place = np.where(crosses, domain[node], -1)
+            _hold(found, f"domain_{way}", tier, copies, place, one, most,
+                  int(cluster.topology.domain_count[row]), column="domain", tier=row)  # fmt: skip
+    _hold(found, "partition_copies", "", copies, steps.partition[copies], one,
+          throttle.partition_copies, len(cluster.partitions), column="partition")  # fmt: skip
+    _hold(found, "copies", "", copies, all_of_it, one, throttle.copies, 1, column="")
+    time = steps.finish[copies] - steps.start[copies]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(steps.size[copies] > 0.0, steps.size[copies] / time, 0.0)
+    for way, node in ends:
+        _hold(found, f"bytes_{way}", "", copies, node, rate, getattr(throttle, f"bytes_{way}"),
+              nodes, column="node")  # fmt: skip
+    _hold(found, "bytes", "", copies, all_of_it, rate, throttle.bytes, 1, column="")
+
+
+def _hold(
+    found: Findings,
+    kind: str,
+    of: str,
+    copies: NDArray[np.intp],
+    place: NDArray[np.int32],
+    amount: NDArray[np.float64],
+    most: float | None,
+    places: int,
+    *,
+    column: str,
+    tier: int = -1,
+) -> None:
+    """Find copies with whose start a place has more under way than it may."""
+    if most is None:
+        return
+    timeline = found.timeline
+    inside = np.flatnonzero(place >= 0)
+    which = copies[inside]
+    step = np.concatenate([which, which])
+    rank = np.concatenate([timeline.start[which], timeline.finish[which]])
+    change = np.concatenate([amount[inside], -amount[inside]])
+    at = np.concatenate([place[inside], place[inside]])
+    by_rank = np.argsort(rank)
+    order = by_rank[sort_by(at[by_rank], places)]
+    at, change, step, rank = at[order], change[order], step[order], rank[order]
+    endless = ~np.isfinite(change)
+    change = np.where(endless, 0.0, change)
+    total = np.cumsum(change)
+    opens = np.flatnonzero(np.diff(at, prepend=-1))
+    length = np.diff(np.append(opens, len(at)))
+    under_way = total - np.repeat(total[opens] - change[opens], length)
+    begins = rank == timeline.start[step]
+    under_way = np.where(endless & begins, np.inf, under_way)
+    seen = np.flatnonzero(begins)
+    spot = {column: at[seen]} if column else {}
+    if tier >= 0:
+        spot["tier"] = np.full(len(seen), tier)
+    reached = under_way[seen]
+    over = np.flatnonzero(reached > most * (1.0 + DRIFT))
+    found.breach(kind, step[seen[over]], rank[seen[over]], reached[over] - most,
+                 **{name: value[over] for name, value in spot.items()})  # fmt: skip
+    found.tight(kind, of, reached, reached, most, step[seen], rank[seen], **spot)

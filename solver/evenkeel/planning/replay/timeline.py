@@ -1,0 +1,54 @@
+"""Timeline: the order in which steps start and finish."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.planning.steps import Steps
+
+BEGINNING = -1
+"""Rank of the state before any step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Ranks of all starts and finishes: greater is later, and no two events share one.
+
+    At an instant, what started earlier finishes first; then what starts there does so in the order
+    of its index, and what takes no time finishes before the next one starts.
+    """
+
+    steps: Steps
+    start: NDArray[np.int64]
+    finish: NDArray[np.int64]
+    lasting: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, steps: Steps) -> "Timeline":
+        """Sort the events of some steps, none of which finishes before it starts."""
+        lasting = steps.finish > steps.start
+        longer = np.flatnonzero(lasting)
+        # equal times keep this order: finishes before starts, either by index
+        times = np.concatenate([steps.finish[longer], steps.start])
+        order = np.argsort(times, kind="stable")
+        rank = np.empty(len(times), np.int64)
+        rank[order] = np.arange(0, 2 * len(times), 2)
+        start = rank[len(longer) :]
+        finish = start + 1
+        finish[longer] = rank[: len(longer)]
+        return cls(steps, start, finish, lasting)
+
+    @property
+    def end(self) -> int:
+        """A rank after all events."""
+        return 2 * (len(self.steps) + int(np.count_nonzero(self.lasting)))
+
+    def time_at(self, step: NDArray[np.integer], rank: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the time of events, each told by its step and its rank; that of none is an end."""
+        if len(self.steps) == 0:
+            return np.zeros(len(step))
+        last = float(self.steps.finish.max(initial=0.0))
+        at = np.maximum(step, 0)
+        by_step = np.where(rank == self.finish[at], self.steps.finish[at], self.steps.start[at])
+        return np.where(step >= 0, by_step, np.where(rank > BEGINNING, last, 0.0))

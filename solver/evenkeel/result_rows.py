@@ -1,0 +1,115 @@
+"""The rows of a result: its moves, its leader changes, and the replicas that found no node."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.explain import blocked_nodes
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+
+
+@dataclass(frozen=True)
+class Move:
+    """A node that joins a partition, and what that copies in the unit of the dimension moved."""
+
+    partition: str
+    slot: int
+    source: str | None
+    target: str | None
+    bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class LeaderChange:
+    """A partition that another of its replicas leads now."""
+
+    partition: str
+    source: str | None
+    target: str | None
+
+
+@dataclass(frozen=True)
+class Unplaced:
+    """A replica that found no node, and what keeps it off each class of nodes."""
+
+    partition: str
+    slot: int
+    blocked: Mapping[str, int]
+
+
+def moves_of(cluster: Cluster, after: Placement, joined: NDArray[np.bool_]) -> tuple[Move, ...]:
+    """List the replicas that joined another node, ``joined (K,)``, by partition and slot."""
+    names, before = cluster.nodes.names, cluster.placement
+    moved = np.flatnonzero(joined)
+    return tuple(
+        Move(
+            cluster.partitions.names[int(after.owner[k])],
+            int(k - after.first[after.owner[k]]),
+            names[int(before.node[k])] if before.node[k] >= 0 else None,
+            names[int(after.node[k])],
+            size,
+        )
+        for k, size in zip(moved, _bytes_of(cluster, after, moved), strict=True)
+    )
+
+
+def _bytes_of(
+    cluster: Cluster, after: Placement, replicas: NDArray[np.intp]
+) -> list[float] | list[None]:
+    """Return what replicas weigh in their new roles, in the dimension that moves."""
+    at = cluster.bytes_dimension
+    if at < 0:
+        return [None] * len(replicas)
+    load, owner = cluster.partitions.load, after.owner[replicas]
+    voter = after.role[replicas] == Role.VOTER
+    size = np.where(voter, load.voter[owner, at], load.non_voter[owner, at])
+    leads = after.leader_replica[owner] == replicas
+    found: list[float] = np.where(leads, load.leader[owner, at], size).tolist()
+    return found
+
+
+def leader_changes_of(cluster: Cluster, after: Placement) -> tuple[LeaderChange, ...]:
+    """List the partitions that another node leads than before."""
+    names = cluster.nodes.names
+    was, now = cluster.placement.leader_node, after.leader_node
+    return tuple(
+        LeaderChange(
+            cluster.partitions.names[int(p)],
+            names[int(was[p])] if was[p] >= 0 else None,
+            names[int(now[p])] if now[p] >= 0 else None,
+        )
+        for p in np.flatnonzero(was != now)
+    )
+
+
+def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Find the replicas that partitions lack: as many as are wanted and not on a live node."""
+    nodes = cluster.nodes
+    nowhere = ~np.append(nodes.alive & ~nodes.gone, False)[placement.node]
+    live = np.bincount(placement.owner[~nowhere], minlength=len(cluster.partitions))
+    lacking = np.maximum(cluster.partitions.replicas - live, 0)
+    before = np.cumsum(nowhere) - nowhere
+    start = np.append(before, nowhere.sum())[placement.first[:-1]]
+    earlier = before - start[placement.owner]
+    return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
+
+
+def unplaced_of(
+    cluster: Cluster,
+    placement: Placement,
+    replicas: NDArray[np.int64],
+    loads: NDArray[np.float64],
+) -> tuple[Unplaced, ...]:
+    """List replicas without a node, with what keeps each off the nodes, whose loads are (N, D)."""
+    found = []
+    for k in replicas:
+        verdict, reasons = blocked_nodes(cluster, placement, loads, int(k))
+        count = Counter(reasons[v] if v >= 0 else "" for v in verdict)
+        p = int(placement.owner[k])
+        slot = int(k - placement.first[p])
+        found.append(Unplaced(cluster.partitions.names[p], slot, dict(count)))
+    return tuple(found)

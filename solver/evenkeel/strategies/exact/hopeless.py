@@ -1,0 +1,69 @@
+"""What no placement mends, seen without a search: too few nodes, or no moves left."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.audit.violations import KINDS
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.strategies.shared.scope import NONE, partition_scope
+
+OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
+"""What is broken where replicas have no node that keeps them."""
+
+OF_LEADERS = frozenset({"leader", "leaderless"})
+"""What a leader elsewhere may mend, however few nodes there are."""
+
+
+def is_hopeless(cluster: Cluster, limits: Limits, placement: Placement, audited: Audit) -> bool:
+    """Whether nothing that is broken can be mended, as each partition by itself shows."""
+    broken = [one for one in audited.found if KINDS[one.kind].hard and one.count]
+    missing = missing_places(cluster, placement)
+    if limits.moves is not None and {one.kind for one in broken} <= OF_PLACES:
+        placed = int((missing_places(cluster, cluster.placement) - missing).sum())
+        if placed >= limits.moves:
+            return True  # each of these took a move, and so would each of the others
+    if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):
+        return False
+    lacking = lacking_nodes(cluster)
+    beyond = all((lacking[one.partition] > 0).all() for one in broken)
+    return beyond and bool((missing <= lacking).all())
+
+
+def missing_places(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Count the replicas wanted of each partition that have no node which may hold them, (P,)."""
+    holds = np.append(cluster.nodes.may_hold, False)[placement.node]
+    placed = np.bincount(placement.owner[holds], minlength=len(placement))
+    missing: NDArray[np.int64] = np.maximum(cluster.partitions.replicas - placed, 0)
+    return missing
+
+
+def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
+    """Count the replicas wanted of each partition that find no node whatever is moved, (P,).
+
+    A partition is looked at by itself, and only its mask, its bans and its hard spread limits.
+    """
+    placement, nodes, scope = cluster.placement, cluster.nodes, partition_scope(cluster)
+    wanted = cluster.partitions.replicas.astype(np.int64)
+    by_rule = scope.open[scope.rule]
+    open_to = by_rule & nodes.may_receive
+    stands = np.flatnonzero(np.append(nodes.may_hold, False)[placement.node])
+    owner, node = placement.owner[stands], placement.node[stands]
+    open_to[owner, node] |= by_rule[owner, node]
+    open_to[tuple(cluster.forbidden.T)] = False
+    most = wanted.copy()
+    for binding in scope.bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(binding.tier)]
+        if (domain < 0).any():
+            continue
+        inside = domain[:, None] == np.unique(domain)
+        reached = (open_to.astype(np.int64) @ inside.astype(np.int64) > 0).sum(axis=1)
+        bound = binding.amount != NONE
+        most[bound] = np.minimum(most, reached * binding.amount)[bound]
+    most[placement.owner[(placement.flags & Flag.PINNED) != 0]] = wanted.max(initial=0)
+    lacking: NDArray[np.int64] = np.maximum(wanted - most, 0)
+    return lacking

@@ -1,0 +1,52 @@
+"""Leaders change within what domains share, and beside what has left its node but weighs there."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+
+def two_zones(seed: int) -> ek.Cluster:
+    """Leading weighs four times as much as following; a zone bears little more than it should."""
+    rng = np.random.default_rng(seed)
+    partitions = 8
+    rows = [[*rng.permutation(2).tolist(), -1, -1] for _ in range(partitions)]
+    load = np.round(rng.uniform(1.0, 3.0, (partitions, 1)), 3)
+    total = float(load.sum()) * 7.0
+    return ek.Cluster.from_arrays(
+        capacity=[[total * 0.4]] * 4, load=load, leader_load=4.0 * load, placement=rows,
+        replicas=4, domains={"zone": [*"abab"]},
+        tier_capacity={"zone": [[total * float(rng.uniform(0.4, 0.6))]] * 2},
+        rules=[ek.Rule(lead=["zone=b"])], rule=[0] * partitions,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_leaders_fill_no_zone_beyond_what_its_nodes_share(seed: int) -> None:
+    result = ek.solve(two_zones(seed), goals=ek.Goals(level=0.3))
+    assert result.metrics["guard"] == 0
+    assert not result.regressions
+    assert result.comparison.moves > 0
+
+
+def leading_weighs_more_or_less(seed: int) -> ek.Cluster:
+    """Two nodes too full, half of all leaders lighter than those who follow."""
+    rng = np.random.default_rng(seed)
+    partitions, nodes = 24, 6
+    load = np.full((partitions, 1), 3.0)
+    rows = [rng.choice(4, 2, replace=False, p=[0.1, 0.1, 0.4, 0.4]) for _ in range(partitions)]
+    lead = load * rng.choice([0.5, 1.0, 3.0], load.shape)
+    return ek.Cluster.from_arrays(
+        capacity=[[float((load + lead).sum()) / nodes * 1.15]] * nodes, load=load,
+        leader_load=lead, dimensions=["disk"], transient=["disk"], placement=rows,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_has_left_while_another_leads_weighs_there_what_it_weighs_as_a_follower(
+    seed: int,
+) -> None:
+    result = ek.solve(leading_weighs_more_or_less(seed), goals=ek.Goals(level=0.1))
+    assert result.metrics["guard"] == 0
+    assert not result.regressions
+    assert result.comparison.moves > 0

@@ -1,0 +1,56 @@
+"""Leadership handed on, in plain Python: every load is counted anew."""
+
+from evenkeel_kernels.core.problem import VOTER, Problem, State
+from evenkeel_kernels.levelling.penalty import Targets
+from tests.naive.core.state import recount, row
+
+
+def prefer(problem: Problem, state: State, targets: Targets) -> list[int]:
+    """Who leads each partition once leaders are where rules prefer them and no node gets hot."""
+    state = state._replace(leader=state.leader.copy())
+    for p, slot in enumerate(state.leader.tolist()):
+        if slot < 0:
+            continue
+        replicas = row(problem, p)
+        rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+        now = int(state.node[replicas[slot]])
+        if now < 0:
+            continue
+        better = [
+            (int(rank[state.node[k]]), other)
+            for other, k in enumerate(replicas)
+            if state.node[k] >= 0
+            and rank[state.node[k]] < rank[now]
+            and may_take_over(problem, state, targets, p, other)
+        ]
+        if better:
+            state.leader[p] = min(better)[1]
+    return state.leader.tolist()
+
+
+def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:
+    """Whether a replica may lead, with room for it, and nobody who gains by it gets hot."""
+    replicas, nodes = row(problem, p), problem.nodes
+    k = replicas[slot]
+    n, now = int(state.node[k]), int(state.node[replicas[state.leader[p]]])
+    rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+    if state.role[k] != VOTER or not nodes.leads[n] or rank[n] == 255:
+        return False
+    then = state._replace(leader=state.leader.copy())
+    then.leader[p] = slot
+    before, after = recount(problem, state), recount(problem, then)
+    if after["leaders"][n] * targets.leader_scale[n] > 1.0:
+        return False
+    for there in {n, now}:
+        gains = after["load"][:, there] > before["load"][:, there]
+        hot = after["load"][:, there] * targets.scale[:, there] > 1.0
+        over = (after["load"] + after["held"])[:, there] > nodes.capacity[:, there]
+        if (gains & (hot | over)).any():
+            return False
+    return domains_have_room(problem, before, after)
+
+
+def domains_have_room(problem: Problem, before: dict, after: dict) -> bool:
+    """Whether no domain whose capacity is limited gets more than that."""
+    gains = after["domain_load"] > before["domain_load"]
+    return not (gains & (after["domain_load"] > problem.domains.tier_capacity)).any()
