@@ -1,0 +1,261 @@
+"""Acts: what each partition that changes goes through, one after another, and who leads meanwhile."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.planning.ends import Ends
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.safety import Safety
+
+
+class Act(IntEnum):
+    """What happens to a replica of a partition."""
+
+    MOVE = 0
+    ADD = 1
+    DROP = 2
+    RISE = 3
+    FALL = 4
+    LEAD = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Acts:
+    """M acts, those of a partition together and in their order.
+
+    Parameters
+    ----------
+    act : ndarray of int8, shape (M,)
+        An ``Act``.
+    partition, replica : ndarray of int32, shape (M,)
+        Whom it concerns.
+    source, target : ndarray of int32, shape (M,)
+        Node that is left, and joined; -1 for none. What stays is on both.
+    votes : ndarray of bool, shape (M,)
+        Whether the replica is a voter as it moves.
+    led : ndarray of bool, shape (M,)
+        Whether it leads before.
+    leads : ndarray of bool, shape (M,)
+        Whether it leads after.
+    heir : ndarray of int32, shape (M,)
+        Replica from which it takes the lead; -1 for none.
+    heir_node : ndarray of int32, shape (M,)
+        Where that one stands.
+    deputy, deputy_node : ndarray of int32, shape (M,)
+        Replica, and its node, that leads while this one is exchanged; -1 for none.
+    change : ndarray of int32, shape (M,)
+        Acts with the same number happen at once.
+    blocked : ndarray of bool, shape (M,)
+        Whether rules admit it in no order that was tried.
+    """
+
+    act: NDArray[np.int8]
+    partition: NDArray[np.int32]
+    replica: NDArray[np.int32]
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    votes: NDArray[np.bool_]
+    led: NDArray[np.bool_]
+    leads: NDArray[np.bool_]
+    heir: NDArray[np.int32]
+    heir_node: NDArray[np.int32]
+    deputy: NDArray[np.int32]
+    deputy_node: NDArray[np.int32]
+    change: NDArray[np.int32]
+    blocked: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.act)
+
+
+NEVER = 99
+"""Position of a slot that does not act."""
+
+FIRST, EARLY, HEIR, USUAL, LATE, FALLS, LAST = range(7)
+"""Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
+
+
+def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
+    """Say what every partition goes through from one end to the other."""
+    safety = Safety(cluster, ends)
+    rows = np.arange(len(ends))
+    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    may_lead = np.append(cluster.nodes.may_lead, False)
+    before, after = ends.before, ends.after
+    moves = before != after
+    changed = moves | ((ends.role_before != ends.role_after) & (after >= 0))
+    led_live = (ends.led >= 0) & live[_at(before, ends.led)]
+    stays = ends.led == ends.leads
+    heir_changes = (ends.leads >= 0) & _at_flag(changed, ends.leads)
+
+    # who may lead in between: a voter at both ends that lives; best one that does not change
+    slots = np.arange(before.shape[1])
+    fit = (ends.role_before == Role.VOTER) & (ends.role_after == Role.VOTER)
+    fit &= may_lead[before] & may_lead[after] & (slots != ends.led[:, None])
+    fit &= slots != ends.leads[:, None]
+    cost = np.where(fit, np.where(changed, 2, 1), NEVER)
+    deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
+    has_deputy = fit.any(1)
+
+    at_once = (ends.leads >= 0) & ~stays & ~heir_changes
+    orphaned = (ends.led >= 0) & ~led_live & heir_changes & has_deputy & _at_flag(moves, ends.led)
+    front = np.where(at_once, ends.leads, np.where(orphaned, deputy, -1))
+    current = np.where(front >= 0, front, ends.led)
+
+    turn = _turns(ends, changed, moves, live)
+    late = (current >= 0) & (current != ends.leads)
+    late |= stays & (front < 0)
+    held = np.flatnonzero(late & (current >= 0))
+    turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
+    turn[~changed] = NEVER
+    order = np.argsort(turn, axis=1, kind="stable")
+    order, together, blocked = safety.orders(order, changed, ends.leads, current, protocol)
+    place = np.full(turn.shape, NEVER)
+    np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
+    place[~changed] = NEVER
+
+    exchanged = stays & (front < 0) & (ends.led >= 0) & _at_flag(moves, ends.led)
+    exchanged &= _at(after, ends.led) >= 0
+    split = exchanged & safety.admits_union(ends.led, exchanged, place)
+    if protocol.joint:
+        split |= exchanged & ~has_deputy
+        via = exchanged & ~split
+    else:
+        via = exchanged & False
+    blocked |= exchanged & ~split & ~via
+
+    made = [_leads_only(ends, front), *_role_acts(ends, changed, moves, place)]
+    made += _moving_acts(ends, moves, place)
+    table = np.concatenate(made, axis=1)
+    table = table[:, np.lexsort((table[3], table[2], table[0]))]
+    row, slot, _, _, act = table
+    return _described(
+        ends, (row, slot, act), place, current, front, via, deputy, together | protocol.whole,
+        blocked, rows,
+    )  # fmt: skip
+
+
+def _turns(
+    ends: Ends, changed: NDArray[np.bool_], moves: NDArray[np.bool_], live: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return when each slot's turn is: what comes first, then what lost its node, last what goes."""
+    turn = np.full(moves.shape, USUAL)
+    turn[moves & ~live[ends.before]] = EARLY
+    turn[~moves & (ends.role_after == Role.VOTER)] = FIRST
+    turn[~moves & (ends.role_after != Role.VOTER)] = FALLS
+    turn[ends.before < 0] = FIRST
+    some = np.flatnonzero((ends.leads >= 0) & (ends.leads != ends.led))
+    slot = ends.leads[some]
+    turn[some, slot] = np.minimum(turn[some, slot], HEIR)
+    turn[ends.after < 0] = LAST
+    return turn
+
+
+def _leads_only(ends: Ends, front: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return acts (row, slot, place, step of it, act) of leadership alone, before all others."""
+    row = np.flatnonzero(front >= 0)
+    none = np.full(len(row), -1)
+    return np.stack([row, front[row], none, none, np.full(len(row), Act.LEAD)])
+
+
+def _moving_acts(
+    ends: Ends, moves: NDArray[np.bool_], place: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    row, slot = np.nonzero(moves)
+    comes, goes = ends.after[row, slot] >= 0, ends.before[row, slot] >= 0
+    act = np.where(comes & goes, Act.MOVE, np.where(comes, Act.ADD, Act.DROP))
+    return [np.stack([row, slot, place[row, slot], np.zeros(len(row), np.int64), act])]
+
+
+def _role_acts(
+    ends: Ends, changed: NDArray[np.bool_], moves: NDArray[np.bool_], place: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Return acts of roles that change: of replicas that move, once they have moved."""
+    other = (ends.role_before != ends.role_after) & (ends.after >= 0) & (ends.before >= 0)
+    row, slot = np.nonzero(other)
+    rises = ends.role_after[row, slot] == Role.VOTER
+    act = np.where(rises, Act.RISE, Act.FALL)
+    return [np.stack([row, slot, place[row, slot], np.ones(len(row), np.int64), act])]
+
+
+def _described(
+    ends: Ends,
+    acts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    place: NDArray[np.int64],
+    current: NDArray[np.int64],
+    front: NDArray[np.int64],
+    via: NDArray[np.bool_],
+    deputy: NDArray[np.int64],
+    together: NDArray[np.bool_],
+    blocked: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+) -> Acts:
+    """Fill in nodes and leaders of acts that are in order."""
+    row, slot, act = acts
+    count = len(row)
+    is_last = np.ones(count, bool)
+    is_last[:-1] = (row[1:] != row[:-1]) | (slot[1:] != slot[:-1])
+    in_place = (act == Act.RISE) | (act == Act.FALL) | (act == Act.LEAD)
+    source = np.where(in_place, ends.after[row, slot], ends.before[row, slot])
+    target = np.where(act == Act.DROP, -1, ends.after[row, slot])
+    is_front = act == Act.LEAD
+    source = np.where(is_front, ends.before[row, slot], source)
+    target = np.where(is_front, ends.before[row, slot], target)
+
+    def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Where another slot of the same row stands at a place of the order."""
+        moved = _at_rows(place, row, other) < when
+        there = np.where(moved, _at_rows(ends.after, row, other), _at_rows(ends.before, row, other))
+        return np.where(other >= 0, there, -1).astype(np.int32)
+
+    when = np.where(is_front, -1, place[row, slot])
+    ends_leading = ends.leads[row] == slot
+    held = current[row] == slot
+    led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
+    takes = ends_leading & ~held & is_last & ~is_front & (ends.leads[row] >= 0)
+    leads = is_front | takes | (led & ends_leading)
+    heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
+    lends = via[row] & (act == Act.MOVE) & held
+    deputy_slot = np.where(lends, deputy[row], -1)
+
+    def replica_of(other: NDArray[np.int64]) -> NDArray[np.int32]:
+        found = ends.replica[row, np.maximum(other, 0)]
+        return np.where(other >= 0, found, -1).astype(np.int32)
+
+    votes = ends.role_before[row, slot] == 0
+    votes = np.where(act == Act.ADD, ends.role_after[row, slot] == 0, votes)
+    own = np.ones(count, bool)
+    own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
+    return Acts(
+        act=act.astype(np.int8), partition=ends.partition[row],
+        replica=ends.replica[row, slot].astype(np.int32),
+        source=source.astype(np.int32), target=target.astype(np.int32), votes=votes,
+        led=led, leads=leads, heir=replica_of(heir), heir_node=node_of(heir, when),
+        deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
+        change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row],
+    )  # fmt: skip
+
+
+def _at(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the entry of one slot per row; -1 for none."""
+    if table.shape[1] == 0:
+        return np.full(len(table), -1, np.int32)
+    found = table[np.arange(len(table)), np.maximum(slot, 0)]
+    return np.where(slot >= 0, found, np.int32(-1))
+
+
+def _at_flag(table: NDArray[np.bool_], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the flag of one slot per row; False for none."""
+    return _at(table.astype(np.int32), slot) > 0
+
+
+def _at_rows(
+    table: NDArray[np.integer], row: NDArray[np.int64], slot: NDArray[np.int64]
+) -> NDArray[np.integer]:
+    """Return entries of some rows and slots; the first slot stands for none."""
+    return table[row, np.maximum(slot, 0)]
