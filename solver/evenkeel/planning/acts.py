@@ -83,7 +83,6 @@ FIRST, EARLY, HEIR, USUAL, LATE, FALLS, LAST = range(7)
 def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     """Say what every partition goes through from one end to the other."""
     safety = Safety(cluster, ends)
-    rows = np.arange(len(ends))
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
     may_lead = np.append(cluster.nodes.may_lead, False)
     before, after = ends.before, ends.after
@@ -114,7 +113,20 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
     turn[~changed] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    order, together, blocked = safety.orders(order, changed, ends.leads, current, protocol)
+    order, disorderly = safety.orders(order, changed, ends.leads, current, protocol)
+    together = disorderly & protocol.joint
+    blocked = disorderly & ~together
+    # in a joint change nobody hands over: who stays leads while all the others are exchanged
+    if together.any():
+        lends = together & (front < 0) & _at_flag(moves, ends.led) & (cost.min(axis=1) == 1)
+        front = np.where(lends, deputy, front)
+        current = np.where(lends, deputy, current)
+        some = np.flatnonzero(together & (ends.leads >= 0))
+        turn[some, ends.leads[some]] = np.where(
+            changed[some, ends.leads[some]], LAST + 1, NEVER
+        )
+        order[some] = np.argsort(turn[some], axis=1, kind="stable")
+    together |= protocol.whole
     place = np.full(turn.shape, NEVER)
     np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
     place[~changed] = NEVER
@@ -135,8 +147,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     table = table[:, np.lexsort((table[3], table[2], table[0]))]
     row, slot, _, _, act = table
     return _described(
-        ends, (row, slot, act), place, current, front, via, deputy, together | protocol.whole,
-        blocked, rows,
+        ends, (row, slot, act), place, current, front, via, deputy, together, blocked,
     )  # fmt: skip
 
 
@@ -193,7 +204,6 @@ def _described(
     deputy: NDArray[np.int64],
     together: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
-    rows: NDArray[np.int64],
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, act = acts

@@ -48,8 +48,8 @@ class Copies:
             size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves
         seconds = size / rate_of(throttle) if throttle.paces else moves.astype(np.float64)
         delay = np.zeros(len(acts))
-        if throttle.partition is not None:
-            in_turn = np.bincount(acts.change[moves]) > throttle.partition
+        if throttle.partition_copies is not None:
+            in_turn = np.bincount(acts.change[moves]) > throttle.partition_copies
             held = np.append(in_turn, np.zeros(len(acts), bool))[acts.change] & moves
             total = np.cumsum(np.where(held, seconds, 0.0))
             began = np.flatnonzero(np.diff(acts.change, prepend=-1))

@@ -24,7 +24,7 @@ def steps_of(
     live: NDArray[np.bool_],
     schedule: Schedule,
     previous: NDArray[np.int32],
-) -> Steps:
+) -> tuple[Steps, NDArray[np.int32]]:
     """Return the steps of all changes that were started, in the order in which they were."""
     count = int(schedule.count[0])
     position = np.full(len(schedule.start), -1, np.int64)
@@ -53,12 +53,13 @@ def steps_of(
         last_one[act[copied]], finish[copied], start[copied] + copies.seconds[act[copied]]
     )
     first, before = _arrows(change, copied, copies.delay[act] > 0.0, schedule, previous)
-    return Steps(
+    steps = Steps(
         kind=kind.astype(np.int8), partition=acts.partition[act], replica=replica.astype(np.int32),
         source=source.astype(np.int32), target=target.astype(np.int32),
         size=np.where(copied, copies.size[act], 0.0), start=start, finish=finish,
         wave=schedule.wave[change], first=first, before=before,
     )  # fmt: skip
+    return steps, change
 
 
 def _rows(

@@ -6,14 +6,12 @@ from itertools import islice, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import broken_limits
-from evenkeel.measure.audit.terms import broken_terms
-from evenkeel.measure.audit.violations import KINDS
-from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Role
 from evenkeel.planning.ends import Ends
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.rule_tests import Test, rule_tests
 
 ORDERS = 120
 """Orders that are tried where the usual one breaks a rule: all of five replicas."""
@@ -31,11 +29,7 @@ class Safety:
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
         """Whether each of some rows of the ends may have these replicas, (n, W), in between."""
-        kept = ~self._lacks(rows, node, role)
-        partition = self.ends.partition[rows]
-        broken = self._broken(partition, node, role)
-        fresh = broken[~np.isin(broken, self._broken_at_ends)]
-        return kept & ~np.isin(partition, fresh % max(len(self.cluster.partitions), 1))
+        return ~self._lacks(rows, node, role) & ~self._breaks(rows, node, role)
 
     def orders(
         self,
@@ -44,10 +38,10 @@ class Safety:
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
         protocol: Protocol,
-    ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
-        The other arrays say which rows must change at once for want of one, and which cannot.
+        The other array says for which rows there is none: they change at once, or not at all.
         ``order`` comes in with the slots that change first, in the usual order.
         """
         count = changed.sum(1)
@@ -68,12 +62,9 @@ class Safety:
             held = self._order_holds(some, tried[fits], count[some], protocol, given=True)
             order[some[held]] = tried[fits][held]
             failing = np.setdiff1d(failing, some[held])
-        together, blocked = np.zeros(len(count), bool), np.zeros(len(count), bool)
-        if protocol.whole:
-            together[failing] = True
-        else:
-            blocked[failing] = True
-        return order, together, blocked
+        without = np.zeros(len(count), bool)
+        without[failing] = True
+        return order, without
 
     def admits_union(
         self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
@@ -162,43 +153,32 @@ class Safety:
             survives.append(left - lost >= quorum)
         return live.sum(1), np.stack(survives, axis=1)
 
-    @cached_property
-    def _broken_at_ends(self) -> NDArray[np.int64]:
+    def _breaks(
+        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Whether rows break a hard rule of their partitions that both ends keep."""
         ends = self.ends
-        one = self._broken(ends.partition, ends.before, ends.role_before)
-        other = self._broken(ends.partition, ends.after, ends.role_after)
-        return np.union1d(one, other)
-
-    def _broken(
-        self, partition: NDArray[np.int32], node: NDArray[np.int32], role: NDArray[np.uint8]
-    ) -> NDArray[np.int64]:
-        """Return the hard rules that partitions break, as rule * P + partition."""
-        cluster = self.cluster
-        total = len(cluster.partitions)
-        width = np.zeros(total, np.int64)
-        width[partition] = node.shape[1]
-        first = np.concatenate([[0], np.cumsum(width)])
-        order = np.argsort(partition)
-        placement = Placement(
-            first, node[order].reshape(-1), role[order].reshape(-1),
-            np.zeros(node.size, np.uint16), np.full(total, -1, np.int16),
-        )  # fmt: skip
-        placed = PlacementCounts.of(cluster, placement)
-        found = []
-        for one in (*broken_limits(placed), *broken_terms(placed)):
-            if not KINDS[one.kind].hard:
-                continue
-            named = self._rules.setdefault((one.kind, one.expression), len(self._rules))
-            rule = named * (len(cluster.topology) + 2) + one.tier.astype(np.int64) + 1
-            found.append((rule * total + one.partition)[one.partition >= 0])
-        broken = np.concatenate(found) if found else np.zeros(0, np.int64)
-        mine = np.zeros(total, bool)
-        mine[partition] = True
-        return np.unique(broken[mine[broken % max(total, 1)]])
+        breaks = np.zeros(len(rows), bool)
+        rule = self._rule_of[ends.partition[rows]]
+        for q in np.unique(rule).tolist():
+            of_rule = rule == q
+            for kept in self._tests[q]:
+                bad = np.flatnonzero(of_rule & ~breaks)
+                bad = bad[~kept(node[bad], role[bad])]
+                if len(bad):
+                    at = rows[bad]
+                    both = kept(ends.before[at], ends.role_before[at])
+                    both &= kept(ends.after[at], ends.role_after[at])
+                    breaks[bad[both]] = True
+        return breaks
 
     @cached_property
-    def _rules(self) -> dict[tuple[str, str], int]:
-        return {}
+    def _rule_of(self) -> NDArray[np.int32]:
+        return bound_rules(self.cluster)[1]
+
+    @cached_property
+    def _tests(self) -> list[list[Test]]:
+        return [rule_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
 
 
 def _heir_first(

@@ -77,3 +77,10 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def first_ones(self, count: int) -> "Steps":
+        """Return the first steps, which wait for none of the others."""
+        kept = (getattr(self, name)[:count] for name in (
+            "kind", "partition", "replica", "source", "target", "size", "start", "finish", "wave",
+        ))  # fmt: skip
+        return Steps(*kept, self.first[: count + 1], self.before[: self.first[count]])

@@ -7,7 +7,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.quantities import read_bytes, read_count, read_tier_counts
 
-COUNTS = ("node_in", "node_out", "copies", "partition")
+COUNTS = ("node_in", "node_out", "copies", "partition_copies")
 """Throttles that are one whole number each, 1 or more."""
 
 BY_TIER = ("domain_in", "domain_out")
@@ -30,7 +30,7 @@ class Throttle:
         within a domain neither enters nor leaves it.
     copies : int, optional
         Most copies in flight at once.
-    partition : int, optional
+    partition_copies : int, optional
         Most copies of one partition in flight at once.
     node_bandwidth, cluster_bandwidth : float or str, optional
         Most bytes per second that a node receives, and that it sends; that all copies take
@@ -53,7 +53,7 @@ class Throttle:
     domain_in: Mapping[str, int] = field(hash=False)
     domain_out: Mapping[str, int] = field(hash=False)
     copies: int | None
-    partition: int | None
+    partition_copies: int | None
     node_bandwidth: float | None
     cluster_bandwidth: float | None
 
@@ -64,12 +64,12 @@ class Throttle:
         domain_in: Mapping[str, int] | None = None,
         domain_out: Mapping[str, int] | None = None,
         copies: int | None = None,
-        partition: int | None = None,
+        partition_copies: int | None = None,
         node_bandwidth: float | str | None = None,
         cluster_bandwidth: float | str | None = None,
     ) -> None:
         given = {
-            "node_in": node_in, "node_out": node_out, "copies": copies, "partition": partition,
+            "node_in": node_in, "node_out": node_out, "copies": copies, "partition_copies": partition_copies,
             "domain_in": domain_in, "domain_out": domain_out,
             "node_bandwidth": node_bandwidth, "cluster_bandwidth": cluster_bandwidth,
         }  # fmt: skip
@@ -90,6 +90,21 @@ class Throttle:
                 if most == 0:
                     faults.add(f"throttle.{name}[{tier!r}]", 0, "lets nothing ever move")
         faults.raise_if_any()
+
+    @property
+    def bytes_in(self) -> float | None:
+        """Bytes per second into a node."""
+        return self.node_bandwidth
+
+    @property
+    def bytes_out(self) -> float | None:
+        """Bytes per second out of a node."""
+        return self.node_bandwidth
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes per second in all."""
+        return self.cluster_bandwidth
 
     @property
     def paces(self) -> bool:

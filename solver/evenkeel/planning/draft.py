@@ -1,0 +1,79 @@
+"""Draft: acts with all that they need and when each may start, before they become steps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.planning.acts import Act, Acts
+from evenkeel.planning.copies import Copies, charge_throttle
+from evenkeel.planning.ends import Ends
+from evenkeel.planning.expand import steps_of
+from evenkeel.planning.groups import charge_groups
+from evenkeel.planning.order import ranks
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.resources import Resources
+from evenkeel.planning.scheduling import chained, scheduled
+from evenkeel.planning.space import charge_space
+from evenkeel.planning.steps import Steps
+from evenkeel.planning.throttle import Throttle
+from evenkeel_kernels.planning.schedule import Changes, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """C changes of M acts, scheduled; those that never start wait for one another."""
+
+    cluster: Cluster
+    ends: Ends
+    acts: Acts
+    copies: Copies
+    split: NDArray[np.bool_]
+    resources: Resources
+    previous: NDArray[np.int32]
+    changes: Changes
+    schedule: Schedule
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        target: Placement,
+        ends: Ends,
+        acts: Acts,
+        throttle: Throttle,
+        protocol: Protocol,
+    ) -> "Draft":
+        """Charge acts for what they take, and start each as early as there is room."""
+        count = int(acts.change.max(initial=-1)) + 1
+        split = (acts.act == Act.MOVE) & acts.votes
+        if protocol.joint:
+            split &= acts.led & acts.leads & (acts.deputy < 0)
+        copies = Copies.of(cluster, ends, acts, throttle)
+        resources = Resources(count)
+        charge_space(resources, cluster, target, acts, split)
+        charge_groups(resources, cluster, target, acts)
+        charge_throttle(resources, cluster, throttle, acts, copies)
+        previous = chained(acts, count)
+        held_back = np.zeros(count, bool)
+        held_back[acts.change[acts.blocked]] = True
+        changes, schedule = scheduled(
+            resources, copies.durations(acts, count),
+            ranks(cluster, acts, copies, throttle, count), previous, held_back,
+        )  # fmt: skip
+        return cls(cluster, ends, acts, copies, split, resources, previous, changes, schedule)
+
+    @property
+    def stuck(self) -> NDArray[np.intp]:
+        """Changes that never start, ascending."""
+        return np.flatnonzero(np.isnan(self.schedule.start))
+
+    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
+        """Return the steps of everything that starts, and the change that each is of."""
+        nodes = self.cluster.nodes
+        live = np.append(nodes.alive & ~nodes.gone, False)
+        return steps_of(
+            self.acts, self.copies, self.split, live, self.schedule, self.previous
+        )
