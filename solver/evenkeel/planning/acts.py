@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.ends import Ends
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.safety import Safety
@@ -19,9 +19,7 @@ class Act(IntEnum):
     MOVE = 0
     ADD = 1
     DROP = 2
-    RISE = 3
-    FALL = 4
-    LEAD = 5
+    LEAD = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +74,7 @@ class Acts:
 NEVER = 99
 """Position of a slot that does not act."""
 
-FIRST, EARLY, HEIR, USUAL, LATE, FALLS, LAST = range(7)
+FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(6)
 """Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
 
 
@@ -87,17 +85,16 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     may_lead = np.append(cluster.nodes.may_lead, False)
     before, after = ends.before, ends.after
     moves = before != after
-    changed = moves | ((ends.role_before != ends.role_after) & (after >= 0))
     led_live = (ends.led >= 0) & live[_at(before, ends.led)]
     stays = ends.led == ends.leads
-    heir_changes = (ends.leads >= 0) & _at_flag(changed, ends.leads)
+    heir_changes = (ends.leads >= 0) & _at_flag(moves, ends.leads)
 
     # who may lead in between: a voter at both ends that lives; best one that does not change
     slots = np.arange(before.shape[1])
-    fit = (ends.role_before == Role.VOTER) & (ends.role_after == Role.VOTER)
-    fit &= may_lead[before] & may_lead[after] & (slots != ends.led[:, None])
-    fit &= slots != ends.leads[:, None]
-    cost = np.where(fit, np.where(changed, 2, 1), NEVER)
+    votes = ends.role == Role.VOTER
+    fit = votes & (slots != ends.led[:, None]) & (slots != ends.leads[:, None])
+    fit &= may_lead[before] & may_lead[after]
+    cost = np.where(fit, np.where(moves, 2, 1), NEVER)
     deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
     has_deputy = fit.any(1)
 
@@ -106,14 +103,14 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     front = np.where(at_once, ends.leads, np.where(orphaned, deputy, -1))
     current = np.where(front >= 0, front, ends.led)
 
-    turn = _turns(ends, changed, moves, live)
+    turn = _turns(ends, moves, live)
     late = (current >= 0) & (current != ends.leads)
     late |= stays & (front < 0)
     held = np.flatnonzero(late & (current >= 0))
     turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
-    turn[~changed] = NEVER
+    turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    order, disorderly = safety.orders(order, changed, ends.leads, current, protocol)
+    order, disorderly = safety.orders(order, moves, ends.leads, current, protocol)
     together = disorderly & protocol.joint
     blocked = disorderly & ~together
     # in a joint change nobody hands over: who stays leads while all the others are exchanged
@@ -123,42 +120,43 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
         current = np.where(lends, deputy, current)
         some = np.flatnonzero(together & (ends.leads >= 0))
         turn[some, ends.leads[some]] = np.where(
-            changed[some, ends.leads[some]], LAST + 1, NEVER
+            moves[some, ends.leads[some]], LAST + 1, NEVER
         )
         order[some] = np.argsort(turn[some], axis=1, kind="stable")
     together |= protocol.whole
     place = np.full(turn.shape, NEVER)
     np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
-    place[~changed] = NEVER
+    place[~moves] = NEVER
 
     exchanged = stays & (front < 0) & (ends.led >= 0) & _at_flag(moves, ends.led)
-    exchanged &= _at(after, ends.led) >= 0
+    exchanged &= _at_flag(votes, ends.led)
     split = exchanged & safety.admits_union(ends.led, exchanged, place)
     if protocol.joint:
         split |= exchanged & ~has_deputy
         via = exchanged & ~split
     else:
         via = exchanged & False
-    blocked |= exchanged & ~split & ~via
+    # who leads without a vote, or with nobody to hand over to, cannot go
+    stranded = (current == ends.leads) | (ends.leads < 0)
+    stranded &= (front < 0) & led_live & _at_flag(moves, ends.led)
+    blocked |= stranded & ~split & ~via
+    blocked |= at_once & (_at(before, ends.leads) == _at(before, ends.led))
+    pinned = (cluster.placement.flags & Flag.PINNED) != 0
+    blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
 
-    made = [_leads_only(ends, front), *_role_acts(ends, changed, moves, place)]
-    made += _moving_acts(ends, moves, place)
-    table = np.concatenate(made, axis=1)
-    table = table[:, np.lexsort((table[3], table[2], table[0]))]
-    row, slot, _, _, act = table
+    table = np.concatenate([_leads_only(ends, front), _moving_acts(ends, moves, place)], axis=1)
+    row, slot, _, act = table[:, np.lexsort((table[2], table[0]))]
     return _described(
         ends, (row, slot, act), place, current, front, via, deputy, together, blocked,
     )  # fmt: skip
 
 
 def _turns(
-    ends: Ends, changed: NDArray[np.bool_], moves: NDArray[np.bool_], live: NDArray[np.bool_]
+    ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return when each slot's turn is: what comes first, then what lost its node, last what goes."""
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY
-    turn[~moves & (ends.role_after == Role.VOTER)] = FIRST
-    turn[~moves & (ends.role_after != Role.VOTER)] = FALLS
     turn[ends.before < 0] = FIRST
     some = np.flatnonzero((ends.leads >= 0) & (ends.leads != ends.led))
     slot = ends.leads[some]
@@ -168,30 +166,19 @@ def _turns(
 
 
 def _leads_only(ends: Ends, front: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, step of it, act) of leadership alone, before all others."""
+    """Return acts (row, slot, place, act) of leadership alone, before all others."""
     row = np.flatnonzero(front >= 0)
-    none = np.full(len(row), -1)
-    return np.stack([row, front[row], none, none, np.full(len(row), Act.LEAD)])
+    return np.stack([row, front[row], np.full(len(row), -1), np.full(len(row), Act.LEAD)])
 
 
 def _moving_acts(
     ends: Ends, moves: NDArray[np.bool_], place: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
+) -> NDArray[np.int64]:
+    """Return acts (row, slot, place, act) of replicas that join or leave nodes."""
     row, slot = np.nonzero(moves)
     comes, goes = ends.after[row, slot] >= 0, ends.before[row, slot] >= 0
     act = np.where(comes & goes, Act.MOVE, np.where(comes, Act.ADD, Act.DROP))
-    return [np.stack([row, slot, place[row, slot], np.zeros(len(row), np.int64), act])]
-
-
-def _role_acts(
-    ends: Ends, changed: NDArray[np.bool_], moves: NDArray[np.bool_], place: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
-    """Return acts of roles that change: of replicas that move, once they have moved."""
-    other = (ends.role_before != ends.role_after) & (ends.after >= 0) & (ends.before >= 0)
-    row, slot = np.nonzero(other)
-    rises = ends.role_after[row, slot] == Role.VOTER
-    act = np.where(rises, Act.RISE, Act.FALL)
-    return [np.stack([row, slot, place[row, slot], np.ones(len(row), np.int64), act])]
+    return np.stack([row, slot, place[row, slot], act])
 
 
 def _described(
@@ -208,14 +195,9 @@ def _described(
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, act = acts
     count = len(row)
-    is_last = np.ones(count, bool)
-    is_last[:-1] = (row[1:] != row[:-1]) | (slot[1:] != slot[:-1])
-    in_place = (act == Act.RISE) | (act == Act.FALL) | (act == Act.LEAD)
-    source = np.where(in_place, ends.after[row, slot], ends.before[row, slot])
-    target = np.where(act == Act.DROP, -1, ends.after[row, slot])
     is_front = act == Act.LEAD
-    source = np.where(is_front, ends.before[row, slot], source)
-    target = np.where(is_front, ends.before[row, slot], target)
+    source = ends.before[row, slot]
+    target = np.where(is_front, source, ends.after[row, slot])
 
     def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
         """Where another slot of the same row stands at a place of the order."""
@@ -227,7 +209,7 @@ def _described(
     ends_leading = ends.leads[row] == slot
     held = current[row] == slot
     led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
-    takes = ends_leading & ~held & is_last & ~is_front & (ends.leads[row] >= 0)
+    takes = ends_leading & ~held & ~is_front
     leads = is_front | takes | (led & ends_leading)
     heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
     lends = via[row] & (act == Act.MOVE) & held
@@ -237,14 +219,12 @@ def _described(
         found = ends.replica[row, np.maximum(other, 0)]
         return np.where(other >= 0, found, -1).astype(np.int32)
 
-    votes = ends.role_before[row, slot] == 0
-    votes = np.where(act == Act.ADD, ends.role_after[row, slot] == 0, votes)
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
     return Acts(
         act=act.astype(np.int8), partition=ends.partition[row],
         replica=ends.replica[row, slot].astype(np.int32),
-        source=source.astype(np.int32), target=target.astype(np.int32), votes=votes,
+        source=source.astype(np.int32), target=target.astype(np.int32), votes=ends.role[row, slot] == Role.VOTER,
         led=led, leads=leads, heir=replica_of(heir), heir_node=node_of(heir, when),
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
         change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row],

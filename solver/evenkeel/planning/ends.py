@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 
 
@@ -23,8 +23,8 @@ class Ends:
         Row of each slot in the placement.
     before, after : ndarray of int32, shape (A, R)
         Node of each slot.
-    role_before, role_after : ndarray of uint8, shape (A, R)
-        Its role.
+    role : ndarray of uint8, shape (A, R)
+        Its role, the same at both.
     led, leads : ndarray of int64, shape (A,)
         Slot that leads before, and after.
     """
@@ -33,17 +33,15 @@ class Ends:
     replica: NDArray[np.int64]
     before: NDArray[np.int32]
     after: NDArray[np.int32]
-    role_before: NDArray[np.uint8]
-    role_after: NDArray[np.uint8]
+    role: NDArray[np.uint8]
     led: NDArray[np.int64]
     leads: NDArray[np.int64]
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "Ends":
         """Compare two placements with the same rows."""
-        changed = (start.node != target.node) | (start.role != target.role)
         differs = start.leader != target.leader
-        differs[start.owner[changed]] = True
+        differs[start.owner[start.node != target.node]] = True
         partition = np.flatnonzero(differs).astype(np.int32)
         first = start.first[partition]
         length = start.first[partition + 1] - first
@@ -56,13 +54,18 @@ class Ends:
 
         return cls(
             partition, replica,
-            table(start.node, -1), table(target.node, -1),
-            table(start.role, 0), table(target.role, 0),
-            start.leader[partition].astype(np.int64), target.leader[partition].astype(np.int64),
+            table(start.node, -1), table(target.node, -1), table(target.role, 0),
+            _leading(start, partition), _leading(target, partition),
         )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.partition)
+
+
+def _leading(placement: Placement, partition: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the slot that leads each partition; -1 where it has no node."""
+    placed = placement.leader_node[partition] >= 0
+    return np.where(placed, placement.leader[partition], -1).astype(np.int64)
 
 
 def check_target(faults: FaultList, cluster: Cluster, target: Placement) -> None:
@@ -80,42 +83,56 @@ def check_target(faults: FaultList, cluster: Cluster, target: Placement) -> None
         bad = np.flatnonzero((target.node < -1) | (target.node >= len(cluster.nodes)))
         for k in bad.tolist():
             faults.add(f"target.node[{k}]", int(target.node[k]), "is no node of the cluster")
+        placed = (start.node >= 0) & (target.node >= 0)
+        for k in np.flatnonzero(placed & (target.role != start.role)).tolist():
+            faults.add(
+                f"target.role[{k}]", int(target.role[k]),
+                f"no step changes the role of a replica: it is {int(start.role[k])}",
+            )  # fmt: skip
 
 
 def in_place(cluster: Cluster, target: Placement) -> Placement:
     """Return a target in which a node that stays with a partition keeps its slot.
 
     Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything.
-    A partition that the target leaves without a leader keeps the one it has where that stays.
+    A partition to which the target gives no voter as its leader keeps the one it has if that stays.
     """
     start = cluster.placement
     ends = Ends.of(start, target)
-    node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
-    where, new_role, leads = _unpermuted(ends)
+    if len(ends) == 0:
+        return target
+    node, leader = target.node.copy(), target.leader.copy()
+    where, leads = _unpermuted(ends)
     inside = ends.replica >= 0
     node[ends.replica[inside]] = where[inside]
-    role[ends.replica[inside]] = new_role[inside]
     rows = np.arange(len(ends))
-    stays = (leads < 0) & (ends.led >= 0)
-    stays[stays] = where[rows[stays], ends.led[stays]] >= 0
-    leads[stays] = ends.led[stays]
-    lost = (leads < 0) & (ends.led >= 0) & (where >= 0).any(1)
-    leads[lost] = np.argmax(where[lost] >= 0, axis=1)
+    votes = (where >= 0) & (ends.role == Role.VOTER)
+    if where.shape[1]:
+        leads[~votes[rows, leads]] = -1
+        # slots on one node are one leader
+        same = (ends.led >= 0) & (leads >= 0) & votes[rows, ends.led]
+        same &= where[rows, ends.led] == where[rows, leads]
+        leads[same] = ends.led[same]
+        stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
+        stays = stays[where[stays, ends.led[stays]] >= 0]
+        leads[stays] = ends.led[stays]
+    lost = (leads < 0) & (ends.led >= 0) & votes.any(1)
+    leads[lost] = np.argmax(votes[lost], axis=1)
     leader[ends.partition] = leads
+    role = np.where(start.node >= 0, start.role, target.role)
     return Placement(
         start.first, read_only(node), read_only(role), target.flags, read_only(leader)
     )
 
 
-def _unpermuted(
-    ends: Ends,
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return nodes, roles and leading slots after, nodes that stay being where they were."""
-    where, role, leads = ends.after.copy(), ends.role_after.copy(), ends.leads.copy()
+def _unpermuted(ends: Ends) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return nodes and leading slots after, nodes that stay in their role being where they were."""
+    where, leads = ends.after.copy(), ends.leads.copy()
     if where.size == 0:
-        return where, role, leads
+        return where, leads
     slots = where.shape[1]
     same = (ends.before[:, :, None] == where[:, None, :]) & (where >= 0)[:, None, :]
+    same &= ends.role[:, :, None] == ends.role[:, None, :]
     off = ~np.eye(slots, dtype=bool)
     rows = np.flatnonzero((same & off).any((1, 2)))
     once = (same[rows].sum(1) <= 1).all(1) & (same[rows].sum(2) <= 1).all(1)
@@ -130,7 +147,6 @@ def _unpermuted(
         some = np.flatnonzero(i < count)
         origin[some, free[some, i]] = left[some, i]
     where[rows] = np.take_along_axis(where[rows], origin, 1)
-    role[rows] = np.take_along_axis(role[rows], origin, 1)
     led = leads[rows]
     leads[rows] = np.where(led >= 0, np.argmax(origin == led[:, None], axis=1), led)
-    return where, role, leads
+    return where, leads

@@ -72,9 +72,9 @@ def _rows(
     lends = acts.deputy >= 0
     takes = (kind == Act.LEAD) | (acts.leads & ~acts.led) | lends
     giver = np.where(lends, acts.deputy_node, acts.heir_node)
-    promoted = split | (add & acts.votes) | (kind == Act.RISE)
-    demoted = split | (drop & acts.votes) | (kind == Act.FALL)
-    swapped = (move & ~split) | (add & ~acts.votes)
+    promoted = split | (add & acts.votes)
+    demoted = split | (drop & acts.votes)
+    swapped = (move & ~split) | ((add | drop) & ~acts.votes)
     k = acts.replica
     return [
         (copies.moves, COPIED, StepKind.COPY, k, copies.source, acts.target),

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.acts import Act, Acts
+from evenkeel.planning.acts import Acts
 from evenkeel.planning.resources import Resources
 
 
@@ -92,12 +92,9 @@ def _charge_least(
     held = bound & (start >= least) & (end >= least)
     base = resources.add("group", np.where(held, start - float(least), np.inf))
     group = cluster.partitions.group[acts.partition].astype(np.int64)
-    role, new_role = cluster.placement.role[acts.replica], target.role[acts.replica]
-    stays = (acts.act == Act.RISE) | (acts.act == Act.FALL)
     before, after = inside[acts.source], inside[acts.target]
     if voters:
-        before = before & (role == Role.VOTER)
-        after = after & (np.where(stays | (acts.act == Act.ADD), new_role, role) == Role.VOTER)
+        before, after = before & acts.votes, after & acts.votes
     one = np.ones(len(acts))
     for which, charge in ((before & ~after, resources.claim), (after & ~before, resources.give)):
         rows = np.flatnonzero(which & held[group])

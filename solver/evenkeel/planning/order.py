@@ -71,6 +71,6 @@ def _held_up(acts: Acts, copies: Copies, changes: int) -> NDArray[np.float64]:
     busiest = np.zeros(changes)
     for where in (acts.target[rows], copies.source[rows]):
         work = np.bincount(where + 1, copies.seconds[rows])
-        work[0] = 0.0
+        work[:1] = 0.0
         np.maximum.at(busiest, acts.change[rows], work[where + 1])
     return busiest

@@ -13,6 +13,7 @@ from evenkeel.planning.ends import Ends, check_target, in_place
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.staging import circles, staged
+from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 
@@ -85,6 +86,8 @@ def planned(
 ) -> Plan:
     """Return the plan to a target whose rows fit those of the cluster."""
     ends = Ends.of(cluster.placement, target)
+    if len(ends) == 0:
+        return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol)
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     if len(draft.stuck):

@@ -76,7 +76,7 @@ class Safety:
             ends, at = self.ends, slot[rows]
             done = place[rows] < place[rows, at][:, None]
             base = np.where(done, ends.after[rows], ends.before[rows])
-            role = np.where(done, ends.role_after[rows], ends.role_before[rows])
+            role = ends.role[rows]
             admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at))
         return admitted
 
@@ -105,19 +105,18 @@ class Safety:
             order, count = order[rows], count[rows]
         ends = self.ends
         held = np.ones(len(rows), bool)
-        node, role = ends.before[rows].copy(), ends.role_before[rows].copy()
+        node, role = ends.before[rows].copy(), ends.role[rows]
         for stage in range(int(count.max(initial=0))):
             slot = order[:, stage]
             if not protocol.joint:
                 old, new = ends.before[rows, slot], ends.after[rows, slot]
                 both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
-                both &= ends.role_before[rows, slot] == Role.VOTER
+                both &= role[np.arange(len(rows)), slot] == Role.VOTER
                 lines = np.flatnonzero(both)
                 joined = self._joined(rows[lines], node[lines], role[lines], slot[lines])
                 held[lines] &= self.keeps(rows[lines], *joined)
             lines = np.flatnonzero(stage < count)
             node[lines, slot[lines]] = ends.after[rows[lines], slot[lines]]
-            role[lines, slot[lines]] = ends.role_after[rows[lines], slot[lines]]
             lines = np.flatnonzero(stage < count - 1)
             held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
         return held
@@ -127,8 +126,8 @@ class Safety:
     ) -> NDArray[np.bool_]:
         """Whether rows lack live replicas, or a quorum, or one after a loss, that both ends have."""
         ends = self.ends
-        one = self._strength(ends.before[rows], ends.role_before[rows])
-        other = self._strength(ends.after[rows], ends.role_after[rows])
+        one = self._strength(ends.before[rows], ends.role[rows])
+        other = self._strength(ends.after[rows], ends.role[rows])
         now = self._strength(node, role)
         lacks = (one[1] & other[1] & ~now[1]).any(1)
         least = np.minimum(one[0], other[0])
@@ -167,8 +166,8 @@ class Safety:
                 bad = bad[~kept(node[bad], role[bad])]
                 if len(bad):
                     at = rows[bad]
-                    both = kept(ends.before[at], ends.role_before[at])
-                    both &= kept(ends.after[at], ends.role_after[at])
+                    both = kept(ends.before[at], ends.role[at])
+                    both &= kept(ends.after[at], ends.role[at])
                     breaks[bad[both]] = True
         return breaks
 

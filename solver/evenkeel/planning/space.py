@@ -136,16 +136,11 @@ def _charge_rows(
 def _effects(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
     """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in."""
     kind, nothing = acts.act, np.zeros(len(acts), bool)
-    role = cluster.placement.role[acts.replica]
-    new_role = target.role[acts.replica]
-    stays = (kind == Act.RISE) | (kind == Act.FALL)
-    in_place = stays | (kind == Act.LEAD)
-    role = np.where(kind == Act.ADD, new_role, role)
+    role = target.role[acts.replica]
+    in_place = kind == Act.LEAD
     plain = _weights(cluster, acts.partition, role, nothing)
     led = _weights(cluster, acts.partition, role, acts.led)
-    settled = _weights(
-        cluster, acts.partition, np.where(stays, new_role, role), acts.leads
-    )
+    settled = _weights(cluster, acts.partition, role, acts.leads)
     leading = _weights(cluster, acts.partition, role, ~nothing)
     found = []
 

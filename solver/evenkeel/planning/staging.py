@@ -199,13 +199,12 @@ class Room:
     def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return nodes and roles of a partition where the draft got stuck."""
         ends, acts = self.draft.ends, self.draft.acts
-        node, role = ends.before[row].copy(), ends.role_before[row].copy()
+        node, role = ends.before[row].copy(), ends.role[row]
         low = int(np.searchsorted(acts.partition, ends.partition[row]))
         for i in range(low, act):
             if not np.isnan(self.draft.schedule.start[acts.change[i]]) and acts.act[i] != Act.LEAD:
                 slot = int(np.flatnonzero(ends.replica[row] == acts.replica[i])[0])
                 node[slot] = acts.target[i]
-                role[slot] = ends.role_after[row, slot]
         return node, role
 
     def _admitted(

@@ -78,6 +78,13 @@ class Steps:
     def __len__(self) -> int:
         return len(self.kind)
 
+    @classmethod
+    def none(cls) -> "Steps":
+        """Return no steps at all."""
+        kind, nothing, reals = np.zeros(0, np.int8), np.zeros(0, np.int32), np.zeros(0)
+        rows = nothing, nothing, nothing, nothing
+        return cls(kind, *rows, reals, reals, reals, nothing, np.zeros(1, np.int64), nothing)
+
     def first_ones(self, count: int) -> "Steps":
         """Return the first steps, which wait for none of the others."""
         kept = (getattr(self, name)[:count] for name in (
