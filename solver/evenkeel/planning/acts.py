@@ -94,6 +94,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     votes = ends.role == Role.VOTER
     fit = votes & (slots != ends.led[:, None]) & (slots != ends.leads[:, None])
     fit &= may_lead[before] & may_lead[after]
+    fit &= (before != _at(before, ends.led)[:, None]) & (after != _at(after, ends.leads)[:, None])
     cost = np.where(fit, np.where(moves, 2, 1), NEVER)
     deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
     has_deputy = fit.any(1)
@@ -111,7 +112,10 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
     order, disorderly = safety.orders(order, moves, ends.leads, current, protocol)
-    together = disorderly & protocol.joint
+    # what changes at once is copied to nodes that hold nothing of the partition
+    taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
+    apart = ~taken.any((1, 2))
+    together = disorderly & protocol.joint & apart
     blocked = disorderly & ~together
     # in a joint change nobody hands over: who stays leads while all the others are exchanged
     if together.any():
@@ -123,7 +127,8 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
             moves[some, ends.leads[some]], LAST + 1, NEVER
         )
         order[some] = np.argsort(turn[some], axis=1, kind="stable")
-    together |= protocol.whole
+    # the first replica of what is nowhere has to be there before others are copied from it
+    together = (together | (protocol.whole & apart)) & live[before].any(1)
     place = np.full(turn.shape, NEVER)
     np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
     place[~moves] = NEVER
@@ -131,11 +136,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     exchanged = stays & (front < 0) & (ends.led >= 0) & _at_flag(moves, ends.led)
     exchanged &= _at_flag(votes, ends.led)
     split = exchanged & safety.admits_union(ends.led, exchanged, place)
-    if protocol.joint:
-        split |= exchanged & ~has_deputy
-        via = exchanged & ~split
-    else:
-        via = exchanged & False
+    via = exchanged & ~split & has_deputy & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
     stranded = (current == ends.leads) | (ends.leads < 0)
     stranded &= (front < 0) & led_live & _at_flag(moves, ends.led)

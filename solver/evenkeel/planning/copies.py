@@ -132,5 +132,18 @@ def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
     turned = (np.arange(slots) - acts.partition[lost][:, None]) % max(slots, 1)
     best = np.argmax(worth * slots - turned, axis=1)
     lines = np.arange(len(lost))
-    own[lost] = np.where(worth[lines, best] > 0, here[lines, best], -1)
+    # by then it may have moved itself
+    moving = np.flatnonzero(acts.act == Act.MOVE)
+    moving = moving[np.argsort(acts.replica[moving], kind="stable")]
+    chosen = ends.replica[row, best]
+    at = np.searchsorted(acts.replica[moving], chosen)
+    moved = np.append(moving, len(acts))[at]
+    gone = (np.append(acts.replica, -1)[moved] == chosen) & (moved < lost)
+    there = np.where(gone, ends.after[row, best], here[lines, best])
+    own[lost] = np.where(worth[lines, best] > 0, there, -1)
+    # what was nowhere is copied from the replica that came first
+    began = np.flatnonzero(np.diff(acts.partition, prepend=-1))
+    head = began[np.searchsorted(began, lost, side="right") - 1]
+    later = (own[lost] < 0) & (head < lost)
+    own[lost[later]] = acts.target[head[later]]
     return own

@@ -28,10 +28,10 @@ def ranks(
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
     total = np.bincount(acts.change, size, changes)
-    per_byte = 1.0 / np.maximum(total, np.finfo(float).tiny)
     relieved = np.bincount(acts.change, relief, changes)
     gain = np.where(relieved > 0.0, relieved, np.bincount(acts.change, levelling, changes))
-    gain = np.where(total > 0.0, gain * np.minimum(per_byte, 1e300), np.inf)
+    with np.errstate(over="ignore"):
+        gain = np.divide(gain, total, out=np.full(changes, np.inf), where=total > 0.0)
     if throttle == Throttle():
         keys = [-total, -gain]
     else:

@@ -19,6 +19,8 @@ def outcome(start: Placement, steps: Steps, target: Placement) -> Placement:
         # of several the last one counts: assignment goes in the order of the steps
         which = np.flatnonzero(np.isin(steps.kind, kinds))
         node[steps.replica[which]] = to[which]
+    touched = np.unique(steps.partition)
+    leader[touched[start.leader_node[touched] < 0]] = -1
     led = np.flatnonzero(steps.kind == StepKind.LEAD)
     partition = steps.partition[led]
     leader[partition] = (steps.replica[led] - start.first[partition]).astype(leader.dtype)
