@@ -67,15 +67,13 @@ class Copies:
 
 
 def rate_of(throttle: Throttle) -> float:
-    """Return the bytes per second of each copy: a node's, shared by the copies that it may have."""
-    slots = min(
-        (one for one in (throttle.node_in, throttle.node_out) if one is not None), default=1
-    )
-    whole = throttle.cluster_bandwidth
-    if throttle.node_bandwidth is None:
-        return (whole or np.inf) / (throttle.copies or 1)
-    rate = throttle.node_bandwidth / slots
-    return rate if whole is None else min(rate, whole)
+    """Return the bytes per second of each copy: all that its nodes have.
+
+    One copy after another at the full rate moves as many bytes as several that share it, and what
+    waits for the first of them goes on sooner.
+    """
+    widths = (throttle.node_bandwidth, throttle.cluster_bandwidth)
+    return min(one for one in widths if one is not None)
 
 
 def charge_throttle(
@@ -102,7 +100,9 @@ def charge_throttle(
         ("in", to, throttle.node_in, throttle.domain_in),
         ("out", origin, throttle.node_out, throttle.domain_out),
     ):
-        hold(f"node_{end}", counts, nodes, where, one)
+        # at its full rate a copy has a node for itself
+        alone = slack is not None and 2.0 * rate_of(throttle) > slack
+        hold(f"node_{end}", None if alone else counts, nodes, where, one)
         hold(f"bandwidth_{end}", slack, nodes, where, rate)
         for tier, most in by_tier.items():
             domain = np.append(cluster.topology.domain[cluster.topology.tier_index(tier)], -1)

@@ -13,6 +13,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
 
@@ -162,6 +163,19 @@ class Plan:
     def end(self) -> Placement:
         """Where the plan ends: the target, but for what is blocked."""
         return outcome(self.cluster.placement, self.steps, self.target)
+
+    def check(self) -> Certificate:
+        """Replay every state between the steps, with code that the planner has no part in.
+
+        Returns
+        -------
+        Certificate
+            What is broken first, if anything is, and the tightest points of every kind.
+        """
+        return replay(
+            self.cluster, self.steps, target=self.target, throttle=self.throttle,
+            joint=self.protocol.joint,
+        )  # fmt: skip
 
     def prefix(self, count: int) -> "Plan":
         """Return the plan of the first steps, and nothing unsettled.

@@ -162,6 +162,8 @@ class Room:
         for name, base, width in resources.kinds:
             if name == "node" or name in capacities:
                 rows = count if name == "node" else len(capacities[name])
+                if rows == 0:
+                    continue
                 free = draft.schedule.free[base : base + rows * width].reshape(rows, width)
                 tier = cluster.topology.tier_index(name)
                 self.tables.append((free, cluster.topology.domain_with_nodes[tier]))
