@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.planning.acts import Act, Acts
-from evenkeel.planning.copies import Copies, charge_throttle
-from evenkeel.planning.ends import Ends
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.resources.copies import Copies, charge_throttle
+from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.groups import charge_groups
+from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.order import ranks
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.resources import Resources
+from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.scheduling import chained, scheduled
-from evenkeel.planning.space import charge_space
+from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.schedule import Changes, Schedule

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.acts import Act, Acts
-from evenkeel.planning.copies import Copies
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel_kernels.planning.schedule import Schedule
 

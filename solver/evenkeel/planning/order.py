@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.acts import Acts
-from evenkeel.planning.copies import Copies
+from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.throttle import Throttle
 
 

@@ -1,6 +1,6 @@
 """Plan: steps that lead from one placement to another, safe at every instant."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.placement import Placement
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
+from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
@@ -204,6 +205,80 @@ class Plan:
         return Plan(
             self.cluster, target, steps, self.throttle, self.protocol, self.change[:count]
         )
+
+    def undo(self) -> "Plan":
+        """Return the plan back from where this one ends, planned afresh.
+
+        Returns
+        -------
+        Plan
+            Its target is the placement that this plan begins with.
+        """
+        return self._onwards(self.end, self.cluster.placement)
+
+    def resume(self, observed: Cluster | Placement) -> "Plan":
+        """Return the plan from a state on the way, or beside it, to the same target.
+
+        Parameters
+        ----------
+        observed : Cluster or Placement
+            Where replicas are now; a cluster also says which nodes still live. Of a replica that is
+            flagged ``INCOMING`` only a part has arrived: it is copied again from where this plan
+            found it. What is on its way to a node that has died stays, and is ``blocked``.
+
+        Returns
+        -------
+        Plan
+            What has been done is not done again.
+
+        Raises
+        ------
+        InvalidInput
+            If other partitions or slots are observed.
+        """
+        cluster = observed if isinstance(observed, Cluster) else self.cluster
+        now = observed.placement if isinstance(observed, Cluster) else observed
+        faults = FaultList()
+        check_target(faults, self.cluster, now, path="observed")
+        faults.raise_if_any()
+        coming = (now.flags & Flag.INCOMING) != 0
+        node = np.where(coming, self.cluster.placement.node, now.node)
+        flags = np.where(coming, now.flags & ~Flag.INCOMING, now.flags)
+        settled = Placement(now.first, node, now.role, flags.astype(np.uint16), now.leader)
+        return self._onwards(settled, self.target, cluster)
+
+    def merge(self, target: Placement, done: int = 0) -> "Plan":
+        """Return the plan to another target, from where the first steps of this one lead.
+
+        Parameters
+        ----------
+        target : Placement
+            The new target.
+        done : int, optional
+            Steps that were carried out, as for ``prefix``.
+
+        Returns
+        -------
+        Plan
+            With the same throttle and protocol.
+
+        Raises
+        ------
+        InvalidInput
+            If the target is of other partitions or nodes, or there are not so many steps.
+        """
+        from evenkeel.planning.planner import plan
+
+        cluster = replace(self.cluster, placement=self.prefix(done).end)
+        return plan(cluster, target, throttle=self.throttle, protocol=self.protocol)
+
+    def _onwards(
+        self, start: Placement, target: Placement, cluster: Cluster | None = None
+    ) -> "Plan":
+        from evenkeel.planning.planner import planned
+
+        cluster = replace(cluster or self.cluster, placement=start)
+        return planned(cluster, target, self.throttle, self.protocol)
 
     def rows(self) -> list[PlanRow]:
         """Return every step with names.

@@ -7,9 +7,9 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.planning.acts import acts_of
+from evenkeel.planning.changes.acts import acts_of
 from evenkeel.planning.draft import Draft
-from evenkeel.planning.ends import Ends, check_target, in_place
+from evenkeel.planning.changes.ends import Ends, check_target, in_place
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.staging import circles, staged

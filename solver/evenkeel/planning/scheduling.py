@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.acts import Acts
-from evenkeel.planning.resources import Resources
+from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 
 

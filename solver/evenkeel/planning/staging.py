@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Placement
-from evenkeel.planning.acts import Act, Acts
+from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.safety import Safety
+from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.throttle import Throttle
 
 ROUNDS = 64

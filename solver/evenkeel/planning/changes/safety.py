@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.planning.ends import Ends
+from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.rule_tests import Test, rule_tests
+from evenkeel.planning.changes.rule_tests import Test, rule_tests
 
 ORDERS = 120
 """Orders that are tried where the usual one breaks a rule: all of five replicas."""

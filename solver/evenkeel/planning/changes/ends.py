@@ -68,25 +68,27 @@ def _leading(placement: Placement, partition: NDArray[np.int32]) -> NDArray[np.i
     return np.where(placed, placement.leader[partition], -1).astype(np.int64)
 
 
-def check_target(faults: FaultList, cluster: Cluster, target: Placement) -> None:
+def check_target(
+    faults: FaultList, cluster: Cluster, target: Placement, path: str = "target"
+) -> None:
     """Note why a placement cannot be the target of a plan for a cluster."""
     start = cluster.placement
     if len(target) != len(start):
-        faults.add("target", len(target), f"places other partitions: the cluster has {len(start)}")
+        faults.add(path, len(target), f"places other partitions: the cluster has {len(start)}")
     elif not np.array_equal(target.first, start.first):
         p = int(np.argmax(np.diff(target.first) != np.diff(start.first)))
         faults.add(
-            f"target.first[{p + 1}]", int(target.first[p + 1]),
+            f"{path}.first[{p + 1}]", int(target.first[p + 1]),
             f"needs the slots that the cluster has: {int(start.first[p + 1])}",
         )  # fmt: skip
     else:
         bad = np.flatnonzero((target.node < -1) | (target.node >= len(cluster.nodes)))
         for k in bad.tolist():
-            faults.add(f"target.node[{k}]", int(target.node[k]), "is no node of the cluster")
+            faults.add(f"{path}.node[{k}]", int(target.node[k]), "is no node of the cluster")
         placed = (start.node >= 0) & (target.node >= 0)
         for k in np.flatnonzero(placed & (target.role != start.role)).tolist():
             faults.add(
-                f"target.role[{k}]", int(target.role[k]),
+                f"{path}.role[{k}]", int(target.role[k]),
                 f"no step changes the role of a replica: it is {int(start.role[k])}",
             )  # fmt: skip
 

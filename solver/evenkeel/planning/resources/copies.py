@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.acts import Act, Acts
-from evenkeel.planning.ends import Ends
-from evenkeel.planning.resources import Resources
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.throttle import Throttle
 
 SLACK = 1.0 + 1e-9
@@ -139,6 +139,7 @@ def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
     at = np.searchsorted(acts.replica[moving], chosen)
     moved = np.append(moving, len(acts))[at]
     gone = (np.append(acts.replica, -1)[moved] == chosen) & (moved < lost)
+    gone &= np.append(acts.change, -1)[moved] != acts.change[lost]
     there = np.where(gone, ends.after[row, best], here[lines, best])
     own[lost] = np.where(worth[lines, best] > 0, there, -1)
     # what was nowhere is copied from the replica that came first

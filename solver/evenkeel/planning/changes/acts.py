@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.ends import Ends
+from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.safety import Safety
+from evenkeel.planning.changes.safety import Safety
 
 
 class Act(IntEnum):
@@ -115,11 +115,14 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     # what changes at once is copied to nodes that hold nothing of the partition
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
     apart = ~taken.any((1, 2))
-    together = disorderly & protocol.joint & apart
+    # and a joint change exchanges replicas, none of which leads unless another can meanwhile
+    exchanges = ((before >= 0) == (after >= 0)).all(1)
+    exchanges &= ~_at_flag(moves, ends.led) | ((cost.min(axis=1, initial=NEVER) == 1) & (front < 0))
+    together = disorderly & protocol.joint & apart & exchanges
     blocked = disorderly & ~together
     # in a joint change nobody hands over: who stays leads while all the others are exchanged
     if together.any():
-        lends = together & (front < 0) & _at_flag(moves, ends.led) & (cost.min(axis=1) == 1)
+        lends = together & _at_flag(moves, ends.led)
         front = np.where(lends, deputy, front)
         current = np.where(lends, deputy, current)
         some = np.flatnonzero(together & (ends.leads >= 0))
@@ -141,9 +144,9 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     stranded = (current == ends.leads) | (ends.leads < 0)
     stranded &= (front < 0) & led_live & _at_flag(moves, ends.led)
     blocked |= stranded & ~split & ~via
-    blocked |= at_once & (_at(before, ends.leads) == _at(before, ends.led))
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
+    blocked |= (moves & (after >= 0) & ~live[after]).any(1)
 
     table = np.concatenate([_leads_only(ends, front), _moving_acts(ends, moves, place)], axis=1)
     row, slot, _, act = table[:, np.lexsort((table[2], table[0]))]
@@ -222,13 +225,17 @@ def _described(
 
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
+    to = target.astype(np.int32)
+    heir_node = node_of(heir, when)
+    # slots on one node have nothing to hand over
+    unmade = (heir >= 0) & (heir_node == to)
     return Acts(
         act=act.astype(np.int8), partition=ends.partition[row],
         replica=ends.replica[row, slot].astype(np.int32),
-        source=source.astype(np.int32), target=target.astype(np.int32), votes=ends.role[row, slot] == Role.VOTER,
-        led=led, leads=leads, heir=replica_of(heir), heir_node=node_of(heir, when),
+        source=source.astype(np.int32), target=to, votes=ends.role[row, slot] == Role.VOTER,
+        led=led, leads=leads, heir=replica_of(heir), heir_node=heir_node,
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
-        change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row],
+        change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.acts import Act, Acts
-from evenkeel.planning.resources import Resources
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.resources.table import Resources
 
 ROUNDING = 1e-12
 """Relative excess over a capacity that is rounding."""

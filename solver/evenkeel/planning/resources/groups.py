@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.acts import Acts
-from evenkeel.planning.resources import Resources
+from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.resources.table import Resources
 
 
 def charge_groups(
