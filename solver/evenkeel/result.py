@@ -361,9 +361,7 @@ class Result:
             return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
         return replace(self, bounds=lifted)
 
-    def plan(
-        self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain"
-    ) -> Plan:
+    def plan(self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain") -> Plan:
         """Return the steps that lead from the cluster's placement to this one, safe at every one.
 
         Parameters

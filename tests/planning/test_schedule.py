@@ -58,9 +58,9 @@ def test_schedule_agrees_with_plain_twin(seed):
     made = run(seed)
     assert [None if np.isnan(x) else x for x in made.start] == start
     assert [None if np.isnan(x) else x for x in made.finish] == finish
-    assert made.sequence[: made.count[0]].tolist() == sequence
+    assert made.sequence[: made.counts[0]].tolist() == sequence
     assert [None if x < 0 else x for x in made.lacks.tolist()] == lacks
-    assert set(map(tuple, made.arrow[:, : made.count[1]].T.tolist())) == arrows
+    assert set(map(tuple, made.arrow[:, : made.counts[1]].T.tolist())) == arrows
     started = [c for c in range(len(rows)) if start[c] is not None]
     assert [int(made.wave[c]) for c in started] == [wave[c] for c in started]
 
@@ -69,8 +69,8 @@ def test_schedule_agrees_with_plain_twin(seed):
 def test_any_execution_that_keeps_the_arrows_keeps_within_resources(seed):
     free, previous, rows, _, _ = problem(seed)
     made = run(seed)
-    ahead = {int(c): set() for c in made.sequence[: made.count[0]]}
-    for giver, taker in made.arrow[:, : made.count[1]].T.tolist():
+    ahead = {int(c): set() for c in made.sequence[: made.counts[0]]}
+    for giver, taker in made.arrow[:, : made.counts[1]].T.tolist():
         ahead[taker].add(giver)
     for c in ahead:
         if previous[c] >= 0:

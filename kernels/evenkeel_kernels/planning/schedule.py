@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.core.problem import index
 
 
 class Changes(NamedTuple):
@@ -58,7 +59,7 @@ class Schedule(NamedTuple):
     touched: NDArray[np.int32]  # (Q,) scratch
     is_touched: NDArray[np.bool_]  # (Q,) scratch
     ready: NDArray[np.int32]  # (C,) scratch
-    count: NDArray[np.int64]  # (2,) changes started, arrows
+    counts: NDArray[np.int64]  # (2,) changes started, arrows
 
 
 @inline_only
@@ -80,7 +81,7 @@ def merged(changes: Changes, schedule: Schedule, a: int, b: int) -> int:
         a, b = b, a
     top = a
     while True:
-        below = np.int64(schedule.right[a])
+        below = index(schedule.right[a])
         schedule.right[a] = schedule.left[a]
         if below < 0:
             schedule.left[a] = b
@@ -97,15 +98,15 @@ def push(changes: Changes, schedule: Schedule, heap: int, c: int, key: float) ->
     schedule.key[c] = key
     schedule.left[c] = -1
     schedule.right[c] = -1
-    schedule.root[heap] = merged(changes, schedule, np.int64(schedule.root[heap]), np.int64(c))
+    schedule.root[heap] = merged(changes, schedule, index(schedule.root[heap]), index(c))
 
 
 @inline_only
 def pop(changes: Changes, schedule: Schedule, heap: int) -> int:
     """Take the top change from a heap that is not empty."""
-    c = np.int64(schedule.root[heap])
+    c = index(schedule.root[heap])
     schedule.root[heap] = merged(
-        changes, schedule, np.int64(schedule.left[c]), np.int64(schedule.right[c])
+        changes, schedule, index(schedule.left[c]), index(schedule.right[c])
     )
     return int(c)
 
@@ -114,12 +115,12 @@ def pop(changes: Changes, schedule: Schedule, heap: int) -> int:
 def draw_arrow(schedule: Schedule, token: int, c: int) -> None:
     """Let ``c`` come after whoever gave a token."""
     giver = schedule.token_of[token]
-    at = schedule.count[1]
+    at = schedule.counts[1]
     if at > 0 and schedule.arrow[0, at - 1] == giver and schedule.arrow[1, at - 1] == c:
         return
     schedule.arrow[0, at] = giver
     schedule.arrow[1, at] = c
-    schedule.count[1] = at + 1
+    schedule.counts[1] = at + 1
     schedule.wave[c] = max(schedule.wave[c], schedule.wave[giver] + 1)
 
 
@@ -127,22 +128,22 @@ def draw_arrow(schedule: Schedule, token: int, c: int) -> None:
 def consume(schedule: Schedule, c: int, resource: int, amount: float) -> None:
     """Take what ``c`` claims from what was free, then from the oldest tokens."""
     schedule.free[resource] -= amount
-    owed = np.int64(schedule.payer[resource])
+    owed = index(schedule.payer[resource])
     while owed >= 0:
         draw_arrow(schedule, owed, c)
-        owed = np.int64(schedule.token_owed[owed])
+        owed = index(schedule.token_owed[owed])
     if schedule.pool[resource] > 0.0:
         took = min(amount, schedule.pool[resource])
         schedule.pool[resource] -= took
         amount -= took
-    token = np.int64(schedule.token_head[resource])
+    token = index(schedule.token_head[resource])
     while amount > 0.0 and token >= 0:
         draw_arrow(schedule, token, c)
         if schedule.token[token] > amount:
             schedule.token[token] -= amount
             break
         amount -= schedule.token[token]
-        token = np.int64(schedule.token_next[token])
+        token = index(schedule.token_next[token])
         schedule.token_head[resource] = token
 
 
@@ -175,7 +176,7 @@ def start_or_wait(changes: Changes, schedule: Schedule, c: int, now: float) -> i
     """
     first, last = changes.claim_first[c], changes.claim_first[c + 1]
     for i in range(first, last):
-        resource = np.int64(changes.claim_on[i])
+        resource = index(changes.claim_on[i])
         if changes.claim[i] > schedule.free[resource]:
             schedule.lacks[c] = resource
             push(changes, schedule, resource, c, changes.claim[i])
@@ -183,11 +184,11 @@ def start_or_wait(changes: Changes, schedule: Schedule, c: int, now: float) -> i
     if changes.previous[c] >= 0:
         schedule.wave[c] = schedule.wave[changes.previous[c]] + 1
     for i in range(first, last):
-        consume(schedule, c, np.int64(changes.claim_on[i]), changes.claim[i])
+        consume(schedule, c, index(changes.claim_on[i]), changes.claim[i])
     schedule.start[c] = now
     schedule.finish[c] = now + changes.duration[c]
-    schedule.sequence[schedule.count[0]] = c
-    schedule.count[0] += 1
+    schedule.sequence[schedule.counts[0]] = c
+    schedule.counts[0] += 1
     running = schedule.root.shape[0] - 1
     push(changes, schedule, running, c, schedule.finish[c])
     return -1
@@ -197,12 +198,12 @@ def start_or_wait(changes: Changes, schedule: Schedule, c: int, now: float) -> i
 def finish_all(changes: Changes, schedule: Schedule, now: float) -> tuple[int, int]:
     """Finish what finishes now: how many resources were touched, and how many changes are ready."""
     running = schedule.root.shape[0] - 1
-    resources = np.int64(0)
-    ready = np.int64(0)
+    resources = index(0)
+    ready = index(0)
     while schedule.root[running] >= 0 and schedule.key[schedule.root[running]] <= now:
         c = pop(changes, schedule, running)
         for i in range(changes.return_first[c], changes.return_first[c + 1]):
-            resource = np.int64(changes.return_on[i])
+            resource = index(changes.return_on[i])
             give(schedule, i, resource, changes.returned[i])
             if not schedule.is_touched[resource]:
                 schedule.is_touched[resource] = True
@@ -223,21 +224,21 @@ def run_schedule(changes: Changes, schedule: Schedule, by_rank: NDArray[np.int32
     """
     running = schedule.root.shape[0] - 1
     for i in range(by_rank.shape[0]):
-        c = np.int64(by_rank[i])
+        c = index(by_rank[i])
         if changes.previous[c] < 0:
             start_or_wait(changes, schedule, c, 0.0)
     while schedule.root[running] >= 0:
         now = schedule.key[schedule.root[running]]
         resources, ready = finish_all(changes, schedule, now)
         for i in range(ready):
-            start_or_wait(changes, schedule, np.int64(schedule.ready[i]), now)
+            start_or_wait(changes, schedule, index(schedule.ready[i]), now)
         for i in range(resources):
-            resource = np.int64(schedule.touched[i])
+            resource = index(schedule.touched[i])
             schedule.is_touched[resource] = False
             while schedule.root[resource] >= 0:
                 if schedule.key[schedule.root[resource]] > schedule.free[resource]:
                     break
-                c = pop(changes, schedule, resource)
-                if start_or_wait(changes, schedule, np.int64(c), now) == resource:
+                c = index(pop(changes, schedule, resource))
+                if start_or_wait(changes, schedule, c, now) == resource:
                     break
-    return int(schedule.count[0])
+    return int(schedule.counts[0])

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
-from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.order import ranks
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.resources.copies import Copies, charge_throttle
+from evenkeel.planning.resources.groups import charge_groups
+from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.scheduling import chained, scheduled
-from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.schedule import Changes, Schedule
@@ -74,6 +74,4 @@ class Draft:
         """Return the steps of everything that starts, and the change that each is of."""
         nodes = self.cluster.nodes
         live = np.append(nodes.alive & ~nodes.gone, False)
-        return steps_of(
-            self.acts, self.copies, self.split, live, self.schedule, self.previous
-        )
+        return steps_of(self.acts, self.copies, self.split, live, self.schedule, self.previous)

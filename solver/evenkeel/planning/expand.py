@@ -26,7 +26,7 @@ def steps_of(
     previous: NDArray[np.int32],
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return the steps of all changes that were started, in the order in which they were."""
-    count = int(schedule.count[0])
+    count = int(schedule.counts[0])
     position = np.full(len(schedule.start), -1, np.int64)
     position[schedule.sequence[:count]] = np.arange(count)
     table = _rows(acts, copies, split, live)
@@ -40,11 +40,11 @@ def steps_of(
             *(np.broadcast_to(one, len(acts))[act] for one in (replica, source, target)),
         ))  # fmt: skip
     order = np.argsort(np.concatenate(keys), kind="stable")
-    act, kind, stage, replica, source, target = (
+    act, kinds, stages, replicas, sources, targets = (
         np.concatenate(one)[order] for one in zip(*found, strict=True)
     )
     change = acts.change[act]
-    copied = stage == COPIED
+    copied = stages == COPIED
     finish = schedule.finish[change]
     start = finish.copy()
     start[copied] = schedule.start[change[copied]] + copies.delay[act[copied]]
@@ -54,8 +54,9 @@ def steps_of(
     )
     first, before = _arrows(change, copied, copies.delay[act] > 0.0, schedule, previous)
     steps = Steps(
-        kind=kind.astype(np.int8), partition=acts.partition[act], replica=replica.astype(np.int32),
-        source=source.astype(np.int32), target=target.astype(np.int32),
+        kind=kinds.astype(np.int8), partition=acts.partition[act],
+        replica=replicas.astype(np.int32), source=sources.astype(np.int32),
+        target=targets.astype(np.int32),
         size=np.where(copied, copies.size[act], 0.0), start=start, finish=finish,
         wave=schedule.wave[change], first=first, before=before,
     )  # fmt: skip
@@ -114,7 +115,7 @@ def _arrows(
         later = np.flatnonzero(~copied)[::-1]
         settles[change[later]] = later
         arrows.append((several, settles[change[several]]))
-    giver, taker = schedule.arrow[:, : schedule.count[1]].astype(np.int64)
+    giver, taker = schedule.arrow[:, : schedule.counts[1]].astype(np.int64)
     started = np.flatnonzero((previous >= 0) & (begins >= 0))
     giver = np.concatenate([giver, previous[started].astype(np.int64)])
     taker = np.concatenate([taker, started])

@@ -202,9 +202,7 @@ class Plan:
             count -= 1
         steps = self.steps.first_ones(count)
         target = outcome(self.cluster.placement, steps, self.target)
-        return Plan(
-            self.cluster, target, steps, self.throttle, self.protocol, self.change[:count]
-        )
+        return Plan(self.cluster, target, steps, self.throttle, self.protocol, self.change[:count])
 
     def undo(self) -> "Plan":
         """Return the plan back from where this one ends, planned afresh.
@@ -323,9 +321,7 @@ class Plan:
             others = ahead[self.change[ahead] != self.change[row.step]]
             lines.append(f"  {_told(row)}")
             lines += [f"    after {_told(one)} of {one.partition}" for one in self._named(others)]
-        lines += [
-            f"  blocked: {one}" for one in self.blocked if one.partition == names[partition]
-        ]
+        lines += [f"  blocked: {one}" for one in self.blocked if one.partition == names[partition]]
         return "\n".join(lines if len(lines) > 1 else [*lines, "  stays as it is"])
 
     def _named(self, which: NDArray[np.integer]) -> list[PlanRow]:

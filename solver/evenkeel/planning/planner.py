@@ -8,8 +8,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import acts_of
-from evenkeel.planning.draft import Draft
 from evenkeel.planning.changes.ends import Ends, check_target, in_place
+from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.staging import circles, staged
@@ -81,9 +81,7 @@ def plan(
     return planned(cluster, in_place(cluster, wanted), pace, protocol)
 
 
-def planned(
-    cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol
-) -> Plan:
+def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target whose rows fit those of the cluster."""
     ends = Ends.of(cluster.placement, target)
     if len(ends) == 0:

@@ -54,7 +54,7 @@ def fresh(changes: Changes, free: NDArray[np.float64]) -> Schedule:
         token_of=np.repeat(np.arange(count, dtype=np.int32), np.diff(changes.return_first)),
         payer=none(resources), token_owed=none(gifts), arrow=np.zeros((2, arrows), np.int32),
         touched=none(resources), is_touched=np.zeros(resources, bool), ready=none(count),
-        count=np.zeros(2, np.int64),
+        counts=np.zeros(2, np.int64),
     )  # fmt: skip
 
 

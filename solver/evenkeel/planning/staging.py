@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.throttle import Throttle
 
 ROUNDS = 64
@@ -175,7 +175,9 @@ class Room:
         p = int(acts.partition[act])
         row = int(np.searchsorted(ends.partition, p))
         load = cluster.partitions.load
-        weight = np.append(np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p])), 1.0)
+        weight = np.append(
+            np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p])), 1.0
+        )
         open_to = cluster.nodes.may_receive.copy()
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
         for table in (ends.before[row], ends.after[row]):
@@ -195,7 +197,7 @@ class Room:
                 for free, domain in self.tables:
                     if domain[n] >= 0:
                         free[domain[n]] -= weight[: free.shape[1]]
-                return n
+                return int(n)
         return -1
 
     def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -224,6 +226,4 @@ class Room:
             roles = np.append(role, role[slot])[: len(one)]
             if not self.safety.keeps(rows, one[None].astype(np.int32), roles[None])[0]:
                 return False
-        if acts.led[act] and not self.draft.cluster.nodes.may_lead[n]:
-            return False
-        return True
+        return bool(not acts.led[act] or self.draft.cluster.nodes.may_lead[n])

@@ -87,7 +87,8 @@ class Steps:
 
     def first_ones(self, count: int) -> "Steps":
         """Return the first steps, which wait for none of the others."""
-        kept = (getattr(self, name)[:count] for name in (
-            "kind", "partition", "replica", "source", "target", "size", "start", "finish", "wave",
-        ))  # fmt: skip
-        return Steps(*kept, self.first[: count + 1], self.before[: self.first[count]])
+        return Steps(
+            self.kind[:count], self.partition[:count], self.replica[:count], self.source[:count],
+            self.target[:count], self.size[:count], self.start[:count], self.finish[:count],
+            self.wave[:count], self.first[: count + 1], self.before[: self.first[count]],
+        )  # fmt: skip

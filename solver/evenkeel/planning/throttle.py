@@ -69,7 +69,8 @@ class Throttle:
         cluster_bandwidth: float | str | None = None,
     ) -> None:
         given = {
-            "node_in": node_in, "node_out": node_out, "copies": copies, "partition_copies": partition_copies,
+            "node_in": node_in, "node_out": node_out, "copies": copies,
+            "partition_copies": partition_copies,
             "domain_in": domain_in, "domain_out": domain_out,
             "node_bandwidth": node_bandwidth, "cluster_bandwidth": cluster_bandwidth,
         }  # fmt: skip

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.protocols import Protocol
 
 
 class Act(IntEnum):
@@ -126,9 +126,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
         front = np.where(lends, deputy, front)
         current = np.where(lends, deputy, current)
         some = np.flatnonzero(together & (ends.leads >= 0))
-        turn[some, ends.leads[some]] = np.where(
-            moves[some, ends.leads[some]], LAST + 1, NEVER
-        )
+        turn[some, ends.leads[some]] = np.where(moves[some, ends.leads[some]], LAST + 1, NEVER)
         order[some] = np.argsort(turn[some], axis=1, kind="stable")
     # the first replica of what is nowhere has to be there before others are copied from it
     together = (together | (protocol.whole & apart)) & live[before].any(1)
@@ -155,9 +153,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     )  # fmt: skip
 
 
-def _turns(
-    ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _turns(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return when each slot's turn is: what comes first, then what lost its node, last what goes."""
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY

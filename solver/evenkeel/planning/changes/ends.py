@@ -49,12 +49,12 @@ class Ends:
         inside = slots < length[:, None]
         replica = np.where(inside, first[:, None] + slots, -1)
 
-        def table(values: NDArray[np.generic], none: int) -> NDArray[np.generic]:
-            return np.where(inside, values[replica], values.dtype.type(none))
-
+        before, after = (
+            np.where(inside, one.node[replica], np.int32(-1)) for one in (start, target)
+        )
+        role = np.where(inside, target.role[replica], np.uint8(0))
         return cls(
-            partition, replica,
-            table(start.node, -1), table(target.node, -1), table(target.role, 0),
+            partition, replica, before, after, role,
             _leading(start, partition), _leading(target, partition),
         )  # fmt: skip
 
@@ -122,9 +122,7 @@ def in_place(cluster: Cluster, target: Placement) -> Placement:
     leads[lost] = np.argmax(votes[lost], axis=1)
     leader[ends.partition] = leads
     role = np.where(start.node >= 0, start.role, target.role)
-    return Placement(
-        start.first, read_only(node), read_only(role), target.flags, read_only(leader)
-    )
+    return Placement(start.first, read_only(node), read_only(role), target.flags, read_only(leader))
 
 
 def _unpermuted(ends: Ends) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

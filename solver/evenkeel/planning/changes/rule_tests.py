@@ -17,15 +17,12 @@ Test = Callable[[Nodes, NDArray[np.uint8]], NDArray[np.bool_]]
 
 def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
     """Return a test for every hard rule that binds a partition by itself."""
-    tests = [
-        _limit_test(cluster, rule, limit) for limit in rule.own.limits() if limit.hard
-    ]
+    tests = [_limit_test(cluster, rule, limit) for limit in rule.own.limits() if limit.hard]
     for texts, voters in ((rule.require, False), (rule.voters_require, True)):
         tests += [_inside_test(node_mask(cluster, text), None, voters) for text in texts]
     for counts, voters in ((rule.own.place, False), (rule.own.voters_place, True)):
         tests += [
-            _inside_test(node_mask(cluster, text), least, voters)
-            for text, least in counts.items()
+            _inside_test(node_mask(cluster, text), least, voters) for text, least in counts.items()
         ]
     return tests
 
@@ -47,10 +44,10 @@ def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
             np.maximum(most, earlier + inside[:, i], out=most)
             distinct -= earlier > 0
         if limit.kind == "spread":
-            return most <= limit.amount
+            return np.asarray(most <= limit.amount)
         if limit.kind == "min_domains":
-            return distinct >= limit.amount
-        return distinct <= limit.amount
+            return np.asarray(distinct >= limit.amount)
+        return np.asarray(distinct <= limit.amount)
 
     return keeps
 
@@ -86,7 +83,7 @@ def _inside_test(mask: NDArray[np.bool_], least: int | None, voters: bool) -> Te
         if voters:
             counts &= role == Role.VOTER
         if least is None:
-            return ~(counts & ~inside[node]).any(1)
-        return (counts & inside[node]).sum(1) >= least
+            return np.asarray(~(counts & ~inside[node]).any(1))
+        return np.asarray((counts & inside[node]).sum(1) >= least)
 
     return keeps

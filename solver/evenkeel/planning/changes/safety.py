@@ -10,8 +10,8 @@ from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.changes.rule_tests import Test, rule_tests
+from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120
 """Orders that are tried where the usual one breaks a rule: all of five replicas."""
@@ -192,4 +192,4 @@ def _heir_first(
     heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
     bound = (leads >= 0) & (current >= 0) & (leads != current)
     bound &= changed[lines, np.maximum(leads, 0)] & changed[lines, np.maximum(current, 0)]
-    return ~bound | (heir < now)
+    return np.asarray(~bound | (heir < now))

@@ -53,9 +53,7 @@ class Copies:
             held = np.append(in_turn, np.zeros(len(acts), bool))[acts.change] & moves
             total = np.cumsum(np.where(held, seconds, 0.0))
             began = np.flatnonzero(np.diff(acts.change, prepend=-1))
-            before = np.repeat(
-                np.append(0.0, total)[began], np.diff(np.append(began, len(acts)))
-            )
+            before = np.repeat(np.append(0.0, total)[began], np.diff(np.append(began, len(acts))))
             delay = np.where(held, total - seconds - before, 0.0)
         return cls(moves, source.astype(np.int32), size, seconds, delay)
 

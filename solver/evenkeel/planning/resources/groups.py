@@ -10,9 +10,7 @@ from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.table import Resources
 
 
-def charge_groups(
-    resources: Resources, cluster: Cluster, target: Placement, acts: Acts
-) -> None:
+def charge_groups(resources: Resources, cluster: Cluster, target: Placement, acts: Acts) -> None:
     """Add what groups may have per domain, and lack on the nodes of an expression.
 
     A replica counts at both ends of its move where a group may have too many, and at neither where

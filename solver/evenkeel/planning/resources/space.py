@@ -38,9 +38,7 @@ def charge_space(
 ) -> None:
     """Add to ``resources`` the room of nodes and domains, and what each act does to it."""
     effects = _effects(cluster, target, acts)
-    start, end = (
-        _carried(cluster, placement) for placement in (cluster.placement, target)
-    )
+    start, end = (_carried(cluster, placement) for placement in (cluster.placement, target))
     _charge_nodes(resources, cluster, effects, start, end)
     alone = np.bincount(acts.change, minlength=resources.changes) == 1
     plain = (acts.act == Act.MOVE) & ~split & (acts.heir < 0) & (acts.deputy < 0)
