@@ -72,6 +72,4 @@ class Draft:
 
     def steps(self) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""
-        nodes = self.cluster.nodes
-        live = np.append(nodes.alive & ~nodes.gone, False)
-        return steps_of(self.acts, self.copies, self.split, live, self.schedule, self.previous)
+        return steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)

@@ -21,7 +21,6 @@ def steps_of(
     acts: Acts,
     copies: Copies,
     split: NDArray[np.bool_],
-    live: NDArray[np.bool_],
     schedule: Schedule,
     previous: NDArray[np.int32],
 ) -> tuple[Steps, NDArray[np.int32]]:
@@ -29,7 +28,7 @@ def steps_of(
     count = int(schedule.counts[0])
     position = np.full(len(schedule.start), -1, np.int64)
     position[schedule.sequence[:count]] = np.arange(count)
-    table = _rows(acts, copies, split, live)
+    table = _rows(acts, copies, split)
     found, keys = [], []
     for i, (which, stage, kind, replica, source, target) in enumerate(table):
         act = np.flatnonzero(which & (position[acts.change] >= 0))
@@ -63,9 +62,7 @@ def steps_of(
     return steps, change
 
 
-def _rows(
-    acts: Acts, copies: Copies, split: NDArray[np.bool_], live: NDArray[np.bool_]
-) -> list[Row]:
+def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
     """Return the steps that an act may have, in their order."""
     kind = acts.act
     move, add, drop = kind == Act.MOVE, kind == Act.ADD, kind == Act.DROP
@@ -85,7 +82,7 @@ def _rows(
         (demoted, SETTLED, StepKind.DEMOTE, k, acts.source, none),
         (swapped, SETTLED, StepKind.SWAP, k, acts.source, acts.target),
         (takes, SETTLED, StepKind.LEAD, k, giver, acts.target),
-        ((move | drop) & live[acts.source], REMOVED, StepKind.REMOVE, k, acts.source, none),
+        (move | drop, REMOVED, StepKind.REMOVE, k, acts.source, none),
     ]
 
 

@@ -1,5 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
+from dataclasses import replace
 from typing import Protocol as Shape
 
 import numpy as np
@@ -12,7 +13,7 @@ from evenkeel.planning.changes.ends import Ends, check_target, in_place
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.staging import circles, staged
+from evenkeel.planning.staging import circles, halfway, staged
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
 
@@ -88,8 +89,14 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol)
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    if len(draft.stuck):
+    while len(draft.stuck):
         draft = staged(draft, target, throttle, protocol)
+        half = halfway(draft)
+        if not half.any():
+            break
+        # what would end on its detour is not to begin
+        acts = replace(draft.acts, blocked=draft.acts.blocked | half)
+        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     steps, change = draft.steps()
     return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
 

@@ -81,6 +81,17 @@ def staged(draft: Draft, target: Placement, throttle: Throttle, protocol: Protoc
     return draft if _left(draft) < _left(best) else best
 
 
+def halfway(draft: Draft) -> NDArray[np.bool_]:
+    """Return the acts, (M,), of partitions of which a replica would be left on a spare node."""
+    acts = draft.acts
+    starts = ~np.isnan(draft.schedule.start[acts.change])
+    moves = np.flatnonzero(acts.act == Act.MOVE)
+    order = moves[np.argsort(acts.replica[moves], kind="stable")]
+    one, other = order[:-1], order[1:]
+    left = (acts.replica[one] == acts.replica[other]) & starts[one] & ~starts[other]
+    return np.isin(acts.partition, acts.partition[other[left]])
+
+
 def _left(draft: Draft) -> int:
     """Count the replicas that do not arrive."""
     return len(np.unique(draft.acts.replica[np.isin(draft.acts.change, draft.stuck)]))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.planning.changes.detours import detours
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.protocols import Protocol
@@ -112,27 +113,28 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
     order, disorderly = safety.orders(order, moves, ends.leads, current, protocol)
-    # what changes at once is copied to nodes that hold nothing of the partition
+    # who makes a detour does not lead: one that stays does, until who is to lead has arrived
+    lends = disorderly & (front < 0) & _at_flag(moves, ends.led) & protocol.joint
+    lends &= cost.min(axis=1, initial=NEVER) == 1
+    front = np.where(lends, deputy, front)
+    current = np.where(lends, deputy, current)
+    third = np.ones(moves.shape, bool) & protocol.joint
+    for slot in (current, ends.leads, deputy):
+        third &= slots != slot[:, None]
+    third &= moves & (before >= 0) & (after >= 0)
+    seeking = np.flatnonzero(disorderly)
+    detour, spare = detours(cluster, ends, safety, seeking, order, third)
+    blocked = disorderly & (detour < 0)
+    # what is copied at once goes to nodes that hold nothing of the partition, and where the first
+    # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
-    apart = ~taken.any((1, 2))
-    # and a joint change exchanges replicas, none of which leads unless another can meanwhile
-    exchanges = ((before >= 0) == (after >= 0)).all(1)
-    exchanges &= ~_at_flag(moves, ends.led) | ((cost.min(axis=1, initial=NEVER) == 1) & (front < 0))
-    together = disorderly & protocol.joint & apart & exchanges
-    blocked = disorderly & ~together
-    # in a joint change nobody hands over: who stays leads while all the others are exchanged
-    if together.any():
-        lends = together & _at_flag(moves, ends.led)
-        front = np.where(lends, deputy, front)
-        current = np.where(lends, deputy, current)
-        some = np.flatnonzero(together & (ends.leads >= 0))
-        turn[some, ends.leads[some]] = np.where(moves[some, ends.leads[some]], LAST + 1, NEVER)
-        order[some] = np.argsort(turn[some], axis=1, kind="stable")
-    # the first replica of what is nowhere has to be there before others are copied from it
-    together = (together | (protocol.whole & apart)) & live[before].any(1)
+    together = protocol.whole & ~taken.any((1, 2)) & ~disorderly & live[before].any(1)
+    together[together] = safety.admits_learners(np.flatnonzero(together))
     place = np.full(turn.shape, NEVER)
     np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
     place[~moves] = NEVER
+    away = np.flatnonzero(detour >= 0)
+    place[away, detour[away]] = NEVER - 1
 
     exchanged = stays & (front < 0) & (ends.led >= 0) & _at_flag(moves, ends.led)
     exchanged &= _at_flag(votes, ends.led)
@@ -146,10 +148,14 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
     blocked |= (moves & (after >= 0) & ~live[after]).any(1)
 
-    table = np.concatenate([_leads_only(ends, front), _moving_acts(ends, moves, place)], axis=1)
-    row, slot, _, act = table[:, np.lexsort((table[2], table[0]))]
+    made = [_leads_only(ends, front), _moving_acts(ends, moves, place)]
+    made.append(
+        np.stack([away, detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
+    )
+    table = np.concatenate(made, axis=1)
+    table = table[:, np.lexsort((table[2], table[0]))]
     return _described(
-        ends, (row, slot, act), place, current, front, via, deputy, together, blocked,
+        ends, table, spare, place, current, front, via, deputy, together, blocked,
     )  # fmt: skip
 
 
@@ -168,7 +174,7 @@ def _turns(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDA
 def _leads_only(ends: Ends, front: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return acts (row, slot, place, act) of leadership alone, before all others."""
     row = np.flatnonzero(front >= 0)
-    return np.stack([row, front[row], np.full(len(row), -1), np.full(len(row), Act.LEAD)])
+    return np.stack([row, front[row], np.full(len(row), -2), np.full(len(row), Act.LEAD)])
 
 
 def _moving_acts(
@@ -183,7 +189,8 @@ def _moving_acts(
 
 def _described(
     ends: Ends,
-    acts: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    table: NDArray[np.int64],
+    spare: NDArray[np.int32],
     place: NDArray[np.int64],
     current: NDArray[np.int64],
     front: NDArray[np.int64],
@@ -193,11 +200,13 @@ def _described(
     blocked: NDArray[np.bool_],
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
-    row, slot, act = acts
+    row, slot, when, act = table
     count = len(row)
     is_front = act == Act.LEAD
     source = ends.before[row, slot]
     target = np.where(is_front, source, ends.after[row, slot])
+    target = np.where(when == -1, spare[row], target)
+    source = np.where(when == NEVER - 1, spare[row], source)
 
     def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
         """Where another slot of the same row stands at a place of the order."""
@@ -205,7 +214,6 @@ def _described(
         there = np.where(moved, _at_rows(ends.after, row, other), _at_rows(ends.before, row, other))
         return np.where(other >= 0, there, -1).astype(np.int32)
 
-    when = np.where(is_front, -1, place[row, slot])
     ends_leading = ends.leads[row] == slot
     held = current[row] == slot
     led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))

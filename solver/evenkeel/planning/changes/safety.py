@@ -80,6 +80,13 @@ class Safety:
             admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at))
         return admitted
 
+    def admits_learners(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether rows keep their rules while old and new replicas are all there; (n,)."""
+        ends = self.ends
+        new = np.where(ends.before[rows] != ends.after[rows], ends.after[rows], np.int32(-1))
+        node = np.hstack([ends.before[rows], new])
+        return ~self._breaks(rows, node, np.hstack([ends.role[rows], ends.role[rows]]))
+
     def _joined(
         self,
         rows: NDArray[np.intp],
