@@ -87,7 +87,7 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
     ends = Ends.of(cluster.placement, target)
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
-    acts = acts_of(cluster, ends, protocol)
+    acts = acts_of(cluster, ends, protocol, throttle.at_once)
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     while len(draft.stuck):
         draft = staged(draft, target, throttle, protocol)

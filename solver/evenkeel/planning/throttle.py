@@ -108,6 +108,14 @@ class Throttle:
         return self.cluster_bandwidth
 
     @property
+    def at_once(self) -> float:
+        """Copies that can always be under way together if their nodes differ; ``inf`` for any."""
+        if self.cluster_bandwidth is not None:
+            return 1
+        counts = (self.copies, *self.domain_in.values(), *self.domain_out.values())
+        return min((float(one) for one in counts if one is not None), default=float("inf"))
+
+    @property
     def paces(self) -> bool:
         """Whether bytes per second are limited, so that copies take as long as they are large."""
         return self.node_bandwidth is not None or self.cluster_bandwidth is not None

@@ -79,8 +79,8 @@ FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(6)
 """Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
 
 
-def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
-    """Say what every partition goes through from one end to the other."""
+def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:
+    """Say what every partition goes through; ``at_once`` copies of it may be under way together."""
     safety = Safety(cluster, ends)
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
     may_lead = np.append(cluster.nodes.may_lead, False)
@@ -129,6 +129,9 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol) -> Acts:
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
     together = protocol.whole & ~taken.any((1, 2)) & ~disorderly & live[before].any(1)
+    together &= (moves & (after >= 0)).sum(1) <= at_once
+    # copies of one partition have a source each, but for those whose own is lost
+    together &= ~(moves & (after >= 0) & ~live[before]).any(1)
     together[together] = safety.admits_learners(np.flatnonzero(together))
     place = np.full(turn.shape, NEVER)
     np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
