@@ -19,6 +19,7 @@ from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.scheduling import chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.ties import in_turn
 from evenkeel_kernels.planning.schedule import Changes, Schedule
 
 
@@ -56,12 +57,12 @@ class Draft:
         charge_space(resources, cluster, target, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
-        previous = chained(acts, count)
-        held_back = np.zeros(count, bool)
+        by_rank = ranks(cluster, acts, copies, throttle, count)
+        previous, held_back = in_turn(cluster, target, acts, by_rank, chained(acts, count))
         held_back[acts.change[acts.blocked]] = True
         changes, schedule = scheduled(
             resources, copies.durations(acts, count),
-            ranks(cluster, acts, copies, throttle, count), previous, held_back,
+            by_rank, previous, held_back,
         )  # fmt: skip
         return cls(cluster, ends, acts, copies, split, resources, previous, changes, schedule)
 

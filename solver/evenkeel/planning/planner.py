@@ -130,7 +130,7 @@ def _lack(draft: Draft, change: int) -> str:
     cluster = draft.cluster
     name, row, column = draft.resources.place_of(resource)
     if name == "rules":
-        return "order that the rules of the partition admit"
+        return "order that its rules admit"
     dimensions = (*cluster.dimensions, "number of replicas")
     if name == "node":
         return f"room on {cluster.nodes.names[row]} in {dimensions[column]}"
