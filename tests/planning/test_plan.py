@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
 from tests.support.random_problems import random_cluster
 
@@ -42,7 +43,12 @@ def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
     _, plan = drawn(seed)
     rng = np.random.default_rng(seed)
     begun = plan.prefix(int(rng.integers(0, len(plan) + 1)))
-    assert begun.check().ok
+    # the beginning of a plan may go as far as the whole of it, where that ends above a capacity
+    found = replay(
+        begun.cluster, begun.steps, target=plan.target, throttle=plan.throttle,
+        joint=plan.protocol.joint,
+    )  # fmt: skip
+    assert found.ok
     assert np.array_equal(begun.end.node, begun.target.node)
     onwards = plan.resume(begun.end)
     assert onwards.check().ok

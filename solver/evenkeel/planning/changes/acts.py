@@ -144,9 +144,10 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     split = exchanged & safety.admits_union(ends.led, exchanged, place)
     via = exchanged & ~split & has_deputy & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
-    stranded = (current == ends.leads) | (ends.leads < 0)
-    stranded &= (front < 0) & led_live & _at_flag(moves, ends.led)
+    stranded = (current == ends.leads) | ((ends.leads < 0) & led_live)
+    stranded &= (front < 0) & _at_flag(moves, ends.led)
     blocked |= stranded & ~split & ~via
+    blocked |= (front >= 0) & ~live[_at(before, front)]
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
     blocked |= (moves & (after >= 0) & ~live[after]).any(1)
