@@ -220,7 +220,7 @@ def run_schedule(changes: Changes, schedule: Schedule, by_rank: NDArray[np.int32
     """Start every change as early as resources and order admit; return how many were started.
 
     ``by_rank (C,)`` lists the changes by rank. Those that were not started wait for one another:
-    ``schedule.lacks`` says for what. O((C + claims) log C) but for claims that fail again and again.
+    ``schedule.lacks`` says for what. O((C + claims) log C) but for claims that fail repeatedly.
     """
     running = schedule.root.shape[0] - 1
     for i in range(by_rank.shape[0]):

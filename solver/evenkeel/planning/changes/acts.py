@@ -1,4 +1,4 @@
-"""Acts: what each partition that changes goes through, one after another, and who leads meanwhile."""
+"""Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -164,7 +164,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
 
 
 def _turns(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return when each slot's turn is: what comes first, then what lost its node, last what goes."""
+    """Return when each slot's turn is: what comes, then what lost its node, last what goes."""
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY
     turn[ends.before < 0] = FIRST

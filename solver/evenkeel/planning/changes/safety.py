@@ -69,7 +69,7 @@ class Safety:
     def admits_union(
         self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Whether both the old and the new replica of a slot may serve at its place of the order."""
+        """Whether the old and the new replica of a slot may both serve at its place."""
         rows = np.flatnonzero(which)
         admitted = np.zeros(len(which), bool)
         if len(rows):
@@ -131,7 +131,7 @@ class Safety:
     def _lacks(
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
-        """Whether rows lack live replicas, or a quorum, or one after a loss, that both ends have."""
+        """Whether rows lack live replicas, or a quorum, even after a loss, that both ends have."""
         ends = self.ends
         one = self._strength(ends.before[rows], ends.role[rows])
         other = self._strength(ends.after[rows], ends.role[rows])
