@@ -109,7 +109,7 @@ class Plan:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> result = ek.solve(c, goals=ek.Goals(level=0.5))
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
     >>> found = ek.plan(c, result, throttle=ek.Throttle(copies=1))
     >>> len(found.waves), found.makespan, found.bound.seconds
     (2, 2.0, 2.0)

@@ -18,7 +18,7 @@ from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 
-class Placed(Shape):
+class _Placed(Shape):
     """What has a placement, as a ``Result`` does."""
 
     @property
@@ -29,7 +29,7 @@ class Placed(Shape):
 
 def plan(
     cluster: Cluster,
-    target: Placement | Placed,
+    target: Placement | _Placed,
     *,
     throttle: Throttle | None = None,
     protocol: str | Protocol = "plain",
@@ -66,9 +66,9 @@ def plan(
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
-    ...     capacity=[[2.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [0, 1]], leader=[0, 0])
-    >>> found = ek.plan(c, ek.solve(c, goals=ek.Goals(level=0.0)))
-    >>> [row.kind for row in found.rows()][:3]
+    ...     capacity=[[2.0]] * 3, load=[[1.0]], placement=[[0, 1]], leader=[0])
+    >>> target = c.placement.replaced(np.array([0, 2], np.int32), c.placement.leader)
+    >>> [row.kind for row in ek.plan(c, target).rows()]
     ['copy', 'swap', 'remove']
     """
     faults = FaultList()
