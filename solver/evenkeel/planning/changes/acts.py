@@ -102,6 +102,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
 
     at_once = (ends.leads >= 0) & ~stays & ~heir_changes
     orphaned = (ends.led >= 0) & ~led_live & heir_changes & has_deputy & _at_flag(moves, ends.led)
+    orphaned &= _at_flag(votes, ends.leads)
     front = np.where(at_once, ends.leads, np.where(orphaned, deputy, -1))
     current = np.where(front >= 0, front, ends.led)
 
@@ -115,7 +116,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     order, disorderly = safety.orders(order, moves, ends.leads, current, protocol)
     # who makes a detour does not lead: one that stays does, until who is to lead has arrived
     lends = disorderly & (front < 0) & _at_flag(moves, ends.led) & protocol.joint
-    lends &= cost.min(axis=1, initial=NEVER) == 1
+    lends &= (cost.min(axis=1, initial=NEVER) == 1) & _at_flag(votes, ends.leads)
     front = np.where(lends, deputy, front)
     current = np.where(lends, deputy, current)
     third = np.ones(moves.shape, bool) & protocol.joint
