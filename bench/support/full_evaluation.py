@@ -33,12 +33,11 @@ def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, 
         return False
     leaves, arrives = home[a] == x, home[a] == y
     returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
-    transient = problem.nodes.transient
     fine = penalty_with(
-        walk.need, walk.room, walk.penalty_weight, transient, y, a, arrives, b, departs
+        walk.need, walk.room, walk.penalty_weight, walk.kept, y, a, arrives, b, departs
     )
     fine += penalty_with(
-        walk.need, walk.room, walk.penalty_weight, transient, x, b, returns, a, leaves
+        walk.need, walk.room, walk.penalty_weight, walk.kept, x, b, returns, a, leaves
     )
     return fine == 0.0
 

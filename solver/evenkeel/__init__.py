@@ -25,6 +25,10 @@ from evenkeel.showing import show_snapshots
 if TYPE_CHECKING:
     from evenkeel.formats.registry import read, write
     from evenkeel.install.diagnostics import versions, warmup
+    from evenkeel.planning.plan import Plan
+    from evenkeel.planning.planner import plan
+    from evenkeel.planning.protocols import Protocol
+    from evenkeel.planning.throttle import Throttle
     from evenkeel.result import Result
     from evenkeel.solving import solve
     from evenkeel.strategies import options
@@ -53,17 +57,21 @@ __all__ = [
     "Limits",
     "NodeTable",
     "Placement",
+    "Plan",
     "Proportion",
+    "Protocol",
     "Result",
     "Role",
     "Rule",
     "Sweep",
+    "Throttle",
     "WhatIf",
     "cockroach_cluster",
     "conflicts",
     "frontier",
     "hottest",
     "options",
+    "plan",
     "read",
     "relaxation",
     "solve",
@@ -74,7 +82,11 @@ __all__ = [
 ]
 
 _LATER = {
+    "Plan": "evenkeel.planning.plan",
+    "Protocol": "evenkeel.planning.protocols",
     "Result": "evenkeel.result",
+    "Throttle": "evenkeel.planning.throttle",
+    "plan": "evenkeel.planning.planner",
     "read": "evenkeel.formats.registry",
     "solve": "evenkeel.solving",
     "versions": "evenkeel.install.diagnostics",

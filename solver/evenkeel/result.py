@@ -22,6 +22,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Throttle
 from evenkeel.result_rows import (
     LeaderChange,
     Move,
@@ -364,6 +367,30 @@ class Result:
         ):  # fmt: skip
             return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
         return replace(self, bounds=lifted)
+
+    def plan(self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain") -> Plan:
+        """Return the steps that lead from the cluster's placement to this one, safe at every one.
+
+        Parameters
+        ----------
+        throttle : Throttle, optional
+            How much may be under way at once.
+        protocol : str or Protocol, optional
+            What the system can do.
+
+        Returns
+        -------
+        Plan
+            As ``evenkeel.plan`` makes it.
+
+        Raises
+        ------
+        InvalidInput
+            If the throttle names unknown tiers, or there is no such protocol.
+        """
+        from evenkeel.planning.planner import plan
+
+        return plan(self.cluster, self, throttle=throttle, protocol=protocol)
 
     def explain(self, partition: str | int) -> Explanation:
         """Explain one partition: node by node the rule that forbids it, or how full it would be.

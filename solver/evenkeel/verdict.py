@@ -85,6 +85,9 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
     d = int(np.argmax(bounds.level)) if len(bounds.level) else 0
     if not len(bounds.level) or bounds.level[d] <= 1.0 + ROUNDING:
         return ""
+    if np.isinf(bounds.level[d]):
+        none = f"no node takes replicas with any {cluster.dimensions[d]}"
+        return f"Proven: no placement meets the hard rules, since {none}. "
     return (
         f"Proven: no placement meets the hard rules, since some node would carry at least "
         f"{bounds.level[d]:.2%} of its capacity in {cluster.dimensions[d]}, by "

@@ -184,7 +184,7 @@ class TestSolve:
     def test_what_cannot_be_placed_is_told_with_the_reason(self, overfull_file, capsys):
         assert main(["solve", overfull_file]) == 1
         told = capsys.readouterr().out
-        assert "✗ partial" in told
+        assert "✗ infeasible" in told
         assert "unplaced (1)" in told
         assert "capacity d0" in told
 

@@ -368,7 +368,7 @@ def test_a_cluster_without_partitions_or_nodes_is_no_problem():
     nowhere = without(cluster_of(), range(12))
     for method, options in ALL:
         assert solved(empty, method, options).success
-        assert solved(nowhere, method, options).status == "partial"
+        assert solved(nowhere, method, options).status == "infeasible"
 
 
 def test_leaderless_clusters_stay_leaderless():

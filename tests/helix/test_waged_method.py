@@ -222,7 +222,8 @@ def test_two_replicas_on_one_node_are_parted():
 )
 def test_nothing_comes_of_nothing(changes):
     result = ek.solve(small(**changes), "helix_waged")
-    assert (result.message, len(result.native.node)) == ("0 replicas placed.", 0)
+    assert result.message.endswith("0 replicas placed.")
+    assert len(result.native.node) == 0
 
 
 def test_an_emergency_leaves_nodes_in_their_delay_window_alone():
@@ -282,7 +283,7 @@ def test_changes_make_a_baseline_anew():
 
 def test_a_replica_without_a_node_leaves_everything_as_it_came():
     result = ek.solve(small(load=np.full((10, 2), [[40.0, 1.0]])), "helix_waged")
-    assert result.status == "partial"
+    assert result.status == "infeasible"
     assert (result.placement.node == -1).all()
     assert "all nodes together have too little cpu" in result.message
     assert result.native.key == "cpu"

@@ -74,7 +74,7 @@ class TestReport:
             alive=[True, False], node_names=["[red]", "b"],
         )  # fmt: skip
         text = report(ek.solve(cluster))
-        assert "✗ partial" in text
+        assert "✗ infeasible" in text
         assert "unplaced (11)" in text
         assert "1 capacity d0" in text
         assert "1 not alive" in text

@@ -77,3 +77,18 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @classmethod
+    def none(cls) -> "Steps":
+        """Return no steps at all."""
+        kind, nothing, reals = np.zeros(0, np.int8), np.zeros(0, np.int32), np.zeros(0)
+        rows = nothing, nothing, nothing, nothing
+        return cls(kind, *rows, reals, reals, reals, nothing, np.zeros(1, np.int64), nothing)
+
+    def first_ones(self, count: int) -> "Steps":
+        """Return the first steps, which wait for none of the others."""
+        return Steps(
+            self.kind[:count], self.partition[:count], self.replica[:count], self.source[:count],
+            self.target[:count], self.size[:count], self.start[:count], self.finish[:count],
+            self.wave[:count], self.first[: count + 1], self.before[: self.first[count]],
+        )  # fmt: skip

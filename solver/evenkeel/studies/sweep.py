@@ -367,8 +367,8 @@ def sweep(
     >>> with ThreadPoolExecutor(2) as threads:
     ...     print(ek.sweep(cluster, ["node", ek.WhatIf("Monday", load=2.0)], threads))
     4 scenarios, 3 of them fit; none loses a partition
-      scenario   status  broken  lost  quorum  short   level  fullest  moves
-      Monday    partial       2     0       0      0  1.1250   150.0%      0
+      scenario      status  broken  lost  quorum  short   level  fullest  moves
+      Monday    infeasible       2     0       0      0  1.1250   150.0%      0
       ...
     """
     faults = FaultList()

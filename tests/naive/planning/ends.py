@@ -147,7 +147,7 @@ class Ends:
         kept = set()
         then = None if self.target is None else self.measures(p, self.target)
         for rule, (value, least) in self.measures(p).items():
-            ends = rule[0] == "min_active" or then is None or then[rule][0] >= then[rule][1]
+            ends = then is None or then[rule][0] >= then[rule][1]
             if value >= least and ends:
                 kept.add(rule)
         return kept

@@ -47,13 +47,8 @@ class Passage:
         measure: Measure,
         amount: NDArray[np.integer],
         tier: int = -1,
-        *,
-        ends: bool = True,
     ) -> None:
-        """Find states beyond the amount of their partition, (P,), that both ends keep to.
-
-        Without ``ends`` it is asked only that the beginning does.
-        """
+        """Find states beyond the amount of their partition, (P,), that both ends keep to."""
         course = self.course
         sign = -1 if kind in AT_MOST else 1
         asked = amount[course.partition[course.initial]]
@@ -62,7 +57,7 @@ class Passage:
             return
         value = measure(self.states)
         keeps = bound & (sign * (value[course.initial] - asked) >= 0)
-        if ends and self.target is not None:
+        if self.target is not None:
             keeps &= sign * (measure(self.target) - asked) >= 0
         length = course.final - course.initial + 1
         kept = np.repeat(keeps, length) & self.judged
@@ -94,7 +89,7 @@ def check_survival(passage: Passage) -> None:
     cluster = passage.states.cluster
     least = cluster.partitions.min_active.astype(np.int64)
     least = np.where(least > 0, least, UNBOUND)
-    passage.hold("min_active", "", Standing.live_serving, least, ends=False)
+    passage.hold("min_active", "", Standing.live_serving, least)
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
         passage.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)

@@ -20,7 +20,7 @@ from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
 from evenkeel.strategies.shared.stopping import StopReason
 
-EFFORT, POLISH = 0.02, 0.02
+EFFORT, POLISH = 0.3, 0.02
 """Deterministic seconds, the same on every machine, for placing and mending, and for the rest."""
 
 LONGEST = 1.0

@@ -1,0 +1,1 @@
+"""Kernels of plans: when each change of a partition may start."""

@@ -1,0 +1,244 @@
+"""List scheduling of changes that take from resources as they start and give back at their finish.
+
+A *change* is what a partition goes through at once; a *resource* is whatever is finite: room of a
+node in a dimension, a copy in flight, bytes per second. Kolisch (1996) calls this the parallel
+schedule generation scheme for projects under resource constraints.
+
+What a change lacked it waits for in the heap of that resource, the smallest claim on top, and it is
+looked at again only when there is room for it. What was given back is kept as *tokens*, oldest
+first; a claim eats what was free at the beginning, then tokens, and comes after whoever gave them.
+So any execution that keeps these arrows keeps within every resource, whatever its clock does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.core.problem import index
+
+
+class Changes(NamedTuple):
+    """What is to be scheduled. C changes, Q resources; claims and returns of a change are rows."""
+
+    duration: NDArray[np.float64]  # (C,) seconds
+    rank: NDArray[np.int32]  # (C,) the lower goes first; all different
+    previous: NDArray[np.int32]  # (C,) change that must have finished, -1 none
+    following: NDArray[np.int32]  # (C,) the change whose previous this is, -1 none
+    claim_first: NDArray[np.int64]  # (C + 1,)
+    claim_on: NDArray[np.int32]  # (.,) resource, each at most once per change
+    claim: NDArray[np.float64]  # (.,) taken at the start
+    return_first: NDArray[np.int64]  # (C + 1,)
+    return_on: NDArray[np.int32]  # (.,) resource
+    returned: NDArray[np.float64]  # (.,) given back at the finish
+
+
+class Schedule(NamedTuple):
+    """What the scheduler changes; it comes in as `fresh` says."""
+
+    start: NDArray[np.float64]  # (C,) seconds; NaN: not started
+    finish: NDArray[np.float64]  # (C,)
+    wave: NDArray[np.int32]  # (C,) longest chain of arrows that leads to it
+    sequence: NDArray[np.int32]  # (C,) changes in the order in which they started
+    lacks: NDArray[np.int32]  # (C,) resource that it waited for last, -1 none
+    free: NDArray[np.float64]  # (Q,) room that is left
+    pool: NDArray[np.float64]  # (Q,) of that, what was free at the beginning; below 0: a debt
+    root: NDArray[np.int32]  # (Q + 1,) top of the heap of waiting changes; last: of running ones
+    left: NDArray[np.int32]  # (C,) children in whichever heap a change is in
+    right: NDArray[np.int32]  # (C,)
+    key: NDArray[np.float64]  # (C,) what heaps are ordered by: a claim, or a finish
+    token_head: NDArray[np.int32]  # (Q,) oldest token, a row of returns
+    token_tail: NDArray[np.int32]  # (Q,)
+    token_next: NDArray[np.int32]  # (returns,)
+    token: NDArray[np.float64]  # (returns,) what is left of it
+    token_of: NDArray[np.int32]  # (returns,) who gave it
+    payer: NDArray[np.int32]  # (Q,) who paid a debt: rows of returns, linked by token_owed
+    token_owed: NDArray[np.int32]  # (returns,)
+    arrow: NDArray[np.int32]  # (2, arrows) from, to
+    touched: NDArray[np.int32]  # (Q,) scratch
+    is_touched: NDArray[np.bool_]  # (Q,) scratch
+    ready: NDArray[np.int32]  # (C,) scratch
+    counts: NDArray[np.int64]  # (2,) changes started, arrows
+
+
+@inline_only
+def goes_before(changes: Changes, schedule: Schedule, a: int, b: int) -> bool:
+    """Whether ``a`` lies above ``b`` in a heap."""
+    if schedule.key[a] != schedule.key[b]:
+        return bool(schedule.key[a] < schedule.key[b])
+    return bool(changes.rank[a] < changes.rank[b])
+
+
+@device_function
+def merged(changes: Changes, schedule: Schedule, a: int, b: int) -> int:
+    """Return the top of two skew heaps made one (Sleator and Tarjan 1986)."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if goes_before(changes, schedule, b, a):
+        a, b = b, a
+    top = a
+    while True:
+        below = index(schedule.right[a])
+        schedule.right[a] = schedule.left[a]
+        if below < 0:
+            schedule.left[a] = b
+            return top
+        if goes_before(changes, schedule, b, below):
+            below, b = b, below
+        schedule.left[a] = below
+        a = below
+
+
+@inline_only
+def push(changes: Changes, schedule: Schedule, heap: int, c: int, key: float) -> None:
+    """Put change ``c`` into a heap."""
+    schedule.key[c] = key
+    schedule.left[c] = -1
+    schedule.right[c] = -1
+    schedule.root[heap] = merged(changes, schedule, index(schedule.root[heap]), index(c))
+
+
+@inline_only
+def pop(changes: Changes, schedule: Schedule, heap: int) -> int:
+    """Take the top change from a heap that is not empty."""
+    c = index(schedule.root[heap])
+    schedule.root[heap] = merged(
+        changes, schedule, index(schedule.left[c]), index(schedule.right[c])
+    )
+    return int(c)
+
+
+@inline_only
+def draw_arrow(schedule: Schedule, token: int, c: int) -> None:
+    """Let ``c`` come after whoever gave a token."""
+    giver = schedule.token_of[token]
+    at = schedule.counts[1]
+    if at > 0 and schedule.arrow[0, at - 1] == giver and schedule.arrow[1, at - 1] == c:
+        return
+    schedule.arrow[0, at] = giver
+    schedule.arrow[1, at] = c
+    schedule.counts[1] = at + 1
+    schedule.wave[c] = max(schedule.wave[c], schedule.wave[giver] + 1)
+
+
+@inline_only
+def consume(schedule: Schedule, c: int, resource: int, amount: float) -> None:
+    """Take what ``c`` claims from what was free, then from the oldest tokens."""
+    schedule.free[resource] -= amount
+    owed = index(schedule.payer[resource])
+    while owed >= 0:
+        draw_arrow(schedule, owed, c)
+        owed = index(schedule.token_owed[owed])
+    if schedule.pool[resource] > 0.0:
+        took = min(amount, schedule.pool[resource])
+        schedule.pool[resource] -= took
+        amount -= took
+    token = index(schedule.token_head[resource])
+    while amount > 0.0 and token >= 0:
+        draw_arrow(schedule, token, c)
+        if schedule.token[token] > amount:
+            schedule.token[token] -= amount
+            break
+        amount -= schedule.token[token]
+        token = index(schedule.token_next[token])
+        schedule.token_head[resource] = token
+
+
+@inline_only
+def give(schedule: Schedule, row: int, resource: int, amount: float) -> None:
+    """Give back what a finished change returns: pay what is owed first, the rest is a token."""
+    schedule.free[resource] += amount
+    if schedule.pool[resource] < 0.0:
+        schedule.token_owed[row] = schedule.payer[resource]
+        schedule.payer[resource] = row
+        schedule.pool[resource] += amount
+        if schedule.pool[resource] <= 0.0:
+            return
+        amount = schedule.pool[resource]
+        schedule.pool[resource] = 0.0
+    schedule.token[row] = amount
+    schedule.token_next[row] = -1
+    if schedule.token_head[resource] < 0:
+        schedule.token_head[resource] = row
+    else:
+        schedule.token_next[schedule.token_tail[resource]] = row
+    schedule.token_tail[resource] = row
+
+
+@device_function
+def start_or_wait(changes: Changes, schedule: Schedule, c: int, now: float) -> int:
+    """Start change ``c`` if there is room for all it claims, else let it wait for the first lack.
+
+    Returns the resource that it waits for, -1 if it started.
+    """
+    first, last = changes.claim_first[c], changes.claim_first[c + 1]
+    for i in range(first, last):
+        resource = index(changes.claim_on[i])
+        if changes.claim[i] > schedule.free[resource]:
+            schedule.lacks[c] = resource
+            push(changes, schedule, resource, c, changes.claim[i])
+            return int(resource)
+    if changes.previous[c] >= 0:
+        schedule.wave[c] = schedule.wave[changes.previous[c]] + 1
+    for i in range(first, last):
+        consume(schedule, c, index(changes.claim_on[i]), changes.claim[i])
+    schedule.start[c] = now
+    schedule.finish[c] = now + changes.duration[c]
+    schedule.sequence[schedule.counts[0]] = c
+    schedule.counts[0] += 1
+    running = schedule.root.shape[0] - 1
+    push(changes, schedule, running, c, schedule.finish[c])
+    return -1
+
+
+@inline_only
+def finish_all(changes: Changes, schedule: Schedule, now: float) -> tuple[int, int]:
+    """Finish what finishes now: how many resources were touched, and how many changes are ready."""
+    running = schedule.root.shape[0] - 1
+    resources = index(0)
+    ready = index(0)
+    while schedule.root[running] >= 0 and schedule.key[schedule.root[running]] <= now:
+        c = pop(changes, schedule, running)
+        for i in range(changes.return_first[c], changes.return_first[c + 1]):
+            resource = index(changes.return_on[i])
+            give(schedule, i, resource, changes.returned[i])
+            if not schedule.is_touched[resource]:
+                schedule.is_touched[resource] = True
+                schedule.touched[resources] = resource
+                resources += 1
+        if changes.following[c] >= 0:
+            schedule.ready[ready] = changes.following[c]
+            ready += 1
+    return resources, ready
+
+
+@no_alloc
+def run_schedule(changes: Changes, schedule: Schedule, by_rank: NDArray[np.int32]) -> int:
+    """Start every change as early as resources and order admit; return how many were started.
+
+    ``by_rank (C,)`` lists the changes by rank. Those that were not started wait for one another:
+    ``schedule.lacks`` says for what. O((C + claims) log C) but for claims that fail repeatedly.
+    """
+    running = schedule.root.shape[0] - 1
+    for i in range(by_rank.shape[0]):
+        c = index(by_rank[i])
+        if changes.previous[c] < 0:
+            start_or_wait(changes, schedule, c, 0.0)
+    while schedule.root[running] >= 0:
+        now = schedule.key[schedule.root[running]]
+        resources, ready = finish_all(changes, schedule, now)
+        for i in range(ready):
+            start_or_wait(changes, schedule, index(schedule.ready[i]), now)
+        for i in range(resources):
+            resource = index(schedule.touched[i])
+            schedule.is_touched[resource] = False
+            while schedule.root[resource] >= 0:
+                if schedule.key[schedule.root[resource]] > schedule.free[resource]:
+                    break
+                c = index(pop(changes, schedule, resource))
+                if start_or_wait(changes, schedule, c, now) == resource:
+                    break
+    return int(schedule.counts[0])

@@ -1,0 +1,89 @@
+"""Rule tests: whether rows of replicas, as tables, keep each hard rule of their partitions."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import BoundRule, node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.model.rules import Limit
+
+Nodes = NDArray[np.int32]
+Test = Callable[[Nodes, NDArray[np.uint8]], NDArray[np.bool_]]
+"""Takes nodes and roles, (n, W), -1 for none; says which rows keep a rule, (n,)."""
+
+
+def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
+    """Return a test for every hard rule that binds a partition by itself."""
+    tests = [_limit_test(cluster, rule, limit) for limit in rule.own.limits() if limit.hard]
+    for texts, voters in ((rule.require, False), (rule.voters_require, True)):
+        tests += [_inside_test(node_mask(cluster, text), None, voters) for text in texts]
+    for counts, voters in ((rule.own.place, False), (rule.own.voters_place, True)):
+        tests += [
+            _inside_test(node_mask(cluster, text), least, voters) for text, least in counts.items()
+        ]
+    return tests
+
+
+def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
+    topology = cluster.topology
+    tier = topology.tier_index(limit.tier)
+    domain_of = np.append(topology.domain_with_nodes[tier], np.int32(-1))
+    if limit.kind == "skew":
+        return _skew_test(cluster, rule, limit, domain_of)
+
+    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        domain = domain_of[node]
+        inside = domain >= 0
+        most = np.zeros(len(node), np.int64)
+        distinct = inside.sum(1)
+        for i in range(node.shape[1]):
+            earlier = ((domain[:, :i] == domain[:, i : i + 1]) & inside[:, i : i + 1]).sum(1)
+            np.maximum(most, earlier + inside[:, i], out=most)
+            distinct -= earlier > 0
+        if limit.kind == "spread":
+            return np.asarray(most <= limit.amount)
+        if limit.kind == "min_domains":
+            return np.asarray(distinct >= limit.amount)
+        return np.asarray(distinct <= limit.amount)
+
+    return keeps
+
+
+def _skew_test(
+    cluster: Cluster, rule: BoundRule, limit: Limit, domain_of: NDArray[np.int32]
+) -> Test:
+    usable = cluster.nodes.may_hold & (domain_of[:-1] >= 0)
+    for text in rule.require:
+        usable &= node_mask(cluster, text)
+    count = int(cluster.topology.domain_count[cluster.topology.tier_index(limit.tier)])
+    is_open = np.zeros(count, bool)
+    is_open[domain_of[:-1][usable]] = True
+
+    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        domain = domain_of[node]
+        held = np.zeros((len(node), count + 1), np.int64)
+        np.add.at(held, (np.arange(len(node))[:, None], domain), 1)
+        if not is_open.any():
+            return np.ones(len(node), bool)
+        spread = held[:, :-1].max(axis=1) - held[:, :-1][:, is_open].min(axis=1)
+        return np.asarray(spread <= limit.amount)
+
+    return keeps
+
+
+def _inside_test(mask: NDArray[np.bool_], least: int | None, voters: bool) -> Test:
+    """Test that so many replicas, or voters, are on the nodes of a mask; None: all of them."""
+    inside = np.append(mask, False)
+
+    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        counts = node >= 0
+        if voters:
+            counts &= role == Role.VOTER
+        if least is None:
+            return np.asarray(~(counts & ~inside[node]).any(1))
+        return np.asarray((counts & inside[node]).sum(1) >= least)
+
+    return keeps

@@ -1,0 +1,202 @@
+"""Safety: whether what a partition has in between keeps every rule that both of its ends keep."""
+
+from functools import cached_property
+from itertools import islice, permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import bound_rules
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.rule_tests import Test, rule_tests
+from evenkeel.planning.protocols import Protocol
+
+ORDERS = 120
+"""Orders that are tried where the usual one breaks a rule: all of five replicas."""
+
+
+class Safety:
+    """Judges sets of replicas that a partition has between its ends."""
+
+    def __init__(self, cluster: Cluster, ends: Ends) -> None:
+        self.cluster = cluster
+        self.ends = ends
+        self.live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+
+    def keeps(
+        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Whether each of some rows of the ends may have these replicas, (n, W), in between."""
+        return ~self._lacks(rows, node, role) & ~self._breaks(rows, node, role)
+
+    def orders(
+        self,
+        order: NDArray[np.intp],
+        changed: NDArray[np.bool_],
+        leads: NDArray[np.int64],
+        current: NDArray[np.int64],
+        protocol: Protocol,
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return an order of slots per row that keeps every rule, (A, R), where there is one.
+
+        The other array says for which rows there is none: they change at once, or not at all.
+        ``order`` comes in with the slots that change first, in the usual order.
+        """
+        count = changed.sum(1)
+        failing = np.flatnonzero(count > (1 if protocol.joint else 0))
+        failing = failing[~self._order_holds(failing, order, count, protocol)]
+        order = order.copy()
+        most = int(count[failing].max(initial=0))
+        for way in islice(permutations(range(most)), ORDERS):
+            if len(failing) == 0:
+                break
+            tried = order[failing].copy()
+            tried[:, :most] = tried[:, way]
+            # a way that moves slots beyond those of a row is for longer rows
+            fits = (np.array(way) < count[failing, None])[:, :most]
+            fits = (fits == (np.arange(most) < count[failing, None])).all(1)
+            fits &= _heir_first(tried, leads[failing], current[failing], changed[failing])
+            some = failing[fits]
+            held = self._order_holds(some, tried[fits], count[some], protocol, given=True)
+            order[some[held]] = tried[fits][held]
+            failing = np.setdiff1d(failing, some[held])
+        without = np.zeros(len(count), bool)
+        without[failing] = True
+        return order, without
+
+    def admits_union(
+        self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether the old and the new replica of a slot may both serve at its place."""
+        rows = np.flatnonzero(which)
+        admitted = np.zeros(len(which), bool)
+        if len(rows):
+            ends, at = self.ends, slot[rows]
+            done = place[rows] < place[rows, at][:, None]
+            base = np.where(done, ends.after[rows], ends.before[rows])
+            role = ends.role[rows]
+            admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at))
+        return admitted
+
+    def admits_learners(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether rows keep their rules while old and new replicas are all there; (n,)."""
+        ends = self.ends
+        new = np.where(ends.before[rows] != ends.after[rows], ends.after[rows], np.int32(-1))
+        node = np.hstack([ends.before[rows], new])
+        return ~self._breaks(rows, node, np.hstack([ends.role[rows], ends.role[rows]]))
+
+    def _joined(
+        self,
+        rows: NDArray[np.intp],
+        node: NDArray[np.int32],
+        role: NDArray[np.uint8],
+        slot: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Add the new replica of a slot to a row that still has the old one."""
+        lines = np.arange(len(rows))
+        more = self.ends.after[rows, slot][:, None]
+        return np.hstack([node, more]), np.hstack([role, role[lines, slot][:, None]])
+
+    def _order_holds(
+        self,
+        rows: NDArray[np.intp],
+        order: NDArray[np.intp],
+        count: NDArray[np.int64],
+        protocol: Protocol,
+        given: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Whether every state of an order keeps the rules."""
+        if not given:
+            order, count = order[rows], count[rows]
+        ends = self.ends
+        held = np.ones(len(rows), bool)
+        node, role = ends.before[rows].copy(), ends.role[rows]
+        for stage in range(int(count.max(initial=0))):
+            slot = order[:, stage]
+            if not protocol.joint:
+                old, new = ends.before[rows, slot], ends.after[rows, slot]
+                both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
+                both &= role[np.arange(len(rows)), slot] == Role.VOTER
+                lines = np.flatnonzero(both)
+                joined = self._joined(rows[lines], node[lines], role[lines], slot[lines])
+                held[lines] &= self.keeps(rows[lines], *joined)
+            lines = np.flatnonzero(stage < count)
+            node[lines, slot[lines]] = ends.after[rows[lines], slot[lines]]
+            lines = np.flatnonzero(stage < count - 1)
+            held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
+        return held
+
+    def _lacks(
+        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Whether rows lack live replicas, or a quorum, even after a loss, that both ends have."""
+        ends = self.ends
+        one = self._strength(ends.before[rows], ends.role[rows])
+        other = self._strength(ends.after[rows], ends.role[rows])
+        now = self._strength(node, role)
+        lacks = (one[1] & other[1] & ~now[1]).any(1)
+        least = np.minimum(one[0], other[0])
+        wanted = self.cluster.partitions.min_active[self.ends.partition[rows]]
+        return lacks | (now[0] < np.minimum(least, wanted))
+
+    def _strength(
+        self, node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return live replicas, (n,), and whether a quorum is left after any loss, (n, 2 + L)."""
+        topology = self.cluster.topology
+        live = self.live[node]
+        votes = (role == Role.VOTER) & (node >= 0)
+        quorum = votes.sum(1) // 2 + 1
+        votes &= live
+        left = votes.sum(1)
+        survives = [left >= quorum]
+        for tier in range(len(topology) + 1):
+            domain = np.append(topology.domain_with_nodes[tier], -1)[node]
+            same = (domain[:, :, None] == domain[:, None, :]) & (domain >= 0)[:, :, None]
+            lost = (same & votes[:, None, :]).sum(2).max(axis=1, initial=0)
+            survives.append(left - lost >= quorum)
+        return live.sum(1), np.stack(survives, axis=1)
+
+    def _breaks(
+        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Whether rows break a hard rule of their partitions that both ends keep."""
+        ends = self.ends
+        breaks = np.zeros(len(rows), bool)
+        rule = self._rule_of[ends.partition[rows]]
+        for q in np.unique(rule).tolist():
+            of_rule = rule == q
+            for kept in self._tests[q]:
+                bad = np.flatnonzero(of_rule & ~breaks)
+                bad = bad[~kept(node[bad], role[bad])]
+                if len(bad):
+                    at = rows[bad]
+                    both = kept(ends.before[at], ends.role[at])
+                    both &= kept(ends.after[at], ends.role[at])
+                    breaks[bad[both]] = True
+        return breaks
+
+    @cached_property
+    def _rule_of(self) -> NDArray[np.int32]:
+        return bound_rules(self.cluster)[1]
+
+    @cached_property
+    def _tests(self) -> list[list[Test]]:
+        return [rule_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
+
+
+def _heir_first(
+    order: NDArray[np.intp],
+    leads: NDArray[np.int64],
+    current: NDArray[np.int64],
+    changed: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Whether who is to lead changes before who leads now does."""
+    place = np.argsort(order, axis=1)
+    lines = np.arange(len(order))
+    heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
+    bound = (leads >= 0) & (current >= 0) & (leads != current)
+    bound &= changed[lines, np.maximum(leads, 0)] & changed[lines, np.maximum(current, 0)]
+    return np.asarray(~bound | (heir < now))

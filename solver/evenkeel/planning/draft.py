@@ -1,0 +1,76 @@
+"""Draft: acts with all that they need and when each may start, before they become steps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.expand import steps_of
+from evenkeel.planning.order import ranks
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.resources.copies import Copies, charge_throttle
+from evenkeel.planning.resources.groups import charge_groups
+from evenkeel.planning.resources.space import charge_space
+from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.scheduling import chained, scheduled
+from evenkeel.planning.steps import Steps
+from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.ties import in_turn
+from evenkeel_kernels.planning.schedule import Changes, Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """C changes of M acts, scheduled; those that never start wait for one another."""
+
+    cluster: Cluster
+    ends: Ends
+    acts: Acts
+    copies: Copies
+    split: NDArray[np.bool_]
+    resources: Resources
+    previous: NDArray[np.int32]
+    changes: Changes
+    schedule: Schedule
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        target: Placement,
+        ends: Ends,
+        acts: Acts,
+        throttle: Throttle,
+        protocol: Protocol,
+    ) -> "Draft":
+        """Charge acts for what they take, and start each as early as there is room."""
+        count = int(acts.change.max(initial=-1)) + 1
+        split = (acts.act == Act.MOVE) & acts.votes
+        if protocol.joint:
+            split &= acts.led & acts.leads & (acts.deputy < 0)
+        copies = Copies.of(cluster, ends, acts, throttle)
+        resources = Resources(count)
+        charge_space(resources, cluster, target, acts, split)
+        charge_groups(resources, cluster, target, acts)
+        charge_throttle(resources, cluster, throttle, acts, copies)
+        by_rank = ranks(cluster, acts, copies, throttle, count)
+        previous, held_back = in_turn(cluster, target, acts, by_rank, chained(acts, count))
+        held_back[acts.change[acts.blocked]] = True
+        changes, schedule = scheduled(
+            resources, copies.durations(acts, count),
+            by_rank, previous, held_back,
+        )  # fmt: skip
+        return cls(cluster, ends, acts, copies, split, resources, previous, changes, schedule)
+
+    @property
+    def stuck(self) -> NDArray[np.intp]:
+        """Changes that never start, ascending."""
+        return np.flatnonzero(np.isnan(self.schedule.start))
+
+    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
+        """Return the steps of everything that starts, and the change that each is of."""
+        return steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)

@@ -1,0 +1,363 @@
+"""Plan: steps that lead from one placement to another, safe at every instant."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.planning.bounds import MakespanBound, makespan_bound
+from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.outcome import outcome
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.replay import Certificate, replay
+from evenkeel.planning.steps import StepKind, Steps
+from evenkeel.planning.throttle import Throttle
+
+
+class PlanRow(NamedTuple):
+    """One step of a plan with names.
+
+    Parameters
+    ----------
+    step : int
+        Its index.
+    wave : int
+        Steps of a wave may be handed out together once the wave before has finished.
+    kind : str
+        Name of a ``StepKind``, in small letters.
+    partition : str
+        Name of the partition.
+    slot : int
+        Slot of the replica.
+    source, target : str or None
+        Names of the nodes copied from or left, copied to or joined.
+    bytes : float
+        Bytes copied.
+    start, finish : float
+        Seconds from the beginning.
+    """
+
+    step: int
+    wave: int
+    kind: str
+    partition: str
+    slot: int
+    source: str | None
+    target: str | None
+    bytes: float
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A replica that the plan leaves where it is, and why.
+
+    Parameters
+    ----------
+    partition : str
+        Name of the partition.
+    slot : int
+        Slot of the replica.
+    source, target : str or None
+        Nodes that it should leave and join.
+    lacks : str
+        What it waits for in vain.
+    circle : int
+        Moves with the same number wait for one another; -1: it waits for one of those.
+    """
+
+    partition: str
+    slot: int
+    source: str | None
+    target: str | None
+    lacks: str
+    circle: int
+
+    def __str__(self) -> str:
+        way = f"{self.source or 'nowhere'} -> {self.target or 'nowhere'}"
+        return f"{self.partition}[{self.slot}] {way}: no {self.lacks}"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps from the cluster's placement to a target. S steps.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where it begins.
+    target : Placement
+        Where it leads; what stays with a partition has its slot.
+    steps : Steps
+        The steps, each after those that it waits for.
+    throttle : Throttle
+        What was allowed to be under way at once.
+    protocol : Protocol
+        What the system can do.
+    change : ndarray of int32, shape (S,)
+        Steps with the same number belong together: what a partition goes through at once.
+    blocked : tuple of Blocked
+        Moves for which there was no safe order.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> found = ek.plan(c, result, throttle=ek.Throttle(copies=1))
+    >>> len(found.waves), found.makespan, found.bound.seconds
+    (2, 2.0, 2.0)
+    """
+
+    cluster: Cluster
+    target: Placement
+    steps: Steps
+    throttle: Throttle
+    protocol: Protocol
+    change: NDArray[np.int32]
+    blocked: tuple[Blocked, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it leads to the target; else ``blocked`` says what is left."""
+        return not self.blocked
+
+    @property
+    def copies(self) -> int:
+        """How many replicas are copied."""
+        return int(np.count_nonzero(self.steps.kind == StepKind.COPY))
+
+    @property
+    def bytes(self) -> float:
+        """How much is copied, in the unit of the cluster's ``bytes`` dimension."""
+        return float(self.steps.size.sum())
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the beginning to the last finish; a copy lasts one without bandwidths."""
+        return float(self.steps.finish.max(initial=0.0))
+
+    @cached_property
+    def bound(self) -> MakespanBound:
+        """Seconds that no order of the same copies can beat."""
+        return makespan_bound(self.steps, self.throttle)
+
+    @cached_property
+    def waves(self) -> tuple[NDArray[np.intp], ...]:
+        """The steps of each wave, ascending: those of a move are in one wave, in their order."""
+        if len(self) == 0:
+            return ()
+        order = np.argsort(self.steps.wave, kind="stable")
+        cuts = np.flatnonzero(np.diff(self.steps.wave[order])) + 1
+        return tuple(np.split(order, cuts))
+
+    @cached_property
+    def end(self) -> Placement:
+        """Where the plan ends: the target, but for what is blocked."""
+        return outcome(self.cluster.placement, self.steps, self.target)
+
+    def check(self) -> Certificate:
+        """Replay every state between the steps, with code that the planner has no part in.
+
+        Returns
+        -------
+        Certificate
+            What is broken first, if anything is, and the tightest points of every kind.
+        """
+        return replay(
+            self.cluster, self.steps, target=self.target, throttle=self.throttle,
+            joint=self.protocol.joint,
+        )  # fmt: skip
+
+    def prefix(self, count: int) -> "Plan":
+        """Return the plan of the first steps, and nothing unsettled.
+
+        Parameters
+        ----------
+        count : int
+            Most steps; the steps of a move that would be cut are left out as a whole.
+
+        Returns
+        -------
+        Plan
+            Its target is where it ends.
+
+        Raises
+        ------
+        InvalidInput
+            If there are not so many steps.
+        """
+        if not 0 <= count <= len(self):
+            raise InvalidInput([Fault("count", count, f"must be 0 to {len(self)}")])
+        while 0 < count < len(self) and self.change[count] == self.change[count - 1]:
+            count -= 1
+        steps = self.steps.first_ones(count)
+        target = outcome(self.cluster.placement, steps, self.target)
+        return Plan(self.cluster, target, steps, self.throttle, self.protocol, self.change[:count])
+
+    def undo(self) -> "Plan":
+        """Return the plan back from where this one ends, planned afresh.
+
+        Returns
+        -------
+        Plan
+            Its target is the placement that this plan begins with.
+        """
+        return self._onwards(self.end, self.cluster.placement)
+
+    def resume(self, observed: Cluster | Placement) -> "Plan":
+        """Return the plan from a state on the way, or beside it, to the same target.
+
+        Parameters
+        ----------
+        observed : Cluster or Placement
+            Where replicas are now; a cluster also says which nodes still live. Of a replica that is
+            flagged ``INCOMING`` only a part has arrived: it is copied again from where this plan
+            found it. What is on its way to a node that has died stays, and is ``blocked``.
+
+        Returns
+        -------
+        Plan
+            What has been done is not done again.
+
+        Raises
+        ------
+        InvalidInput
+            If other partitions or slots are observed.
+        """
+        cluster = observed if isinstance(observed, Cluster) else self.cluster
+        now = observed.placement if isinstance(observed, Cluster) else observed
+        faults = FaultList()
+        check_target(faults, self.cluster, now, path="observed")
+        faults.raise_if_any()
+        coming = (now.flags & Flag.INCOMING) != 0
+        node = np.where(coming, self.cluster.placement.node, now.node)
+        flags = np.where(coming, now.flags & ~Flag.INCOMING, now.flags)
+        settled = Placement(now.first, node, now.role, flags.astype(np.uint16), now.leader)
+        return self._onwards(settled, self.target, cluster)
+
+    def merge(self, target: Placement, done: int = 0) -> "Plan":
+        """Return the plan to another target, from where the first steps of this one lead.
+
+        Parameters
+        ----------
+        target : Placement
+            The new target.
+        done : int, optional
+            Steps that were carried out, as for ``prefix``.
+
+        Returns
+        -------
+        Plan
+            With the same throttle and protocol.
+
+        Raises
+        ------
+        InvalidInput
+            If the target is of other partitions or nodes, or there are not so many steps.
+        """
+        from evenkeel.planning.planner import plan
+
+        cluster = replace(self.cluster, placement=self.prefix(done).end)
+        return plan(cluster, target, throttle=self.throttle, protocol=self.protocol)
+
+    def _onwards(
+        self, start: Placement, target: Placement, cluster: Cluster | None = None
+    ) -> "Plan":
+        from evenkeel.planning.planner import planned
+
+        cluster = replace(cluster or self.cluster, placement=start)
+        return planned(cluster, target, self.throttle, self.protocol)
+
+    def rows(self) -> list[PlanRow]:
+        """Return every step with names.
+
+        Returns
+        -------
+        list of PlanRow
+            In the order of the steps.
+        """
+        return self._named(np.arange(len(self)))
+
+    def explain(self, partition: str | int) -> str:
+        """Say what happens to a partition, when, and what each of its steps waits for.
+
+        Parameters
+        ----------
+        partition : str or int
+            Its name or index.
+
+        Returns
+        -------
+        str
+            A line per step, and one per move that is blocked.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such partition.
+        """
+        names = self.cluster.partitions.names
+        if isinstance(partition, str):
+            if partition not in names:
+                raise InvalidInput([Fault("partition", partition, "unknown partition")])
+            partition = names.index(partition)
+        if not 0 <= partition < len(names):
+            raise InvalidInput([Fault("partition", partition, f"must be 0 to {len(names) - 1}")])
+        lines = [f"{names[partition]}:"]
+        first, before = self.steps.first, self.steps.before
+        mine = np.flatnonzero(self.steps.partition == partition)
+        for row in self._named(mine):
+            ahead = before[first[row.step] : first[row.step + 1]]
+            others = ahead[self.change[ahead] != self.change[row.step]]
+            lines.append(f"  {_told(row)}")
+            lines += [f"    after {_told(one)} of {one.partition}" for one in self._named(others)]
+        lines += [f"  blocked: {one}" for one in self.blocked if one.partition == names[partition]]
+        return "\n".join(lines if len(lines) > 1 else [*lines, "  stays as it is"])
+
+    def _named(self, which: NDArray[np.integer]) -> list[PlanRow]:
+        steps, nodes = self.steps, self.cluster.nodes.names
+        partitions, first = self.cluster.partitions.names, self.cluster.placement.first
+        return [
+            PlanRow(
+                i, int(steps.wave[i]), StepKind(steps.kind[i]).name.lower(),
+                partitions[int(steps.partition[i])],
+                int(steps.replica[i] - first[steps.partition[i]]),
+                nodes[int(steps.source[i])] if steps.source[i] >= 0 else None,
+                nodes[int(steps.target[i])] if steps.target[i] >= 0 else None,
+                float(steps.size[i]), float(steps.start[i]), float(steps.finish[i]),
+            )
+            for i in which.tolist()
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self):,} steps in {len(self.waves):,} waves>"
+
+    def __str__(self) -> str:
+        if len(self) == 0 and self.complete:
+            return "Nothing is to be done."
+        amount = f", {self.bytes:,.0f} bytes" if self.cluster.bytes_dimension >= 0 else ""
+        text = (
+            f"{self.copies:,} copies{amount} in {len(self.waves):,} waves of {len(self):,} steps "
+            f"take {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
+            f"({self.bound.term})."
+        )
+        if self.blocked:
+            shown = "; ".join(str(one) for one in self.blocked[:3])
+            text += f" {len(self.blocked):,} moves are blocked: {shown}."
+        return text
+
+
+def _told(row: PlanRow) -> str:
+    """Return a step in words."""
+    way = f"{row.source or ''} -> {row.target or ''}".strip()
+    return f"step {row.step}, {row.start:g} to {row.finish:g} s: {row.kind} [{row.slot}] {way}"

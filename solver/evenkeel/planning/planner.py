@@ -1,0 +1,140 @@
+"""Planner: from a cluster and a target to a plan."""
+
+from dataclasses import replace
+from typing import Protocol as Shape
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+from evenkeel.planning.changes.acts import acts_of
+from evenkeel.planning.changes.ends import Ends, check_target, in_place
+from evenkeel.planning.draft import Draft
+from evenkeel.planning.plan import Blocked, Plan
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.staging import circles, halfway, staged
+from evenkeel.planning.steps import Steps
+from evenkeel.planning.throttle import Throttle, check_throttle
+
+
+class _Placed(Shape):
+    """What has a placement, as a ``Result`` does."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where replicas should be."""
+        ...
+
+
+def plan(
+    cluster: Cluster,
+    target: Placement | _Placed,
+    *,
+    throttle: Throttle | None = None,
+    protocol: str | Protocol = "plain",
+) -> Plan:
+    """Turn a target into steps that are safe at every instant, copies in flight included.
+
+    No node and no domain goes above its capacity in any dimension, what moves counting on both ends
+    where a dimension is transient; no rule that both ends keep is broken in between; every
+    partition keeps its live replicas and a quorum that survives the loss of any one domain, if both
+    ends do; who leads hands over before it goes, to a replica that is caught up.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where everything is now.
+    target : Placement or Result
+        Where it should be; anything with a ``placement`` will do.
+    throttle : Throttle, optional
+        How much may be under way at once; everything by default.
+    protocol : str or Protocol, optional
+        What the system can do: a name that ``Protocol.named`` knows, or a protocol of your own.
+
+    Returns
+    -------
+    Plan
+        Its steps, what each waits for, and what is ``blocked``.
+
+    Raises
+    ------
+    InvalidInput
+        If the target is of other partitions or nodes, or the throttle names unknown tiers.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[2.0]] * 3, load=[[1.0]], placement=[[0, 1]], leader=[0])
+    >>> target = c.placement.replaced(np.array([0, 2], np.int32), c.placement.leader)
+    >>> [row.kind for row in ek.plan(c, target).rows()]
+    ['copy', 'swap', 'remove']
+    """
+    faults = FaultList()
+    wanted = target if isinstance(target, Placement) else target.placement
+    pace = throttle or Throttle()
+    check_target(faults, cluster, wanted)
+    check_throttle(faults, cluster, pace)
+    if isinstance(protocol, str):
+        protocol = Protocol.named(protocol)
+    faults.raise_if_any()
+    return planned(cluster, in_place(cluster, wanted), pace, protocol)
+
+
+def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
+    """Return the plan to a target whose rows fit those of the cluster."""
+    ends = Ends.of(cluster.placement, target)
+    if len(ends) == 0:
+        return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
+    acts = acts_of(cluster, ends, protocol, throttle.at_once)
+    draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    while len(draft.stuck):
+        draft = staged(draft, target, throttle, protocol)
+        half = halfway(draft)
+        if not half.any():
+            break
+        # what would end on its detour is not to begin
+        acts = replace(draft.acts, blocked=draft.acts.blocked | half)
+        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    steps, change = draft.steps()
+    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+
+
+def _blocked(draft: Draft) -> tuple[Blocked, ...]:
+    """Name what never starts, what it lacks, and who waits for whom."""
+    stuck = draft.stuck
+    if len(stuck) == 0:
+        return ()
+    cluster, acts = draft.cluster, draft.acts
+    circle = circles(draft)
+    nodes, partitions = cluster.nodes.names, cluster.partitions.names
+    found = []
+    for i in np.flatnonzero(np.isin(acts.change, stuck)).tolist():
+        p, source, target = int(acts.partition[i]), int(acts.source[i]), int(acts.target[i])
+        found.append(
+            Blocked(
+                partitions[p], int(acts.replica[i] - cluster.placement.first[p]),
+                nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
+                _lack(draft, int(acts.change[i])), int(circle[acts.change[i]]),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _lack(draft: Draft, change: int) -> str:
+    """Say what a change waits for in vain."""
+    resource = int(draft.schedule.lacks[change])
+    if resource < 0:
+        return "turn: another change of the partition is blocked"
+    cluster = draft.cluster
+    name, row, column = draft.resources.place_of(resource)
+    if name == "rules":
+        return "order that its rules admit"
+    dimensions = (*cluster.dimensions, "number of replicas")
+    if name == "node":
+        return f"room on {cluster.nodes.names[row]} in {dimensions[column]}"
+    if name in cluster.topology.tier_capacity:
+        tier = cluster.topology.tier_index(name)
+        return f"room in {name} {cluster.topology.domain_name(tier, row)} in {dimensions[column]}"
+    return "room in what its group may have" if name == "group" else f"room under {name}"

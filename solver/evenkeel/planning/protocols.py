@@ -1,0 +1,73 @@
+"""Protocols: what a system can do while a partition changes its replicas."""
+
+from dataclasses import dataclass
+
+from evenkeel.model.errors import Fault, InvalidInput
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a system can do to the replicas of a partition.
+
+    Parameters
+    ----------
+    name : str
+        Name of the system.
+    joint : bool
+        Whether a voter is exchanged for another at one instant (``SWAP``); else the new one is
+        promoted first, and the old one demoted after it.
+    whole : bool
+        Whether all replicas of a partition that move are copied at once, and exchanged together.
+        Else they move one after another where rules admit it.
+
+    Examples
+    --------
+    >>> Protocol.named("kafka").whole
+    True
+    """
+
+    name: str
+    joint: bool = True
+    whole: bool = False
+
+    @staticmethod
+    def named(name: str) -> "Protocol":
+        """Return what is known of a system.
+
+        Parameters
+        ----------
+        name : str
+            ``"plain"``, ``"kafka"`` (a reassignment exchanges the whole set, KIP-455),
+            ``"cockroach"`` (learners and joint consensus), ``"ceph"`` (a remapped placement group
+            backfills, then its set is exchanged whole; the primary follows from the order),
+            ``"helix"`` (states of a replica: one more serves before one less does) or
+            ``"longhorn"`` (a replica is added, rebuilt, and another deleted after it).
+
+        Returns
+        -------
+        Protocol
+            Its preset.
+
+        Raises
+        ------
+        InvalidInput
+            If there is none.
+        """
+        if name not in PRESETS:
+            known = sorted(PRESETS)
+            raise InvalidInput([Fault("protocol", name, f"unknown protocol; known: {known}")])
+        return PRESETS[name]
+
+
+PRESETS = {
+    one.name: one
+    for one in (
+        Protocol("plain"),
+        Protocol("kafka", whole=True),
+        Protocol("cockroach"),
+        Protocol("ceph", whole=True),
+        Protocol("helix", joint=False),
+        Protocol("longhorn", joint=False),
+    )
+}
+"""The systems that are known, by name."""

@@ -1,0 +1,1 @@
+"""Resources: what changes take from nodes, domains, groups and throttles."""

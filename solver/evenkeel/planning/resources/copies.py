@@ -1,0 +1,148 @@
+"""Copies: from where each replica is copied, how long it takes, and what it holds of a throttle."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.throttle import Throttle
+
+SLACK = 1.0 + 1e-9
+"""Room for the rounding of rates that add up to a bandwidth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Of M acts: where each copies from, how much, how long, and when after its change began.
+
+    Parameters
+    ----------
+    moves : ndarray of bool, shape (M,)
+        Whether it copies at all.
+    source : ndarray of int32, shape (M,)
+        Node that is copied from; -1 for none.
+    size : ndarray of float64, shape (M,)
+        Bytes; 0 without a dimension of bytes.
+    seconds, delay : ndarray of float64, shape (M,)
+        How long the copy takes; how long after its change begins it does.
+    """
+
+    moves: NDArray[np.bool_]
+    source: NDArray[np.int32]
+    size: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    delay: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, cluster: Cluster, ends: Ends, acts: Acts, throttle: Throttle) -> "Copies":
+        """Choose sources, the replica itself where it lives, and durations."""
+        moves = (acts.act == Act.MOVE) | (acts.act == Act.ADD)
+        source = np.where(moves, _sources(cluster, ends, acts), np.int32(-1))
+        size = np.zeros(len(acts))
+        if cluster.bytes_dimension >= 0:
+            load, p, d = cluster.partitions.load, acts.partition, cluster.bytes_dimension
+            size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves
+        seconds = size / rate_of(throttle) if throttle.paces else moves.astype(np.float64)
+        delay = np.zeros(len(acts))
+        if throttle.partition_copies is not None:
+            in_turn = np.bincount(acts.change[moves]) > throttle.partition_copies
+            held = np.append(in_turn, np.zeros(len(acts), bool))[acts.change] & moves
+            total = np.cumsum(np.where(held, seconds, 0.0))
+            began = np.flatnonzero(np.diff(acts.change, prepend=-1))
+            before = np.repeat(np.append(0.0, total)[began], np.diff(np.append(began, len(acts))))
+            delay = np.where(held, total - seconds - before, 0.0)
+        return cls(moves, source.astype(np.int32), size, seconds, delay)
+
+    def durations(self, acts: Acts, changes: int) -> NDArray[np.float64]:
+        """Return how long every change takes, (C,)."""
+        longest = np.zeros(changes)
+        np.maximum.at(longest, acts.change, self.delay + self.seconds)
+        return longest
+
+
+def rate_of(throttle: Throttle) -> float:
+    """Return the bytes per second of each copy: all that its nodes have.
+
+    One copy after another at the full rate moves as many bytes as several that share it, and what
+    waits for the first of them goes on sooner.
+    """
+    widths = (throttle.node_bandwidth, throttle.cluster_bandwidth)
+    return min(one for one in widths if one is not None)
+
+
+def charge_throttle(
+    resources: Resources, cluster: Cluster, throttle: Throttle, acts: Acts, copies: Copies
+) -> None:
+    """Add to ``resources`` what a throttle allows, and what each copy holds of it."""
+    rows = np.flatnonzero(copies.moves)
+    change, to, origin = acts.change[rows], acts.target[rows], copies.source[rows]
+    nodes = len(cluster.nodes)
+    one = np.ones(len(rows))
+    rate = np.full(len(rows), rate_of(throttle) if throttle.paces else 0.0)
+
+    def hold(
+        name: str, most: float | None, count: int, where: NDArray[np.integer],
+        amount: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        if most is not None:
+            base = resources.add(name, np.full(count, float(most)))
+            some = where >= 0
+            resources.borrow(base + where[some], change[some], amount[some])
+
+    slack = None if throttle.node_bandwidth is None else throttle.node_bandwidth * SLACK
+    for end, where, counts, by_tier in (
+        ("in", to, throttle.node_in, throttle.domain_in),
+        ("out", origin, throttle.node_out, throttle.domain_out),
+    ):
+        # at its full rate a copy has a node for itself
+        alone = slack is not None and 2.0 * rate_of(throttle) > slack
+        hold(f"node_{end}", None if alone else counts, nodes, where, one)
+        hold(f"bandwidth_{end}", slack, nodes, where, rate)
+        for tier, most in by_tier.items():
+            domain = np.append(cluster.topology.domain[cluster.topology.tier_index(tier)], -1)
+            crosses = domain[to] != domain[origin]
+            count = int(cluster.topology.domain_count[cluster.topology.tier_index(tier)])
+            hold(f"{tier}_{end}", most, count, np.where(crosses, domain[where], -1), one)
+    hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
+    whole = throttle.cluster_bandwidth
+    hold("bandwidth", None if whole is None else whole * SLACK, 1, np.zeros(len(rows), np.int64),
+         rate)  # fmt: skip
+
+
+def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
+    """Return the node that each act copies from: its own where it lives, else that of another.
+
+    Others that stay are asked before those that go; which of them turns with the partition.
+    """
+    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    own = np.where(live[acts.source], acts.source, np.int32(-1))
+    lost = np.flatnonzero((own < 0) & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
+    if len(lost) == 0:
+        return own
+    row = np.searchsorted(ends.partition, acts.partition[lost])
+    slots = ends.before.shape[1]
+    here = ends.before[row]
+    worth = np.where(live[here], np.where(here == ends.after[row], 2, 1), 0)
+    turned = (np.arange(slots) - acts.partition[lost][:, None]) % max(slots, 1)
+    best = np.argmax(worth * slots - turned, axis=1)
+    lines = np.arange(len(lost))
+    # by then it may have moved itself
+    moving = np.flatnonzero(acts.act == Act.MOVE)
+    moving = moving[np.argsort(acts.replica[moving], kind="stable")]
+    chosen = ends.replica[row, best]
+    at = np.searchsorted(acts.replica[moving], chosen)
+    moved = np.append(moving, len(acts))[at]
+    gone = (np.append(acts.replica, -1)[moved] == chosen) & (moved < lost)
+    gone &= np.append(acts.change, -1)[moved] != acts.change[lost]
+    there = np.where(gone, ends.after[row, best], here[lines, best])
+    own[lost] = np.where(worth[lines, best] > 0, there, -1)
+    # what was nowhere is copied from the replica that came first
+    began = np.flatnonzero(np.diff(acts.partition, prepend=-1))
+    head = began[np.searchsorted(began, lost, side="right") - 1]
+    later = (own[lost] < 0) & (head < lost)
+    own[lost[later]] = acts.target[head[later]]
+    return own

@@ -1,0 +1,184 @@
+"""Space: what every act takes of nodes and domains from its start, and gives back at its finish."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.resources.table import Resources
+
+ROUNDING = 1e-12
+"""Relative excess over a capacity that is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What E nodes carry of one partition before, at most during, and after a change; (E, D) each.
+
+    The last dimension counts replicas.
+    """
+
+    change: NDArray[np.int32]
+    node: NDArray[np.int32]
+    before: NDArray[np.float64]
+    peak: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+
+def charge_space(
+    resources: Resources,
+    cluster: Cluster,
+    target: Placement,
+    acts: Acts,
+    split: NDArray[np.bool_],
+) -> None:
+    """Add to ``resources`` the room of nodes and domains, and what each act does to it."""
+    effects = _effects(cluster, target, acts)
+    start, end = (_carried(cluster, placement) for placement in (cluster.placement, target))
+    _charge_nodes(resources, cluster, effects, start, end)
+    alone = np.bincount(acts.change, minlength=resources.changes) == 1
+    plain = (acts.act == Act.MOVE) & ~split & (acts.heir < 0) & (acts.deputy < 0)
+    exact = np.zeros(resources.changes, bool)
+    exact[acts.change[plain]] = alone[acts.change[plain]]
+    for tier in cluster.topology.tier_capacity:
+        _charge_domains(resources, cluster, tier, effects, exact, start, end)
+
+
+def _carried(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+    """Return load and number of replicas of every node, (N, D + 1)."""
+    placed = PlacementCounts.of(cluster, placement)
+    return np.column_stack([placed.loads, placed.replicas.astype(np.float64)])
+
+
+def _serving(cluster: Cluster) -> NDArray[np.bool_]:
+    nodes = cluster.nodes
+    return (nodes.alive | nodes.keeps) & ~nodes.gone
+
+
+def _charge_nodes(
+    resources: Resources,
+    cluster: Cluster,
+    effects: Effects,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+) -> None:
+    nodes = cluster.nodes
+    most = np.where(nodes.max_replicas < 0, np.inf, nodes.max_replicas)
+    capacity = np.column_stack([nodes.capacity, most])
+    capacity[~_serving(cluster)] = np.inf
+    held = np.maximum(capacity, end)
+    with np.errstate(invalid="ignore"):
+        free = held * (1.0 + ROUNDING) - start
+    base = resources.add("node", free)
+    _charge_rows(resources, base, free, effects.change, effects.node, effects.peak - effects.before,
+                 effects.peak - effects.after)  # fmt: skip
+
+
+def _charge_domains(
+    resources: Resources,
+    cluster: Cluster,
+    tier: str,
+    effects: Effects,
+    exact: NDArray[np.bool_],
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+) -> None:
+    """Add the room that the nodes of each domain of a tier share; what stays inside is no load."""
+    topology = cluster.topology
+    capacity = topology.tier_capacity[tier]
+    domain = topology.domain_with_nodes[topology.tier_index(tier)]
+    counted = _serving(cluster) & (domain >= 0)
+    carried = np.zeros((2, *capacity.shape))
+    for total, loads in zip(carried, (start, end), strict=True):
+        np.add.at(total, domain[counted], loads[counted, :-1])
+    free = np.maximum(capacity, carried[1]) * (1.0 + ROUNDING) - carried[0]
+    base = resources.add(tier, free)
+    inside = counted[effects.node]
+    change, where = effects.change[inside], domain[effects.node[inside]]
+    key = change.astype(np.int64) * len(capacity) + where
+    distinct, index = np.unique(key, return_inverse=True)
+    sums = []
+    for amount in (effects.before, effects.peak, effects.after):
+        total = np.zeros((len(distinct), capacity.shape[1]))
+        np.add.at(total, index, amount[inside, :-1])
+        sums.append(total)
+    before, peak, after = sums
+    change, where = np.divmod(distinct, len(capacity))
+    at_once = exact[change][:, None] & ~cluster.transient
+    peak = np.where(at_once, np.maximum(before, after), peak)
+    _charge_rows(resources, base, free, change, where, peak - before, peak - after)
+
+
+def _charge_rows(
+    resources: Resources,
+    base: int,
+    free: NDArray[np.float64],
+    change: NDArray[np.integer],
+    where: NDArray[np.integer],
+    claim: NDArray[np.float64],
+    given: NDArray[np.float64],
+) -> None:
+    """Charge rows of amounts to rows of ``free``, leaving out what is nothing or has no limit."""
+    width = free.shape[1]
+    bound = np.isfinite(free).take(where, axis=0)
+    for amount, charge in ((claim, resources.claim), (given, resources.give)):
+        row, column = np.nonzero(bound & (amount > 0.0))
+        charge(base + where[row].astype(np.int64) * width + column, change[row],
+               amount[row, column])  # fmt: skip
+
+
+def _effects(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
+    """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in."""
+    kind, nothing = acts.act, np.zeros(len(acts), bool)
+    role = target.role[acts.replica]
+    in_place = kind == Act.LEAD
+    plain = _weights(cluster, acts.partition, role, nothing)
+    led = _weights(cluster, acts.partition, role, acts.led)
+    settled = _weights(cluster, acts.partition, role, acts.leads)
+    leading = _weights(cluster, acts.partition, role, ~nothing)
+    found = []
+
+    def add(
+        which: NDArray[np.bool_],
+        node: NDArray[np.int32],
+        before: NDArray[np.float64] | None,
+        between: NDArray[np.float64],
+        after: NDArray[np.float64] | None,
+    ) -> None:
+        rows = np.flatnonzero(which & (node >= 0))
+        none = np.zeros((len(rows), between.shape[1]))
+        one = none if before is None else before[rows]
+        other = none if after is None else after[rows]
+        peak = np.maximum(np.maximum(one, other), between[rows])
+        found.append((acts.change[rows], node[rows], one, peak, other))
+
+    add(~in_place, acts.target, None, plain, settled)
+    add(~in_place, acts.source, led, plain, None)
+    add(in_place, acts.source, led, plain, settled)
+    voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
+    add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
+    add(acts.deputy >= 0, acts.deputy_node, voting, leading, voting)
+    columns = zip(*found, strict=True)
+    return Effects(*(np.concatenate(one) for one in columns))
+
+
+def _weights(
+    cluster: Cluster,
+    partition: NDArray[np.int32],
+    role: NDArray[np.uint8],
+    leads: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return what replicas weigh in a role, and 1 for the replica itself; (n, D + 1)."""
+    load = cluster.partitions.load
+    weight = np.ones((len(partition), load.voter.shape[1] + 1))
+    weight[:, :-1] = load.voter[partition]
+    for by_role, which in (
+        (load.non_voter, (role == Role.NON_VOTER) & ~leads), (load.leader, leads),
+    ):  # fmt: skip
+        if by_role is not load.voter and which.any():
+            weight[which, :-1] = by_role[partition[which]]
+    return weight

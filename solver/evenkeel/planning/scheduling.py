@@ -1,0 +1,76 @@
+"""Scheduling: hands changes and resources to the kernel, and takes back when each one starts."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.resources.table import Resources
+from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
+
+
+def chained(acts: Acts, changes: int) -> NDArray[np.int32]:
+    """Return the change of the same partition before each one, (C,); -1 for none."""
+    previous = np.full(changes, -1, np.int32)
+    new = np.flatnonzero((np.diff(acts.change) > 0) & (np.diff(acts.partition) == 0)) + 1
+    previous[acts.change[new]] = acts.change[new - 1]
+    return previous
+
+
+def changes_of(
+    resources: Resources,
+    duration: NDArray[np.float64],
+    by_rank: NDArray[np.int32],
+    previous: NDArray[np.int32],
+) -> Changes:
+    """Return what the kernel reads."""
+    rank = np.empty(len(by_rank), np.int32)
+    rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+    following = np.full(len(previous), -1, np.int32)
+    led = np.flatnonzero(previous >= 0)
+    following[previous[led]] = led
+    return Changes(
+        duration, rank, previous, following,
+        *resources.rows(resources.claims), *resources.rows(resources.gifts),
+    )  # fmt: skip
+
+
+def fresh(changes: Changes, free: NDArray[np.float64]) -> Schedule:
+    """Return a schedule in which nothing has started."""
+    count, resources, gifts = len(changes.duration), len(free), len(changes.return_on)
+
+    def none(size: int) -> NDArray[np.int32]:
+        return np.full(size, -1, np.int32)
+
+    owing = np.flatnonzero(free < 0.0)
+    claims_of = np.bincount(changes.claim_on, minlength=resources)[owing]
+    gifts_of = np.bincount(changes.return_on, minlength=resources)[owing]
+    arrows = len(changes.claim_on) + gifts + int((claims_of * gifts_of).sum())
+    return Schedule(
+        start=np.full(count, np.nan), finish=np.full(count, np.nan), wave=np.zeros(count, np.int32),
+        sequence=none(count), lacks=none(count), free=free.copy(), pool=free.copy(),
+        root=none(resources + 1), left=none(count), right=none(count), key=np.zeros(count),
+        token_head=none(resources), token_tail=none(resources), token_next=none(gifts),
+        token=np.zeros(gifts),
+        token_of=np.repeat(np.arange(count, dtype=np.int32), np.diff(changes.return_first)),
+        payer=none(resources), token_owed=none(gifts), arrow=np.zeros((2, arrows), np.int32),
+        touched=none(resources), is_touched=np.zeros(resources, bool), ready=none(count),
+        counts=np.zeros(2, np.int64),
+    )  # fmt: skip
+
+
+def scheduled(
+    resources: Resources,
+    duration: NDArray[np.float64],
+    by_rank: NDArray[np.int32],
+    previous: NDArray[np.int32],
+    held_back: NDArray[np.bool_],
+) -> tuple[Changes, Schedule]:
+    """Return the changes as the kernel sees them, and when each starts; some are ``held_back``."""
+    free = np.concatenate([*resources.free, np.zeros(1)])
+    never = resources.add("rules", np.zeros(1))
+    held = np.flatnonzero(held_back)
+    resources.claim(np.full(len(held), never), held, np.ones(len(held)))
+    changes = changes_of(resources, duration, by_rank, previous)
+    schedule = fresh(changes, free)
+    run_schedule(changes, schedule, by_rank)
+    return changes, schedule

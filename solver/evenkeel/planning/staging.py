@@ -1,0 +1,240 @@
+"""Staging: moves that wait for one another in a circle are let loose through a spare node."""
+
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.placement import Placement
+from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.draft import Draft
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Throttle
+
+ROUNDS = 64
+"""Times that a plan is drafted anew with more moves staged."""
+
+CIRCLE = 8
+"""Of a circle of so many changes, one is staged in a round."""
+
+
+def circles(draft: Draft) -> NDArray[np.int64]:
+    """Return for each change the circle of changes that it is in, (C,); -1 for none.
+
+    A change waits for those that give back what it lacks, and for the one before it in its
+    partition. A circle is a strongly connected component of that (Tarjan 1972).
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    schedule, changes, stuck = draft.schedule, draft.changes, draft.stuck
+    count = len(schedule.start)
+    circle = np.full(count, -1, np.int64)
+    is_stuck = np.zeros(count, bool)
+    is_stuck[stuck] = True
+    giver = np.repeat(np.arange(count), np.diff(changes.return_first))
+    held = np.flatnonzero(is_stuck[giver])
+    order = held[np.argsort(changes.return_on[held], kind="stable")]
+    lacks = schedule.lacks[stuck]
+    on = changes.return_on[order]
+    low, high = np.searchsorted(on, lacks), np.searchsorted(on, lacks, side="right")
+    high = np.where(lacks >= 0, high, low)
+    row = np.repeat(np.arange(len(stuck)), high - low)
+    laid = np.cumsum(high - low) - (high - low)
+    other = giver[order[np.arange(len(row)) + (low - laid)[row]]]
+    waiting = np.flatnonzero((lacks < 0) & (draft.previous[stuck] >= 0))
+    source = np.concatenate([stuck[row], stuck[waiting]])
+    target = np.concatenate([other, draft.previous[stuck[waiting]]])
+    graph = csr_array((np.ones(len(source), np.int8), (source, target)), (count, count))
+    _, label = connected_components(graph, connection="strong")
+    size = np.bincount(label[stuck], minlength=int(label.max(initial=-1)) + 1)
+    inside = stuck[size[label[stuck]] > 1]
+    circle[inside] = np.unique(label[inside], return_inverse=True)[1]
+    return circle
+
+
+def staged(draft: Draft, target: Placement, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft in which what can be let loose by way of a spare node is.
+
+    Of every circle the move of the fewest bytes that finds a spare node goes there first. What then
+    cannot go on from its spare node is not sent there.
+    """
+    best = draft
+    safety = Safety(draft.cluster, draft.ends)
+    barred: set[int] = set()
+    for _ in range(ROUNDS):
+        spare = _spares(draft, safety, barred)
+        if not spare:
+            break
+        barred.update(int(draft.acts.replica[i]) for i in spare)
+        acts = by_way_of(draft.acts, spare)
+        draft = Draft.of(draft.cluster, target, draft.ends, acts, throttle, protocol)
+        if len(draft.stuck) == 0:
+            return draft
+    while True:
+        stranded = _stranded(draft)
+        if len(stranded) == 0:
+            break
+        acts = direct(draft.acts, stranded)
+        draft = Draft.of(draft.cluster, target, draft.ends, acts, throttle, protocol)
+    return draft if _left(draft) < _left(best) else best
+
+
+def halfway(draft: Draft) -> NDArray[np.bool_]:
+    """Return the acts, (M,), of partitions of which a replica would be left on a spare node."""
+    acts = draft.acts
+    starts = ~np.isnan(draft.schedule.start[acts.change])
+    moves = np.flatnonzero(acts.act == Act.MOVE)
+    order = moves[np.argsort(acts.replica[moves], kind="stable")]
+    one, other = order[:-1], order[1:]
+    left = (acts.replica[one] == acts.replica[other]) & starts[one] & ~starts[other]
+    return np.isin(acts.partition, acts.partition[other[left]])
+
+
+def _left(draft: Draft) -> int:
+    """Count the replicas that do not arrive."""
+    return len(np.unique(draft.acts.replica[np.isin(draft.acts.change, draft.stuck)]))
+
+
+def by_way_of(acts: Acts, spare: dict[int, int]) -> Acts:
+    """Let some acts, by index, go to a spare node first."""
+    first = np.array(sorted(spare), np.intp)
+    twice = np.ones(len(acts), np.int64)
+    twice[first] = 2
+    copy = {one.name: np.repeat(getattr(acts, one.name), twice) for one in fields(acts)}
+    at = first + np.arange(len(first))
+    node = np.array([spare[int(i)] for i in first], np.int32)
+    copy["target"][at] = node
+    copy["source"][at + 1] = node
+    for name in ("heir", "heir_node"):
+        copy[name][at] = -1
+    copy["leads"][at] = copy["led"][at]
+    more = np.zeros(len(copy["change"]), np.int32)
+    more[at + 1] = 1
+    copy["change"] = (copy["change"] + np.cumsum(more)).astype(np.int32)
+    return Acts(**copy)
+
+
+def direct(acts: Acts, second: NDArray[np.intp]) -> Acts:
+    """Take back the staging of which these acts are the second halves."""
+    kept = np.ones(len(acts), bool)
+    kept[second - 1] = False
+    copy = {one.name: getattr(acts, one.name).copy() for one in fields(acts)}
+    copy["source"][second] = acts.source[second - 1]
+    less = (~kept).astype(np.int32)
+    copy["change"] = (copy["change"] - np.cumsum(less)).astype(np.int32)
+    return Acts(**{name: values[kept] for name, values in copy.items()})
+
+
+def _stranded(draft: Draft) -> NDArray[np.intp]:
+    """Return the second halves of staged moves that never start."""
+    acts = draft.acts
+    second = np.zeros(len(acts), bool)
+    second[1:] = (
+        (acts.replica[1:] == acts.replica[:-1]) & (acts.act[1:] == Act.MOVE)
+        & (acts.act[:-1] == Act.MOVE)
+    )  # fmt: skip
+    return np.flatnonzero(second & np.isnan(draft.schedule.start[acts.change]))
+
+
+def _spares(draft: Draft, safety: Safety, barred: set[int]) -> dict[int, int]:
+    """Choose acts to stage, and the spare node of each."""
+    acts, circle = draft.acts, circles(draft)
+    of_act = circle[acts.change]
+    alone = np.bincount(acts.change, minlength=len(circle)) == 1
+    fit = (of_act >= 0) & (acts.act == Act.MOVE) & alone[acts.change] & ~acts.blocked
+    fit &= draft.schedule.lacks[acts.change] >= 0
+    usable = np.flatnonzero(fit)
+    weight = draft.copies.size[usable]
+    order = usable[np.lexsort((usable, weight, of_act[usable]))]
+    room = Room(draft, safety)
+    spare: dict[int, int] = {}
+    quota = -(-np.bincount(circle[circle >= 0]) // CIRCLE)
+    for i in order.tolist():
+        if quota[of_act[i]] > 0 and int(acts.replica[i]) not in barred:
+            node = room.spare_node(i)
+            if node >= 0:
+                spare[i] = node
+                quota[of_act[i]] -= 1
+    return spare
+
+
+class Room:
+    """What is free where a draft got stuck."""
+
+    def __init__(self, draft: Draft, safety: Safety) -> None:
+        self.draft = draft
+        self.safety = safety
+        self.tables = []
+        cluster, resources = draft.cluster, draft.resources
+        capacities = cluster.topology.tier_capacity
+        count = len(cluster.nodes)
+        for name, base, width in resources.kinds:
+            if name == "node" or name in capacities:
+                rows = count if name == "node" else len(capacities[name])
+                if rows == 0:
+                    continue
+                free = draft.schedule.free[base : base + rows * width].reshape(rows, width)
+                tier = cluster.topology.tier_index(name)
+                self.tables.append((free, cluster.topology.domain_with_nodes[tier]))
+
+    def spare_node(self, act: int) -> int:
+        """Return the roomiest node that a replica may wait on, -1 for none, and take its room."""
+        draft, acts = self.draft, self.draft.acts
+        cluster, ends = draft.cluster, draft.ends
+        p = int(acts.partition[act])
+        row = int(np.searchsorted(ends.partition, p))
+        load = cluster.partitions.load
+        weight = np.append(
+            np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p])), 1.0
+        )
+        open_to = cluster.nodes.may_receive.copy()
+        open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
+        for table in (ends.before[row], ends.after[row]):
+            open_to[table[table >= 0]] = False
+        least = np.full(len(open_to), np.inf)
+        for free, domain in self.tables:
+            left = free[domain] - weight[: free.shape[1]]
+            left[domain < 0] = np.inf
+            open_to &= (left >= 0.0).all(1)
+            least = np.minimum(least, left.min(axis=1, initial=np.inf))
+        candidates = np.flatnonzero(open_to)
+        candidates = candidates[np.argsort(-least[candidates], kind="stable")]
+        node, role = self._now(act, row)
+        slot = int(np.flatnonzero(ends.replica[row] == acts.replica[act])[0])
+        for n in candidates[:64].tolist():
+            if self._admitted(act, row, slot, n, node, role):
+                for free, domain in self.tables:
+                    if domain[n] >= 0:
+                        free[domain[n]] -= weight[: free.shape[1]]
+                return int(n)
+        return -1
+
+    def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return nodes and roles of a partition where the draft got stuck."""
+        ends, acts = self.draft.ends, self.draft.acts
+        node, role = ends.before[row].copy(), ends.role[row]
+        low = int(np.searchsorted(acts.partition, ends.partition[row]))
+        for i in range(low, act):
+            if not np.isnan(self.draft.schedule.start[acts.change[i]]) and acts.act[i] != Act.LEAD:
+                slot = int(np.flatnonzero(ends.replica[row] == acts.replica[i])[0])
+                node[slot] = acts.target[i]
+        return node, role
+
+    def _admitted(
+        self, act: int, row: int, slot: int, n: int,
+        node: NDArray[np.int32], role: NDArray[np.uint8],
+    ) -> bool:  # fmt: skip
+        """Whether rules let a replica stand on ``n`` in between, and get there and away."""
+        acts, rows = self.draft.acts, np.array([row])
+        there = node.copy()
+        there[slot] = n
+        sets = [there]
+        if self.draft.split[act]:
+            sets += [np.append(node, n), np.append(there, acts.target[act])]
+        for one in sets:
+            roles = np.append(role, role[slot])[: len(one)]
+            if not self.safety.keeps(rows, one[None].astype(np.int32), roles[None])[0]:
+                return False
+        return bool(not acts.led[act] or self.draft.cluster.nodes.may_lead[n])

@@ -1,0 +1,172 @@
+"""Ties: groups whose rules look at many domains at once change one partition after another."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.planning.changes.acts import Act, Acts
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """A rule of a group: of what domains of a tier it touches, or of the group that it needs.
+
+    Of domains those that are open count: to a skew those that may be used, to a need those in which
+    both ends meet it.
+    """
+
+    kind: str
+    group: int
+    tier: int
+    amount: int
+    other: int
+    is_open: NDArray[np.bool_]
+
+    def kept(self, counts: NDArray[np.int64]) -> bool:
+        """Whether it is kept where groups have so many replicas per domain, (G, domains)."""
+        mine = counts[self.group]
+        if self.kind == "depends":
+            return not ((mine > 0) & (counts[self.other] == 0) & self.is_open).any()
+        if self.kind == "skew":
+            least = int(mine[self.is_open].min(initial=2**31))
+            return not self.is_open.any() or int(mine.max()) - least <= self.amount
+        touched = int(np.count_nonzero(mine))
+        return touched <= self.amount if self.kind == "max_domains" else touched >= self.amount
+
+
+def ties(cluster: Cluster, target: Placement) -> list[Tie]:
+    """Return the rules of groups that both ends keep, but for those that count by the domain."""
+    found: list[Tie] = []
+    topology, group_rule = cluster.topology, cluster.partitions.group_rule
+    for g in np.flatnonzero(group_rule >= 0).tolist():
+        rule = cluster.rules[group_rule[g]]
+        for limit in rule.limits(per_node=False):
+            if not limit.hard or limit.kind == "spread":
+                continue
+            tier = topology.tier_index(limit.tier)
+            usable = cluster.nodes.may_hold.copy()
+            for text in rule.require:
+                usable &= node_mask(cluster, text)
+            where = topology.domain_with_nodes[tier][usable]
+            is_open = np.zeros(int(topology.domain_count[tier]), bool)
+            is_open[where[where >= 0]] = True
+            found.append(Tie(limit.kind, g, tier, limit.amount, -1, is_open))
+    tiers = {one.tier for one in found} | set(cluster.depends[:, 2].tolist())
+    ends = [
+        {tier: _counts(cluster, placement, tier) for tier in tiers}
+        for placement in (cluster.placement, target)
+    ]
+    found = [one for one in found if all(one.kept(end[one.tier]) for end in ends)]
+    for g, h, tier in cluster.depends.tolist():
+        lacks = [(end[tier][g] > 0) & (end[tier][h] == 0) for end in ends]
+        found.append(Tie("depends", g, tier, 0, h, ~(lacks[0] | lacks[1])))
+    return found
+
+
+def in_turn(
+    cluster: Cluster,
+    target: Placement,
+    acts: Acts,
+    by_rank: NDArray[np.int32],
+    previous: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the change before each one, (C,), and which have no place in any order found.
+
+    Changes of tied groups come one after another, each of them in the first round in which the
+    rules of its group admit it, with its replica at both ends and then at the new one.
+    """
+    held = ties(cluster, target)
+    blocked = np.zeros(len(by_rank), bool)
+    if not held:
+        return previous, blocked
+    label = _components(len(cluster.partitions.group_names), held)
+    group = cluster.partitions.group[acts.partition]
+    of_change = np.zeros(len(by_rank), np.int64)
+    of_change[acts.change] = group
+    first = np.searchsorted(acts.change, np.arange(len(by_rank) + 1))
+    counts = {tier: _counts(cluster, cluster.placement, tier) for tier in {x.tier for x in held}}
+    previous = previous.copy()
+    own = previous.copy()
+    last: dict[int, int] = {}
+    done = np.ones(len(by_rank), bool)
+    tied = by_rank[label[of_change[by_rank]] >= 0]
+    done[tied] = False
+    waiting = tied.tolist()
+    while waiting:
+        left = []
+        for c in waiting:
+            g = int(of_change[c])
+            if (own[c] >= 0 and not done[own[c]]) or not _admitted(
+                cluster, held, counts, acts, range(first[c], first[c + 1]), g
+            ):
+                left.append(c)
+                continue
+            previous[c] = last.get(int(label[g]), -1)
+            last[int(label[g])] = c
+            done[c] = True
+        if len(left) == len(waiting):
+            blocked[left] = True
+            break
+        waiting = left
+    return previous, blocked
+
+
+def _admitted(
+    cluster: Cluster,
+    held: list[Tie],
+    counts: dict[int, NDArray[np.int64]],
+    acts: Acts,
+    change: range,
+    group: int,
+) -> bool:
+    """Whether rules admit a change; if so, count it."""
+    mine = [one for one in held if group in (one.group, one.other)]
+    comes: list[tuple[int, int]] = []
+    goes: list[tuple[int, int]] = []
+    for tier in counts:
+        domain = np.append(cluster.topology.domain_with_nodes[tier], -1)
+        for i in change:
+            to, origin = int(domain[acts.target[i]]), int(domain[acts.source[i]])
+            if acts.act[i] == Act.LEAD or to == origin:
+                continue
+            comes += [(tier, to)] if to >= 0 else []
+            goes += [(tier, origin)] if origin >= 0 else []
+    for tier, to in comes:
+        counts[tier][group, to] += 1
+    fits = all(one.kept(counts[one.tier]) for one in mine if one.kind != "min_domains")
+    for tier, origin in goes:
+        counts[tier][group, origin] -= 1
+    if fits and all(one.kept(counts[one.tier]) for one in mine):
+        return True
+    for rows, by in ((comes, -1), (goes, 1)):
+        for tier, where in rows:
+            counts[tier][group, where] += by
+    return False
+
+
+def _counts(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:
+    """Count the replicas of every group in each domain of a tier, (G, domains)."""
+    topology = cluster.topology
+    size = int(topology.domain_count[tier])
+    where = np.append(topology.domain_with_nodes[tier], -1)[placement.node].astype(np.int64)
+    group = cluster.partitions.group[placement.owner].astype(np.int64)
+    groups = len(cluster.partitions.group_names)
+    key = (group * size + where)[where >= 0]
+    return np.bincount(key, minlength=groups * size).reshape(groups, size)
+
+
+def _components(groups: int, held: list[Tie]) -> NDArray[np.int64]:
+    """Return a number per group, the same for those that are tied together; -1: not tied."""
+    label = np.full(groups, -1)
+    for one in held:
+        ends = [one.group] if one.other < 0 else [one.group, one.other]
+        known = [int(label[g]) for g in ends if label[g] >= 0]
+        number = min(known, default=one.group)
+        for k in known:
+            label[label == k] = number
+        label[ends] = number
+    return label

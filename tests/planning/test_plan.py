@@ -1,0 +1,224 @@
+"""Plans, judged by the replay, which shares no code with the planner."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.planning.replay import replay
+from evenkeel.planning.steps import StepKind
+from tests.support.random_problems import random_cluster
+
+PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
+
+
+def drawn(seed):
+    """A random cluster, a target some replicas away from it, a throttle and a protocol."""
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(seed)
+    if seed % 3 == 0:
+        nodes = len(cluster.nodes)
+        cluster = cluster.replace(alive=rng.random(nodes) < 0.8, keeps=np.ones(nodes, bool))
+    start = cluster.placement
+    node = start.node.copy()
+    moved = rng.random(len(node)) < rng.choice([0.2, 0.6, 1.0])
+    least = -1 if rng.random() < 0.2 else 0
+    node[moved] = rng.integers(least, len(cluster.nodes), int(moved.sum()))
+    throttle = ek.Throttle(node_in=1, node_out=2, partition_copies=1) if seed % 2 else None
+    protocol = PROTOCOLS[seed % len(PROTOCOLS)]
+    return cluster, ek.plan(
+        cluster, start.replaced(node, start.leader), throttle=throttle, protocol=protocol
+    )
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_state_between_the_steps_is_safe(seed):
+    _, plan = drawn(seed)
+    found = plan.check()
+    assert found.ok, f"{found}\n{plan}"
+    assert found.end == "target" if plan.complete else found.end in ("target", "prefix")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
+    _, plan = drawn(seed)
+    rng = np.random.default_rng(seed)
+    begun = plan.prefix(int(rng.integers(0, len(plan) + 1)))
+    # the beginning of a plan may go as far as the whole of it, where that ends above a capacity
+    found = replay(
+        begun.cluster, begun.steps, target=plan.target, throttle=plan.throttle,
+        joint=plan.protocol.joint,
+    )  # fmt: skip
+    assert found.ok
+    assert np.array_equal(begun.end.node, begun.target.node)
+    onwards = plan.resume(begun.end)
+    assert onwards.check().ok
+    if plan.complete and onwards.complete:
+        assert np.array_equal(onwards.end.node, plan.end.node)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_undoing_leads_back(seed):
+    cluster, plan = drawn(seed)
+    back = plan.undo()
+    assert back.check().ok
+    if back.complete:
+        assert np.array_equal(back.end.node, cluster.placement.node)
+        assert np.array_equal(back.end.leader_node, cluster.placement.leader_node)
+
+
+def full():
+    """Three nodes: two that are full, whose replicas trade places, and one with room for one."""
+    return ek.Cluster.from_arrays(
+        capacity=[[2.0], [2.0], [1.0]], load=[[1.0]] * 4, placement=[[0], [0], [1], [1]],
+        dimensions=["disk"], transient=["disk"], bytes="disk",
+    )  # fmt: skip
+
+
+def swapped(cluster, rows=4):
+    node = cluster.placement.node.copy()
+    node[:rows] = [1, 1, 0, 0][:rows]
+    return cluster.placement.replaced(node, cluster.placement.leader)
+
+
+def test_a_circle_is_broken_by_way_of_a_spare_node():
+    cluster = full()
+    plan = ek.plan(cluster, swapped(cluster))
+    assert plan.complete
+    assert plan.check().ok
+    assert plan.copies == 5
+    assert np.array_equal(plan.end.node, [1, 1, 0, 0])
+
+
+def test_a_circle_without_a_spare_node_is_named():
+    cluster = full().replace(capacity=[[2.0], [2.0], [0.5]])
+    plan = ek.plan(cluster, swapped(cluster))
+    assert len(plan) == 0
+    assert {one.partition for one in plan.blocked} == {"p0", "p1", "p2", "p3"}
+    assert {one.circle for one in plan.blocked} == {0}
+    assert "room on n1 in disk" in str(plan)
+
+
+def test_what_is_not_in_the_circle_is_still_planned():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0], [1.0], [3.0], [9.0]], load=[[1.0], [1.0], [2.0]],
+        placement=[[0], [1], [2]], transient=["d0"], forbidden=[[0, 2], [0, 3], [1, 2], [1, 3]],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([1, 0, 3], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    assert [one.partition for one in plan.blocked] == ["p0", "p1"]
+    assert plan.end.node.tolist() == [0, 1, 3]
+
+
+def three_zones(**more):
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]], placement=[[0, 2, 4]], leader=[0],
+        domains={"zone": list("aabbcc")}, spread={"zone": 1}, **more,
+    )  # fmt: skip
+
+
+def test_a_leader_that_moves_within_its_zone_lends_its_lead():
+    cluster = three_zones()
+    target = cluster.placement.replaced(np.array([1, 2, 4], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    assert [row.kind for row in plan.rows()] == ["copy", "lead", "swap", "lead", "remove"]
+    assert plan.check().ok
+
+
+def test_replicas_that_trade_zones_go_by_a_third():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 8, load=[[1.0]], placement=[[0, 2, 4]], leader=[2],
+        domains={"zone": list("aabbccdd")}, spread={"zone": 1},
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([3, 1, 4], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    assert plan.complete
+    assert plan.copies == 3
+    assert plan.check().ok
+
+
+def test_who_lost_a_replica_goes_first():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0], [1.0]], placement=[[0, 1], [0, 3]],
+        alive=[True, True, True, False],
+    )  # fmt: skip
+    node = np.array([0, 2, 0, 2], np.int32)
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(copies=1))
+    first = plan.rows()[0]
+    assert (first.partition, first.kind, first.source, first.target) == ("p1", "copy", "n0", "n2")
+
+
+def test_nothing_to_do_is_no_step():
+    cluster = three_zones()
+    plan = ek.plan(cluster, cluster.placement)
+    assert len(plan) == 0
+    assert plan.complete
+    assert plan.waves == ()
+    assert (plan.makespan, plan.bound.seconds) == (0.0, 0.0)
+    assert str(plan) == "Nothing is to be done."
+    assert plan.check().end == "target"
+
+
+def test_a_throttle_holds_and_the_bound_is_reached():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 4, load=[[float(i % 5 + 1)] for i in range(40)],
+        placement=[[i % 2] for i in range(40)], dimensions=["disk"], bytes="disk",
+    )  # fmt: skip
+    node = np.array([2 + i // 2 % 2 for i in range(40)], np.int32)
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(node_bandwidth=2.0, node_in=3))
+    assert plan.check().ok
+    assert plan.bound.term == "bytes into a node"
+    assert plan.bound.seconds <= plan.makespan <= 1.15 * plan.bound.seconds
+
+
+def test_steps_of_a_wave_wait_for_none_of_a_later_one():
+    _, plan = drawn(4)
+    steps = plan.steps
+    waits = np.repeat(np.arange(len(steps)), np.diff(steps.first))
+    assert (steps.wave[steps.before] <= steps.wave[waits]).all()
+    assert (steps.before < waits).all()
+    assert (steps.finish[steps.before] <= steps.start[waits]).all()
+
+
+def test_another_target_is_merged_from_where_the_plan_stands():
+    cluster = full()
+    plan = ek.plan(cluster, swapped(cluster))
+    done = int(np.flatnonzero(plan.steps.kind == StepKind.REMOVE)[0]) + 1
+    back = plan.merge(cluster.placement, done)
+    assert back.copies == 1
+    assert back.check().end == "target"
+
+
+def test_a_node_that_dies_on_the_way_blocks_what_was_to_go_there():
+    cluster = three_zones()
+    target = cluster.placement.replaced(np.array([1, 3, 4], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    dead = cluster.down("n3")
+    onwards = plan.resume(dead)
+    assert {one.target for one in onwards.blocked} >= {"n3"}
+    assert onwards.check().ok
+
+
+def test_explain_says_what_a_step_waits_for():
+    cluster = full()
+    told = ek.plan(cluster, swapped(cluster)).explain("p0")
+    assert "copy [0] n0 -> n2" in told
+    assert "after step" in told
+    with pytest.raises(ek.InvalidInput, match="unknown partition"):
+        ek.plan(cluster, swapped(cluster)).explain("q")
+
+
+def test_bad_input_is_reported_with_every_problem():
+    cluster = full()
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.Throttle(node_in=0, copies=-1)
+    assert [fault.path for fault in error.value.faults] == ["throttle.copies", "throttle.node_in"]
+    bad = cluster.placement.replaced(np.array([7, 1, 0, 0], np.int32), cluster.placement.leader)
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.plan(cluster, bad, throttle=ek.Throttle(domain_in={"zone": 1}))
+    assert [fault.path for fault in error.value.faults] == ["target.node[0]", "throttle.domain_in"]
+    with pytest.raises(ek.InvalidInput, match="unknown protocol"):
+        ek.plan(cluster, swapped(cluster), protocol="zookeeper")
+    with pytest.raises(ek.InvalidInput, match="places other partitions"):
+        ek.plan(cluster, three_zones().placement)
