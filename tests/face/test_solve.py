@@ -286,7 +286,7 @@ def test_ctrl_c_returns_the_best_so_far(expanded):
 
     result = ek.solve(expanded, goals=ek.Goals(level=0.0), callback=interrupt)
     assert result.stop_reason == "interrupted"
-    assert result.audit.counts["unassigned"] == 0
+    assert result.audit.hard <= result.audit_before.hard
 
 
 def test_no_time_still_gives_a_whole_placement(expanded):
