@@ -19,9 +19,9 @@ from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
@@ -410,13 +410,7 @@ class Result:
         InvalidInput
             If there is no such partition.
         """
-        names = self.cluster.partitions.names
-        if isinstance(partition, str):
-            if partition not in names:
-                raise InvalidInput([Fault("partition", partition, "unknown partition")])
-            partition = names.index(partition)
-        if not 0 <= partition < len(names):
-            raise InvalidInput([Fault("partition", partition, f"must be 0 to {len(names) - 1}")])
+        partition = partition_index(self.cluster.partitions.names, partition)
         return explain(self.cluster, self.placement, self.levelness.loads, partition)
 
     def __repr__(self) -> str:

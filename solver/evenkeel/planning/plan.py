@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.outcome import outcome
@@ -307,12 +308,7 @@ class Plan:
             If there is no such partition.
         """
         names = self.cluster.partitions.names
-        if isinstance(partition, str):
-            if partition not in names:
-                raise InvalidInput([Fault("partition", partition, "unknown partition")])
-            partition = names.index(partition)
-        if not 0 <= partition < len(names):
-            raise InvalidInput([Fault("partition", partition, f"must be 0 to {len(names) - 1}")])
+        partition = partition_index(names, partition)
         lines = [f"{names[partition]}:"]
         first, before = self.steps.first, self.steps.before
         mine = np.flatnonzero(self.steps.partition == partition)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.reading.containers import items_of
@@ -115,3 +116,14 @@ def _is_mask(given: Any) -> bool:
         return given.dtype == np.bool_ and given.ndim == 1
     listed = isinstance(given, list | tuple) and len(given) > 0
     return listed and all(isinstance(one, bool | np.bool_) for one in given)
+
+
+def partition_index(names: Names, which: str | int) -> int:
+    """Find the one partition that a caller names or numbers; ``InvalidInput`` if there is none."""
+    if isinstance(which, str):
+        if which not in names:
+            raise InvalidInput([Fault("partition", which, "unknown partition")])
+        which = names.index(which)
+    if not 0 <= which < len(names):
+        raise InvalidInput([Fault("partition", which, f"must be 0 to {len(names) - 1}")])
+    return which

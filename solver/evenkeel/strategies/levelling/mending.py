@@ -78,10 +78,11 @@ def mend_in_pairs(run: Run) -> None:
         return
     kind = kinds_of(problem)
     looks = np.array([run.parameters.pair_looks], np.int64)
+    before, after = new_counts(problem), new_counts(problem)
     for begin, end in slices(len(partitions), PAIRED):
         mend_pairs(
             problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
-            int(kind.max(initial=-1)) + 1, looks, new_counts(problem), new_counts(problem),
+            int(kind.max(initial=-1)) + 1, looks, before, after,
         )  # fmt: skip
         if not run.look("pairs"):
             break
