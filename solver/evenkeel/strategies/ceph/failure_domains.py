@@ -170,8 +170,12 @@ def broken(domains: FailureDomains, rows: NDArray[np.int32]) -> NDArray[np.int64
 
 def _most_alike(labels: NDArray[np.integer]) -> NDArray[np.int64]:
     """How often the commonest label of each row occurs, ``OUTSIDE`` apart."""
-    same = (labels[:, :, None] == labels[:, None, :]) & (labels != OUTSIDE)[:, :, None]
-    return np.asarray(same.sum(axis=2).max(axis=1, initial=0), np.int64)
+    most = np.zeros(len(labels), np.int64)
+    columns = np.ascontiguousarray(labels.T)
+    for column in columns:
+        alike = np.count_nonzero(columns == column, axis=0)
+        np.maximum(most, np.where(column == OUTSIDE, 0, alike), out=most)
+    return most
 
 
 def _most_below(above: NDArray[np.integer], here: NDArray[np.integer]) -> NDArray[np.int64]:

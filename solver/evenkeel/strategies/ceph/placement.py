@@ -180,10 +180,11 @@ def upmapped(
 
 def _swap_in(row: Rows, pairs: Iterable[tuple[int, int]], usable: set[int]) -> None:
     """Apply pairs to one row in place."""
+    held = row.tolist()
     for source, target in pairs:
-        held = np.flatnonzero(row == source)
-        if held.size and target in usable and target not in row:
-            row[held[0]] = target
+        if source in held and target in usable and target not in held:
+            held[held.index(source)] = target
+    row[:] = held
 
 
 def up(rows: Rows, pool: Pool, is_up: ArrayLike) -> Rows:
