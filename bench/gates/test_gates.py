@@ -15,10 +15,10 @@ import pytest
 
 import evenkeel as ek
 from bench.support import references
-from bench.support.books import (
+from bench.support.compiled_clusters import (
     before_walking,
-    empty_books,
-    expanded_books,
+    compiled_empty,
+    compiled_expansion,
     filling,
     redistributed,
 )
@@ -66,60 +66,60 @@ def gate(tell, request):
 
 def test_best_fit(gate):
     """Against a vectorised scan of all nodes per replica."""
-    books = empty_books(1_000, 300)
-    order = largest_first(books.problem, books.forced)
-    zone = books.cluster.topology.domain[0]
+    compiled = compiled_empty(1_000, 300)
+    order = largest_first(compiled.problem, compiled.forced)
+    zone = compiled.cluster.topology.domain[0]
 
     def run(state, *given):
-        best_fit(books.problem, state, *given, 1.0, 0, len(order))
+        best_fit(compiled.problem, state, *given, 1.0, 0, len(order))
         return state.load
 
-    theirs = references.best_fit(books.problem, order, zone)
-    assert np.allclose(run(*filling(books, order)), theirs)
+    theirs = references.best_fit(compiled.problem, order, zone)
+    assert np.allclose(run(*filling(compiled, order)), theirs)
     gate(
         "best_fit",
-        Contender(run, lambda: filling(books, order)),
-        Contender(lambda: references.best_fit(books.problem, order, zone)),
+        Contender(run, lambda: filling(compiled, order)),
+        Contender(lambda: references.best_fit(compiled.problem, order, zone)),
     )
 
 
 def test_settle(gate):
-    """Against a weighted count per slot and dimension, which keeps no other books."""
-    books = expanded_books(25_000, 300)
+    """Against a weighted count per slot and dimension, which keeps no other counts."""
+    compiled = compiled_expansion(25_000, 300)
 
     def run(state):
-        settle(books.problem, state)
+        settle(compiled.problem, state)
         return state.load
 
-    theirs = references.node_loads(books.problem, books.state)
-    assert np.allclose(run(books.blank()), theirs)
+    theirs = references.node_loads(compiled.problem, compiled.state)
+    assert np.allclose(run(compiled.blank()), theirs)
     gate(
         "settle",
-        Contender(run, lambda: (books.blank(),)),
-        Contender(lambda: references.node_loads(books.problem, books.state)),
+        Contender(run, lambda: (compiled.blank(),)),
+        Contender(lambda: references.node_loads(compiled.problem, compiled.state)),
         rounds=25,
     )
 
 
 def test_walk(gate):
     """Against pricing as many leadership changes at once, and making none of them."""
-    books = redistributed(25_000, 300)
+    compiled = redistributed(25_000, 300)
     steps = 100_000
 
     def run(state, targets, moved, threshold, random):
         return accept_by_threshold(
-            books.problem, state, targets, moved, threshold, 0, steps, steps, np.inf,
+            compiled.problem, state, targets, moved, threshold, 0, steps, steps, np.inf,
             np.zeros(1, np.int64), random,
         )  # fmt: skip
 
-    stroll = before_walking(books)
+    stroll = before_walking(compiled)
     assert run(*stroll) == steps
     gate(
         "walk",
-        Contender(run, lambda: before_walking(books)),
+        Contender(run, lambda: before_walking(compiled)),
         Contender(
             lambda: references.price_leader_changes(
-                books.problem, books.state, stroll.targets.scale, stroll.targets.knee, steps
+                compiled.problem, compiled.state, stroll.targets.scale, stroll.targets.knee, steps
             )
         ),
         rounds=15,
@@ -145,9 +145,9 @@ def test_audit(gate):
 @pytest.mark.parametrize("name", ["headline", "headline_repair"])
 def test_whole_call(gate, name):
     """Against sorting and counting arrays of the same size."""
-    books = expanded_books(25_000, 300)
-    load = books.problem.partitions.leader_load[books.problem.partitions.owner]
-    node = books.cluster.placement.node + 1
+    compiled = compiled_expansion(25_000, 300)
+    load = compiled.problem.partitions.leader_load[compiled.problem.partitions.owner]
+    node = compiled.cluster.placement.node + 1
     gate(
         name,
         Contender(JOBS[name].run),

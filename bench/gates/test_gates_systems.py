@@ -191,11 +191,11 @@ def test_full_evaluations(gate):  # noqa: F811
     Of an instance that fits into a processor's own cache: what neighbours do to a shared one would
     come between ours, which goes from table to table, and the reference, which does not.
     """
-    books, found = opened(generated("b_1")), np.zeros(4, np.int64)
+    compiled, found = opened(generated("b_1")), np.zeros(4, np.int64)
     gate(
         "evaluation",
-        Contender(lambda: probe(*books, EVALUATIONS, found)),
-        Contender(lambda: references.price_swaps(books.state, books.walk, EVALUATIONS)),
+        Contender(lambda: probe(*compiled, EVALUATIONS, found)),
+        Contender(lambda: references.price_swaps(compiled.state, compiled.walk, EVALUATIONS)),
         rounds=15,
     )
 

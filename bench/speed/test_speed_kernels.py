@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bench.support.books import (
+from bench.support.compiled_clusters import (
     before_shedding,
     before_walking,
-    empty_books,
-    expanded_books,
+    compiled_empty,
+    compiled_expansion,
     filling,
     redistributed,
 )
@@ -40,23 +40,23 @@ def count_admitted(problem, state, replicas, nodes):
 @sized
 @pytest.mark.benchmark(group="settle")
 def test_settle(benchmark, partitions, nodes, dimensions):
-    books = expanded_books(partitions, nodes, dimensions)
+    compiled = compiled_expansion(partitions, nodes, dimensions)
     benchmark.pedantic(
-        lambda state: settle(books.problem, state),
-        setup=lambda: ((books.blank(),), {}),
+        lambda state: settle(compiled.problem, state),
+        setup=lambda: ((compiled.blank(),), {}),
         rounds=20, warmup_rounds=1,
     )  # fmt: skip
-    benchmark.extra_info["items"] = books.replicas
+    benchmark.extra_info["items"] = compiled.replicas
 
 
 @pytest.mark.parametrize(("partitions", "nodes", "dimensions"), FILLING_SIZES)
 @pytest.mark.benchmark(group="best fit")
 def test_best_fit(benchmark, partitions, nodes, dimensions):
-    books = empty_books(partitions, nodes, dimensions)
-    order = largest_first(books.problem, books.forced)
+    compiled = compiled_empty(partitions, nodes, dimensions)
+    order = largest_first(compiled.problem, compiled.forced)
     moved = benchmark.pedantic(
-        lambda state, *given: best_fit(books.problem, state, *given, 1.0, 0, len(order)),
-        setup=lambda: (filling(books, order), {}),
+        lambda state, *given: best_fit(compiled.problem, state, *given, 1.0, 0, len(order)),
+        setup=lambda: (filling(compiled, order), {}),
         rounds=10, warmup_rounds=1,
     )  # fmt: skip
     benchmark.extra_info["items"] = moved
@@ -66,33 +66,33 @@ def test_best_fit(benchmark, partitions, nodes, dimensions):
 @sized
 @pytest.mark.benchmark(group="shed")
 def test_shed(benchmark, partitions, nodes, dimensions):
-    books = expanded_books(partitions, nodes, dimensions)
+    compiled = compiled_expansion(partitions, nodes, dimensions)
 
     def run(state, ease, first, member):
         return select_evictions(
-            books.problem, state, books.forced, ease.share, ease.firm, first, member, 0, nodes
+            compiled.problem, state, compiled.forced, ease.share, ease.firm, first, member, 0, nodes
         )
 
     given = benchmark.pedantic(
-        run, setup=lambda: (before_shedding(books), {}), rounds=20, warmup_rounds=1
+        run, setup=lambda: (before_shedding(compiled), {}), rounds=20, warmup_rounds=1
     )
     benchmark.extra_info["items"] = len(given)
-    assert 0 < len(given) < books.replicas
+    assert 0 < len(given) < compiled.replicas
 
 
 @sized
 @pytest.mark.benchmark(group="walk")
 def test_walk(benchmark, partitions, nodes, dimensions):
-    books = redistributed(partitions, nodes, dimensions)
+    compiled = redistributed(partitions, nodes, dimensions)
 
     def run(state, targets, moved, threshold, random):
         return accept_by_threshold(
-            books.problem, state, targets, moved,
+            compiled.problem, state, targets, moved,
             threshold, 0, STEPS, STEPS, np.inf, np.zeros(1, np.int64), random,
         )  # fmt: skip
 
     steps = benchmark.pedantic(
-        run, setup=lambda: (before_walking(books), {}), rounds=7, warmup_rounds=1
+        run, setup=lambda: (before_walking(compiled), {}), rounds=7, warmup_rounds=1
     )
     benchmark.extra_info["items"] = steps
     assert steps == STEPS
@@ -101,13 +101,13 @@ def test_walk(benchmark, partitions, nodes, dimensions):
 @sized
 @pytest.mark.benchmark(group="admits")
 def test_admits(benchmark, partitions, nodes, dimensions):
-    books = expanded_books(partitions, nodes, dimensions)
+    compiled = compiled_expansion(partitions, nodes, dimensions)
     random = np.random.default_rng(1)
-    replicas = random.integers(0, books.replicas, STEPS)
+    replicas = random.integers(0, compiled.replicas, STEPS)
     wanted_nodes = random.integers(0, nodes, STEPS)
     count = benchmark.pedantic(
         count_admitted,
-        (books.problem, books.state, replicas, wanted_nodes),
+        (compiled.problem, compiled.state, replicas, wanted_nodes),
         rounds=10,
         warmup_rounds=1,
     )

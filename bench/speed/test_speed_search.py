@@ -30,8 +30,8 @@ def sizes(cluster):
 def test_full_evaluations(benchmark, name):
     """All five constraints and the whole change of cost of random moves and swaps."""
     cluster = roadef.read(FILES[name]) if name in FILES else generated(name)
-    books, found = opened(cluster), np.zeros(4, np.int64)
-    benchmark.pedantic(probe, args=(*books, WORK, found), rounds=15, warmup_rounds=1)
+    compiled, found = opened(cluster), np.zeros(4, np.int64)
+    benchmark.pedantic(probe, args=(*compiled, WORK, found), rounds=15, warmup_rounds=1)
     which = name if name in FILES else f"generated like {name}"
     benchmark.extra_info |= {
         "title": f"candidates looked at in full, {which}: {sizes(cluster)}",

@@ -33,13 +33,13 @@ def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, 
         return False
     leaves, arrives = home[a] == x, home[a] == y
     returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
-    fine = penalty_with(
+    penalty = penalty_with(
         walk.need, walk.room, walk.penalty_weight, walk.kept, y, a, arrives, b, departs
     )
-    fine += penalty_with(
+    penalty += penalty_with(
         walk.need, walk.room, walk.penalty_weight, walk.kept, x, b, returns, a, leaves
     )
-    return fine == 0.0
+    return penalty == 0.0
 
 
 @inline_only
@@ -116,8 +116,8 @@ def probe(
         What does not change.
     state : State
         Where all stands.
-    walk : Walk
-        Its books, with a fine above 0 everywhere; only its generator changes.
+    walk : CostState
+        What it costs, with a penalty above 0 everywhere; only its generator changes.
     work : int
         Candidates to look at.
     found : (4,) int64

@@ -21,7 +21,7 @@ SEED = 1
 
 
 class Opened(NamedTuple):
-    """An instance with the books of a search open, and a fine of 1 for all above capacity."""
+    """An instance with the state of a search, and a penalty of 1 for all above capacity."""
 
     problem: Problem
     state: State
@@ -40,7 +40,7 @@ def generated(name: str) -> Cluster:
 
 
 def opened(cluster: Cluster) -> Opened:
-    """Open the books."""
+    """Compile it."""
     cost = roadef.cost_of(cluster)
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
     watermark = np.array(cluster.nodes.watermark.T, order="C")

@@ -37,7 +37,7 @@ GENEROUS = settings(deadline=None, max_examples=40)
 
 
 def random_walk(seed: int) -> tuple[Problem, State, CostState]:
-    """A random problem with its books open and fines in force."""
+    """A random problem ready for a search, with penalties in force."""
     _, problem, state = random_problem(seed)
     walk = begin_walk(problem, state, seed)
     tighten(problem, state, walk, np.full(len(problem.nodes.weight), 2.0), 1.0, 1.0)
@@ -60,15 +60,15 @@ def priced(
     else:
         price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z
-    fines = penalty_with(need, room, penalty_weight, kept, y, a, home[a] == y, b, was_b)
+    penalties = penalty_with(need, room, penalty_weight, kept, y, a, home[a] == y, b, was_b)
     if z == x:
-        fines += penalty_with(need, room, penalty_weight, kept, x, b, is_b, a, home[a] == x)
+        penalties += penalty_with(need, room, penalty_weight, kept, x, b, is_b, a, home[a] == x)
     else:
-        fines += penalty_with(need, room, penalty_weight, kept, x, -1, False, a, home[a] == x)
-        fines += (
-            penalty_with(need, room, penalty_weight, kept, z, b, is_b, -1, False) - walk.fined[z]
+        penalties += penalty_with(need, room, penalty_weight, kept, x, -1, False, a, home[a] == x)
+        penalties += (
+            penalty_with(need, room, penalty_weight, kept, z, b, is_b, -1, False) - walk.penalty[z]
         )
-    return price + fines - walk.fined[x] - walk.fined[y]
+    return price + penalties - walk.penalty[x] - walk.penalty[y]
 
 
 @jit
@@ -128,7 +128,7 @@ def test_what_breaks_a_rule_on_the_way_is_counted_and_never_the_best(seed, penal
     if len(walk.item) == 0:
         return
     start = group_breaches(problem, state)
-    walk.breach_fine[0] = penalty_weight
+    walk.breach_penalty[0] = penalty_weight
     for _ in range(3):
         anneal(problem, state, walk, len(walk.item), 200, 5.0, 2.0)
         assert walk.breaches[0] == group_breaches(problem, state) - start
@@ -162,12 +162,12 @@ def test_rules_hold_books_stay_right_and_the_best_is_the_best(seed, temperature)
         np.testing.assert_array_equal(getattr(state, name), expected, err_msg=name)
     assert walk.total[0] == total_cost(problem, state)
     assert walk.cost.tolist() == naive.node_costs(problem, state)
-    assert walk.fined.tolist() == naive.node_fines(problem, state, walk)
+    assert walk.penalty.tolist() == naive.node_penalties(problem, state, walk)
     assert (state.node[~problem.partitions.movable] == start[~problem.partitions.movable]).all()
     best = state._replace(node=walk.best)
     if walk.total[1] < np.inf:
         assert walk.total[1] == naive_state.total_cost(problem, best) <= max(first, walk.total[1])
-        assert not any(naive.node_fines(problem, best, walk))
+        assert not any(naive.node_penalties(problem, best, walk))
     else:
         assert (walk.best == start).all()
 

@@ -39,7 +39,7 @@ def looked_at(
 
 
 def opened(problem: Problem, state: State, seed: int) -> CostState:
-    """Its books, with a fine of 1 everywhere."""
+    """What it costs, with a penalty of 1 everywhere."""
     walk = begin_walk(problem, state, seed)
     tighten(problem, state, walk, np.ones(len(problem.nodes.weight)), 1.0, 1.0)
     return walk
@@ -59,7 +59,7 @@ def candidates(problem: Problem, state: State, walk: CostState, seed: int):
 
 
 def done(state: State, a: int, b: int, y: int) -> State:
-    """The state after a candidate, its books left as they were."""
+    """The state after a candidate, its counts left as they were."""
     after = naive.moved_to(state, a, y)
     return after if b < 0 else naive.moved_to(after, b, int(state.node[a]))
 
@@ -85,9 +85,9 @@ def test_every_breach_is_found_by_itself(seed):
     for a, b, y in candidates(problem, state, walk, seed):
         _, broken = looked_at(problem, state, walk, a, b, y)
         x, after = int(state.node[a]), done(state, a, b, y)
-        books = naive.recount(problem, after)
-        over = books["load"] + books["held"] > problem.nodes.capacity
-        crowded = b < 0 and books["replicas"][y] > problem.nodes.max_replicas[y]
+        counts = naive.recount(problem, after)
+        over = counts["load"] + counts["held"] > problem.nodes.capacity
+        crowded = b < 0 and counts["replicas"][y] > problem.nodes.max_replicas[y]
         assert bool(broken & OVERFULL) == bool(over[:, [x, y]].any() or crowded)
         group, owner = problem.partitions.group, problem.partitions.owner
         if b >= 0 and group[owner[a]] == group[owner[b]]:

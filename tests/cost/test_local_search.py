@@ -1,4 +1,4 @@
-"""Moves that polishing makes: the best of their kind, no rule broken, books that stay right."""
+"""Moves that polishing makes: the best of their kind, no rule broken, counts that stay right."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ ENDLESS = Watch(None, None, None)
 
 
 def opened(seed: int, apart: bool = True) -> tuple[Problem, State, CostState]:
-    """A random problem without crowded nodes, its books open; ``apart``: groups pay nothing."""
+    """A random problem, no node overloaded, ready for a search; ``apart``: groups pay nothing."""
     _, problem, state = random_problem(seed)
     if apart:
         problem = naive.open_problem(problem)
@@ -51,7 +51,7 @@ def copied(state: State) -> State:
 
 
 def hold(problem: Problem, before: State, state: State, walk: CostState) -> None:
-    """No rule is broken more, no room is overstepped, and the books are what a recount says."""
+    """No rule is broken more, no room is overstepped, and all counts are what a recount says."""
     rules, now = naive_search.broken(problem, before), naive_search.broken(problem, state)
     assert all(now[kind] <= rules[kind] for kind in rules), (rules, now)
     crowds = naive_search.crowded_domains(problem, before)
@@ -60,7 +60,7 @@ def hold(problem: Problem, before: State, state: State, walk: CostState) -> None
         np.testing.assert_array_equal(getattr(state, name), expected, err_msg=name)
     assert walk.cost.tolist() == naive_search.node_costs(problem, state)
     assert walk.total[0] == total_cost(problem, state)
-    assert walk.total[1] == walk.total[0] and walk.crowded[0] == 0
+    assert walk.total[1] == walk.total[0] and walk.overloaded[0] == 0
     assert walk.best.tolist() == state.node.tolist()
 
 
@@ -181,11 +181,11 @@ def test_a_start_that_does_not_fit_is_left_alone():
         assert polish(problem, state, walk, ENDLESS, 1000).work == 0
         assert state.node.tolist() == was
         return
-    raise AssertionError("no crowded start was drawn")
+    raise AssertionError("no overloaded start was drawn")
 
 
 def instance(name: str) -> tuple[Cluster, Problem, State, CostState]:
-    """A published instance as it came, its books open."""
+    """A published instance as it came, ready for a search."""
     cluster = roadef.read(DATA / f"model_{name}.txt.gz")
     cost = roadef.cost_of(cluster)
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])

@@ -1,4 +1,4 @@
-"""Leaders by load: bound, answer and certificate against trying everything; the kernels' books."""
+"""Leaders by load: bound, answer and certificate against trying everything; the kernels' counts."""
 
 import numpy as np
 import pytest
@@ -206,7 +206,7 @@ def random_duty(seed):
 @pytest.mark.small
 @given(SEEDS, st.sampled_from([0.5, 1.0, 1.5]))
 @GENEROUS
-def test_searches_lower_the_penalty_and_keep_their_books(seed, threshold):
+def test_searches_lower_the_penalty_and_keep_their_counts(seed, threshold):
     assignment, base = random_duty(seed)
     for step in range(4):
         before = naive.penalty(naive.levels(assignment, base, assignment.taken.tolist()), threshold)

@@ -36,9 +36,9 @@ def test_same_nodes_as_the_plain_search(seed: int, ceiling: float) -> None:
     # Loads that were booked and taken out again round otherwise than a fresh sum: such near ties
     # may fall either way, so the comparison is of the scores, and of the count of those placed.
     if got.tolist() != expected:
-        fresh = naive.Books(small)
+        fresh = naive.PlainState(small)
         fresh.placement = got.tolist()
-        other = naive.Books(small)
+        other = naive.PlainState(small)
         other.placement = expected
         assert moved == sum(
             a != b for a, b in zip(chain(*expected), chain(*small.placement), strict=True)

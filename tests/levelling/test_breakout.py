@@ -19,9 +19,9 @@ from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
 from evenkeel_kernels.levelling.redistribution import place_anew, redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.threshold_walk import moved_replicas
-from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
+from tests.levelling.test_descent import NO_LIMIT, check_counts, check_rules, no_leader_limit
 from tests.naive.levelling import breakout as naive
-from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.descent import penalty
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -36,12 +36,12 @@ def redistributed(small: Small) -> tuple[Problem, State, Targets]:
     return problem, state, new_targets(problem, no_leader_limit(small), 0.95)
 
 
-def books_of(small: Small, state: State) -> Books:
-    """Keep the same books in plain lists."""
-    books = Books(small)
-    books.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
-    books.leader = state.leader.tolist()
-    return books
+def plain_state(small: Small, state: State) -> PlainState:
+    """Keep the same state in plain lists."""
+    plain = PlainState(small)
+    plain.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
+    plain.leader = state.leader.tolist()
+    return plain
 
 
 @pytest.mark.small
@@ -50,21 +50,21 @@ def books_of(small: Small, state: State) -> Books:
 def test_a_turn_makes_the_best_change_at_the_hottest_node(seed: int) -> None:
     small = random_small(seed)
     problem, state, targets = redistributed(small)
-    books = books_of(small, state)
-    before, led = penalty(books, targets.scale, targets.knee), state.leader.tolist()
-    none_hot = naive.hottest(books, targets.scale) < 0
-    expected = naive.turn(books, targets.scale, targets.knee)
+    plain = plain_state(small, state)
+    before, led = penalty(plain, targets.scale, targets.knee), state.leader.tolist()
+    none_hot = naive.hottest(plain, targets.scale) < 0
+    expected = naive.turn(plain, targets.scale, targets.knee)
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, len(small.zone))
     assert break_out(problem, state, targets, moved, *homes, breakout, 1) == none_hot
-    after = penalty(books_of(small, state), targets.scale, targets.knee)
+    after = penalty(plain_state(small, state), targets.scale, targets.knee)
     # a trade must relieve the hot node itself; the twin also tries those that relieve the other
     slack = 1e-9 * before + 1e-13
     assert expected * (1 - 1e-9) - slack <= after <= before + slack
     if state.leader.tolist() != led:
         assert after == pytest.approx(expected, rel=1e-9, abs=slack)
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
 
 
@@ -80,7 +80,7 @@ def test_nothing_more_moves_and_it_can_be_cut_in_two(seed: int, cut: int) -> Non
         homes = by_node(problem.partitions.home, len(small.zone))
         for most in cuts:
             break_out(problem, state, targets, moved, *homes, breakout, most)
-        check_books(problem, state)
+        check_counts(problem, state)
         check_rules(small, state)
         assert sorted(moved) == moved_replicas(problem, state).tolist()
         assert len(moved) == count

@@ -1,4 +1,4 @@
-"""Levelling: few moves, no rule broken, the books in step, the same bits every time."""
+"""Levelling: few moves, no rule broken, counts in step, the same bits every time."""
 
 import os
 
@@ -26,7 +26,7 @@ from evenkeel_kernels.levelling.threshold_walk import (
     placed_replicas,
 )
 from tests.naive.levelling import descent as naive
-from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.repair import breaches
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -48,7 +48,7 @@ def no_leader_limit(small: Small) -> np.ndarray:
     return np.full(len(small.zone), np.inf)
 
 
-def check_books(problem, state) -> None:
+def check_counts(problem, state) -> None:
     """What was kept in step agrees with a fresh count."""
     fresh = State(
         state.node.copy(),
@@ -112,15 +112,15 @@ def test_leaders_go_where_the_whole_penalty_is_least(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
     targets = new_targets(problem, no_leader_limit(small), 0.9)
-    books = Books(small)
-    expected = naive.spread_leaders(books, targets.scale, 0.9, 0.95)
+    plain = PlainState(small)
+    expected = naive.spread_leaders(plain, targets.scale, 0.9, 0.95)
     got = at_once(spread_leaders(problem, state, targets, 0.95, 1, 0.0))
-    check_books(problem, state)
-    if state.leader.tolist() != books.leader:  # near ties may fall either way
-        kept = Books(small)
+    check_counts(problem, state)
+    if state.leader.tolist() != plain.leader:  # near ties may fall either way
+        kept = PlainState(small)
         kept.leader = state.leader.tolist()
         assert naive.penalty(kept, targets.scale, 0.9) == pytest.approx(
-            naive.penalty(books, targets.scale, 0.9), rel=1e-6
+            naive.penalty(plain, targets.scale, 0.9), rel=1e-6
         )
     else:
         assert got == expected
@@ -132,15 +132,15 @@ def test_relief_lowers_the_penalty_and_keeps_the_rules(seed: int) -> None:
     problem, state = small.arrays()
     targets = new_targets(problem, no_leader_limit(small), 0.9)
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
-    before = naive.penalty(Books(small), targets.scale, 0.9)
+    before = naive.penalty(PlainState(small), targets.scale, 0.9)
     members = by_node(state.node, len(small.zone))
     done, reached = np.zeros(2, np.int64), 0
     while reached < len(small.zone):
         reached = relieve(problem, state, targets, scan, *members, NO_LIMIT, done, reached, 3)
     made = done[0]
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
-    after = Books(small)
+    after = PlainState(small)
     after.placement = state.node.reshape(-1, len(small.placement[0])).tolist()
     if made:
         now = naive.penalty(after, targets.scale, 0.9)
@@ -179,7 +179,7 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
                 random,
             )
             level = highest(state, targets) <= 1.0
-        check_books(problem, state)
+        check_counts(problem, state)
         check_rules(small, state)
         assert moved_replicas(problem, state).shape[0] == count
         assert sorted(moved) == moved_replicas(problem, state).tolist()
@@ -214,7 +214,7 @@ def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:
         check_rules(small, state)
         if pieces == 3:
             break
-    check_books(problem, state)
+    check_counts(problem, state)
 
 
 @walks
@@ -227,7 +227,7 @@ def test_an_expanded_cluster_gets_level_with_few_moves(seed: int) -> None:
     stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
     assert stages[-1].stage == "level"
     assert (state.load[:, alive] <= problem.nodes.watermark[:, alive] * (1 + 1e-9)).all()
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
     moves = int((state.node != problem.partitions.home).sum())
     bound = int(forced.sum())
@@ -298,7 +298,7 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
     stages = list(descend(problem, state, np.zeros(30, bool), no_leader_limit(small), NO_LIMIT, 0))
     assert stages[-1].stage == "level"
     assert (state.load.max(axis=1) <= [7.0, 5.0]).all()
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
     again = small.arrays()[1]._replace(node=state.node.copy(), leader=state.leader.copy())
     for array in again[3:]:
@@ -324,7 +324,7 @@ def test_an_open_walk_spends_no_more_moves_than_it_may(seed: int) -> None:
     accept_by_threshold(
         problem, state, targets, replicas, data, 0, 3000, 3000, 0.01 * data, spare, random
     )
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
     away = int(((state.node != problem.partitions.home) & (state.node >= 0)).sum())
     assert spare[0] == 2 - away >= 0
@@ -343,7 +343,7 @@ def test_leaders_come_back_where_the_level_holds() -> None:
     restore_leaders(problem, state, targets, was)
     for p, row in enumerate(small.placement):
         assert state.leader[p] == (1 if row[0] == 3 else 0)
-    check_books(problem, state)
+    check_counts(problem, state)
 
 
 def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
@@ -359,7 +359,7 @@ def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
     targets = new_targets(problem, no_leader_limit(small), 1.0)
     assert send_home(problem, state, targets, np.zeros(180, bool)) == 180
     assert highest(state, targets) <= 1.0
-    check_books(problem, state)
+    check_counts(problem, state)
 
 
 @pytest.mark.small

@@ -12,10 +12,10 @@ from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims
 from evenkeel_kernels.levelling.penalty import new_targets
-from tests.levelling.test_descent import check_books
+from tests.levelling.test_descent import check_counts
 from tests.naive.levelling import leader_chains as naive_relay
 from tests.naive.levelling import make_room as naive_displace
-from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.repair import breaches
 from tests.support.random_problems import random_problem
 from tests.support.small_problems import Small, random_small
@@ -40,13 +40,13 @@ def whole(seed: int) -> Small:
 def test_leadership_takes_the_shortest_chain(seed: int, most: int) -> None:
     small = whole(seed)
     problem, state = small.arrays()
-    books = Books(small)
-    expected = naive_relay.relay(books, [float(most)] * len(small.zone))
+    plain = PlainState(small)
+    expected = naive_relay.relay(plain, [float(most)] * len(small.zone))
     targets = new_targets(problem, np.full(len(small.zone), float(most)), 0.9)
     hot = state.leaders.copy()
     assert chain_leaders(problem, state, targets) == expected
-    assert state.leader.tolist() == books.leader
-    check_books(problem, state)
+    assert state.leader.tolist() == plain.leader
+    check_counts(problem, state)
     assert (state.leaders <= np.maximum(hot, most)).all()
 
 
@@ -64,7 +64,7 @@ def test_a_chain_goes_through_nodes_that_lead_their_share_already() -> None:
 def test_the_replicas_that_make_way_are_smaller_and_enough(seed: int) -> None:
     small = whole(seed)
     problem, state = small.arrays()
-    books = Books(small)
+    plain = PlainState(small)
     first, member = by_node(state.node, len(small.zone))
     size = np.max(small.load / 64.0, axis=1)
     lack = np.empty(small.load.shape[1])
@@ -73,7 +73,7 @@ def test_the_replicas_that_make_way_are_smaller_and_enough(seed: int) -> None:
     for k in np.flatnonzero(state.node < 0).tolist():
         for n in range(len(small.zone)):
             count = choose_victims(problem, state, size, k, n, first, member, lack, victim)
-            expected = naive_displace.victims(books, size, divmod(k, slots), n)
+            expected = naive_displace.victims(plain, size, divmod(k, slots), n)
             if expected is None:
                 assert count == -1
             else:
@@ -92,7 +92,7 @@ def test_making_room_breaks_nothing_and_loses_nobody(seed: int) -> None:
     assert placed == np.count_nonzero(forced & (state.node >= 0))
     assert (state.node[~forced] >= 0).all()
     assert placed or np.array_equal(state.node, before)
-    check_books(problem, state)
+    check_counts(problem, state)
     for p, row in enumerate(state.node.reshape(-1, slots).tolist()):
         was = small.placement[p]
         for slot, n in enumerate(row):

@@ -130,7 +130,7 @@ def test_leaders_that_may_not_lead_are_replaced_where_another_can(seed: int) -> 
     problem, state = small.arrays()
     replace_leaders(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
     check_leaders(small, state)
-    check_books(small, problem, state)
+    check_counts(small, problem, state)
 
 
 @given(seeds)
@@ -143,7 +143,7 @@ def test_leaders_that_stood_down_come_back(seed: int) -> None:
     assert was.tolist() == small.leader
     assign_leaders(problem, state, new_scan(problem, np.zeros(state.load.shape[0])), was)
     check_leaders(small, state)
-    check_books(small, problem, state)
+    check_counts(small, problem, state)
     for p, row in enumerate(small.placement):
         unlimited = np.isinf(small.capacity).all()
         stands = small.leader[p] >= 0 and row[small.leader[p]] >= 0
@@ -164,7 +164,7 @@ def check_leaders(small: Small, state: State) -> None:
             assert slot >= 0 and row[slot] >= 0 and small.leads[row[slot]]
 
 
-def check_books(small: Small, problem, state) -> None:
+def check_counts(small: Small, problem, state) -> None:
     other = Small(**{**vars(small), "leader": [int(s) for s in state.leader]})
     fresh = other.arrays()[1]
     np.testing.assert_allclose(state.load, fresh.load, rtol=1e-9, atol=1e-9)

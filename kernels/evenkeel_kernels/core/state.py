@@ -1,4 +1,4 @@
-"""The books of a search: what a change costs, and keeping every load and count in step with it.
+"""Incremental state: what a change costs, and every load and count kept in step with it.
 
 The pieces are inlined into the kernel that calls them, which should be ``no_alloc`` itself: then a
 call of ``delta`` takes some 45 ns, otherwise microseconds.
@@ -236,7 +236,7 @@ def count_near(problem: Problem, state: State, g: int, level: int, where: int, b
 
 @inline_only
 def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
-    """Add replica ``k`` to the books of node ``n`` (``sign`` 1), or take it out of them (-1)."""
+    """Add replica ``k`` to the counts of node ``n`` (``sign`` 1), or take it out of them (-1)."""
     partitions, domains, rules = problem.partitions, problem.domains, problem.rules
     p = index(partitions.owner[k])
     home = index(partitions.home[k])

@@ -2,7 +2,7 @@
 
 Cost first, rules last: nearly all candidates are dismissed by their price alone, which takes a few
 additions, and only the rest is asked whether the rules allow it. What is applied goes through
-``state.apply``, so that the books are those of every other search.
+``state.apply``, so that the counts are those of every other search.
 
 The caller, who alone knows a clock, cuts a search into slices: all that one slice leaves to the
 next is in ``State`` and ``CostState``.
@@ -121,7 +121,7 @@ def both_suit(
 def breaks_more(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int, afford: float
 ) -> bool:
-    """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely costs more than ``afford`` in fines.
+    """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely has penalties above ``afford``.
 
     Two of one group are left open, and so are two of groups that need each other.
     """
@@ -131,7 +131,7 @@ def breaks_more(
     if g == h:
         return False
     broken = breaches(problem, state, a, y) + breaches(problem, state, b, z)
-    return walk.breach_fine[0] * broken > afford and not tied(problem, g, h)
+    return walk.breach_penalty[0] * broken > afford and not tied(problem, g, h)
 
 
 @inlined
@@ -155,11 +155,11 @@ def settle(
 ) -> None:
     """Move ``a`` to ``y``, and ``b`` (-1: none) from there to ``z``, if rules and price allow it.
 
-    ``price`` is what the nodes cost more, fines included; all of it may cost ``accepted``.
+    ``price`` is what the nodes cost more, penalties included; all of it may cost ``accepted``.
     """
     x = int(state.node[a])
     partitions = problem.partitions
-    soft = walk.breach_fine[0] < NEVER
+    soft = walk.breach_penalty[0] < NEVER
     alike = False
     if b < 0:
         if state.replicas[y] >= problem.nodes.max_replicas[y]:
@@ -195,7 +195,7 @@ def settle(
             moving += move_cost(problem, state, k, n)
             moving += sharing_cost(problem, state, k, n)
             last = turn == 1 or b < 0
-            fined = 0.0
+            penalty = 0.0
             fits = True
             if not alike:
                 if soft:
@@ -203,10 +203,10 @@ def settle(
                     broken += own
                     if turn == 0:
                         first = own
-                    fined = walk.breach_fine[0] * broken
+                    penalty = walk.breach_penalty[0] * broken
                 else:
                     fits = suits_group(problem, state, k, n)
-            if not fits or (last and price + moving + fined > accepted):
+            if not fits or (last and price + moving + penalty > accepted):
                 if turn == 0:
                     return
                 turn = 2
@@ -246,8 +246,8 @@ def anneal(
         What does not change.
     state : State
         Where the search stands; changed.
-    walk : Walk
-        Its books; changed.
+    walk : CostState
+        What it costs; changed.
     items : int
         How many of the first replicas in ``walk.item`` take part; at least 1.
     work : int
@@ -260,12 +260,12 @@ def anneal(
     Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room
-    cost, penalty_weight, fined, item = walk.cost, walk.penalty_weight, walk.fined, walk.item
+    cost, penalty_weight, penalty, item = walk.cost, walk.penalty_weight, walk.penalty, walk.item
     reach, reach_row, group, broken = walk.reach, walk.reach_row, walk.group, walk.broken
     node, home, kept = state.node, problem.partitions.home, walk.kept
     nodes = cost.shape[0]
     spare = walk.spare[0]
-    mended = 2.0 * walk.breach_fine[0] if walk.breach_fine[0] < NEVER else 0.0
+    mended = 2.0 * walk.breach_penalty[0] if walk.breach_penalty[0] < NEVER else 0.0
     random = walk.random[0]
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))
     temperature = hot
@@ -297,7 +297,7 @@ def anneal(
         limit = accepted + spare
         if walk.breaches[0] > 0 and (broken[group[a]] > 0 or (b >= 0 and broken[group[b]] > 0)):
             limit += mended
-        before = fined[x] + fined[y]
+        before = penalty[x] + penalty[y]
         if kind == SHIFT:
             price = shift_price(need, weight, excess, cost, a, x, y, limit + before)
         elif kind == SWAP:
@@ -315,7 +315,7 @@ def anneal(
                         break
             if z == x or z == y:
                 continue
-            before += fined[z]
+            before += penalty[z]
             price = chain_price(need, weight, excess, cost, a, x, b, y, z, limit + before)
         if price == NEVER:
             continue

@@ -41,7 +41,7 @@ def new_joint(most: int) -> CompoundMove:
 
     Returns
     -------
-    Joint
+    CompoundMove
         Without any.
     """
     return CompoundMove(
@@ -120,10 +120,10 @@ def make_moves(problem: Problem, state: State, walk: CostState, joint: CompoundM
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed if the moves are made.
-    walk : Walk
-        Its books, kept in step.
-    joint : Joint
+        A state without overloaded nodes; changed if the moves are made.
+    walk : CostState
+        What it costs, kept in step.
+    joint : CompoundMove
         The moves; those of replicas that are there already count for nothing.
 
     Returns
@@ -173,7 +173,7 @@ def make_moves(problem: Problem, state: State, walk: CostState, joint: CompoundM
                 joint.number[1] += 1
                 move(problem, state, mover, to)
     logged = joint.number[1]
-    crowded = walk.crowded[0]
+    overloaded = walk.overloaded[0]
     for turn in range(2):
         for i in range(logged):
             for n in (joint.log_node[i], index(state.node[joint.log_replica[i]])):
@@ -182,7 +182,7 @@ def make_moves(problem: Problem, state: State, walk: CostState, joint: CompoundM
                 change += walk.cost[n]
         if turn == 1:
             return 0.0
-        keeps = waiting == 0 and walk.crowded[0] <= crowded
+        keeps = waiting == 0 and walk.overloaded[0] <= overloaded
         keeps = keeps and change < -LEAST_GAIN * max(1.0, abs(before))
         for i in range(count):
             n = joint.target[i]

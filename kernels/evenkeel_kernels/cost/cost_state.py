@@ -1,4 +1,4 @@
-"""The books of a search: what each node costs now, and what a candidate would change.
+"""The cost state of a search: what each node costs now, and what a candidate would change.
 
 A node costs ``sum(weight * max(0, excess))`` over *channels*: first the D dimensions, whose excess
 is load minus watermark, then one channel per proportion and one per hinge of a cost table, whose
@@ -7,10 +7,10 @@ needs and excesses node-major and in one form, pricing a candidate is a handful 
 short rows, and most candidates are dismissed in the middle of them because their sum has passed
 what the search would accept.
 
-Capacity is not a wall but a *fine* on every unit above it, so that a search can pass through states
-that do not fit; fines grow where a node stays too full, and only a state without any fine may
-become the best one. The rules of groups may be softened in the same way, at a fine for each breach.
-All other hard rules hold in every state.
+Capacity is not a wall but a *penalty* on every unit above it, so that a search can pass through
+states that do not fit; penalties grow where a node stays too full, and only a state without any may
+become the best one. The rules of groups may be softened in the same way, at a penalty for each
+breach. All other hard rules hold in every state.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ NEVER = np.inf
 """Price of a candidate that is out of the question."""
 
 EVALUATED, APPLIED, IMPROVED = 0, 1, 2
-"""Places in ``Walk.tally``."""
+"""Places in ``CostState.tally``."""
 
 
 class CostState(NamedTuple):
@@ -42,13 +42,13 @@ class CostState(NamedTuple):
     excess: NDArray[np.float64]  # (N, C) load above the watermark, negative below
     room: NDArray[np.float64]  # (N, D) capacity left, replicas that left counted where transient
     cost: NDArray[np.float64]  # (N,) what the node costs now
-    penalty_weight: NDArray[np.float64]  # (N, D) fine for one unit above capacity
-    fined: NDArray[np.float64]  # (N,) fines of the node now
-    crowded: NDArray[np.int64]  # (1,) nodes above capacity
+    penalty_weight: NDArray[np.float64]  # (N, D) penalty for one unit above capacity
+    penalty: NDArray[np.float64]  # (N,) penalties of the node now
+    overloaded: NDArray[np.int64]  # (1,) nodes above capacity
     breaches: NDArray[np.int64]  # (1,) how often rules of groups are broken, over the start
     tied: NDArray[np.int64]  # (G,) 1 for a group that needs or is needed by another one
     broken: NDArray[np.int64]  # (G,) breaches of each group; never below 1 where tied
-    breach_fine: NDArray[np.float64]  # (1,) fine for each; NEVER: none may be broken
+    breach_penalty: NDArray[np.float64]  # (1,) penalty for each; NEVER: none may be broken
     total: NDArray[np.float64]  # (2,) cost of the state now, and of the best one seen
     spare: NDArray[np.float64]  # (2,) most that a candidate can save beside loads; groups' part
     best: NDArray[np.int32]  # (K,) node of each replica in the best state
@@ -61,7 +61,7 @@ class CostState(NamedTuple):
 
 @no_alloc
 def begin(problem: Problem, state: State, walk: CostState) -> None:
-    """Fill weights, needs and the rows of every node; totals, fines and ``random`` are given."""
+    """Fill weights, needs and the rows of every node; totals, penalties and ``random`` are set."""
     nodes = problem.nodes
     dimensions = nodes.capacity.shape[0]
     for d in range(dimensions):
@@ -89,15 +89,15 @@ def begin(problem: Problem, state: State, walk: CostState) -> None:
 
 @inlined
 def refresh(problem: Problem, state: State, walk: CostState, n: int) -> None:
-    """Bring the rows of node ``n``, and the number of crowded nodes, in step with the loads."""
+    """Bring the rows of node ``n``, and the number of overloaded nodes, in step with the loads."""
     nodes = problem.nodes
     dimensions = nodes.capacity.shape[0]
     cost = 0.0
-    fined = 0.0
+    penalty = 0.0
     for d in range(dimensions):
         walk.excess[n, d] = state.load[d, n] - nodes.watermark[d, n]
         walk.room[n, d] = nodes.capacity[d, n] - state.load[d, n] - state.held[d, n]
-        fined += walk.penalty_weight[n, d] * max(0.0, -walk.room[n, d])
+        penalty += walk.penalty_weight[n, d] * max(0.0, -walk.room[n, d])
     for b in range(nodes.proportion.shape[0]):
         i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
         free_i = nodes.capacity[i, n] - state.load[i, n]
@@ -109,9 +109,9 @@ def refresh(problem: Problem, state: State, walk: CostState, n: int) -> None:
         walk.excess[n, hinges + h] = nodes.hinge[h, 0] * beyond
     for c in range(walk.weight.shape[0]):
         cost += walk.weight[c] * max(0.0, walk.excess[n, c])
-    walk.crowded[0] += int(fined > 0.0) - int(walk.fined[n] > 0.0)
+    walk.overloaded[0] += int(penalty > 0.0) - int(walk.penalty[n] > 0.0)
     walk.cost[n] = cost
-    walk.fined[n] = fined
+    walk.penalty[n] = penalty
 
 
 @no_alloc
@@ -123,7 +123,7 @@ def tighten(
     up: float,
     down: float,
 ) -> None:
-    """Raise fines of crowded nodes by the factor ``up``, lower others towards ``floor`` (D,)."""
+    """Raise penalties of overloaded nodes by ``up``, lower others towards ``floor`` (D,)."""
     for n in range(walk.cost.shape[0]):
         for d in range(floor.shape[0]):
             factor = up if walk.room[n, d] < 0.0 else down
@@ -273,7 +273,7 @@ def penalty_with(
     goes: int,
     was_home: bool,
 ) -> float:
-    """Fines of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
+    """Penalties of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
 
     What one that comes home kept there is counted already, and one that leaves home keeps some.
 
@@ -284,7 +284,7 @@ def penalty_with(
     room : (N, D) float64
         Capacity left.
     penalty_weight : (N, D) float64
-        Fine for one unit above capacity.
+        Penalty for one unit above capacity.
     kept : (K, D) float64
         What each replica keeps taking at home while it is away.
     n, comes : int
@@ -299,17 +299,17 @@ def penalty_with(
     Returns
     -------
     float
-        Fines of the node in all dimensions.
+        Penalties of the node in all dimensions.
     """
-    fined = 0.0
+    penalty = 0.0
     for d in range(room.shape[1]):
         more = 0.0
         if comes >= 0:
             more += need[comes, d] - kept[comes, d] if is_home else need[comes, d]
         if goes >= 0:
             more -= need[goes, d] - kept[goes, d] if was_home else need[goes, d]
-        fined += penalty_weight[n, d] * max(0.0, more - room[n, d])
-    return fined
+        penalty += penalty_weight[n, d] * max(0.0, more - room[n, d])
+    return penalty
 
 
 @inlined
@@ -324,7 +324,7 @@ def stray(walk: CostState, k: int) -> None:
 @inlined
 def keep_if_best(state: State, walk: CostState) -> None:
     """Make the state the best one if it is; O(replicas moved since the last best one)."""
-    feasible = walk.crowded[0] == 0 and walk.breaches[0] <= 0
+    feasible = walk.overloaded[0] == 0 and walk.breaches[0] <= 0
     if not feasible or walk.total[0] >= walk.total[1]:
         return
     walk.total[1] = walk.total[0]

@@ -127,8 +127,8 @@ def price_arcs(
         What does not change.
     state : State
         Where the search stands.
-    walk : Walk
-        Its books.
+    walk : CostState
+        What it costs.
     place : (N,) int64
         Which node of the window each node is; -1 for none.
     arcs : Arcs
@@ -280,14 +280,14 @@ def eject(
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed.
-    walk : Walk
-        Its books, kept in step.
+        A state without overloaded nodes; changed.
+    walk : CostState
+        What it costs, kept in step.
     place : (N,) int64
         Which node of the window each node is; -1 for none.
     arcs : Arcs
         The window; changed.
-    joint : Joint
+    joint : CompoundMove
         Room for three moves.
     turn : (T,) int64
         Replicas of the window that have a turn: chains begin with them, cycles pass through them.

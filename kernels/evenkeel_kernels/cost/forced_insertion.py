@@ -43,7 +43,7 @@ def new_forced(nodes: int, channels: int, dimensions: int) -> Forced:
     Parameters
     ----------
     nodes, channels, dimensions : int
-        Of the books.
+        Of the cost state.
 
     Returns
     -------
@@ -156,12 +156,12 @@ def displace(
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed if that lowers the cost.
-    walk : Walk
-        Its books, kept in step.
+        A state without overloaded nodes; changed if that lowers the cost.
+    walk : CostState
+        What it costs, kept in step.
     forced : Forced
         Scratch.
-    joint : Joint
+    joint : CompoundMove
         Scratch; its length is the most replicas that may move.
     k : int
         A replica that stands elsewhere and may move.
@@ -229,12 +229,12 @@ def displace_each(
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed.
-    walk : Walk
-        Its books, kept in step.
+        A state without overloaded nodes; changed.
+    walk : CostState
+        What it costs, kept in step.
     forced : Forced
         Scratch.
-    joint : Joint
+    joint : CompoundMove
         Scratch; its length is the most replicas that may move at once.
     trial : (Q, 2) int64
         Replicas and the nodes to force them onto; passed over where that is where they are.

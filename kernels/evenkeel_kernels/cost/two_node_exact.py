@@ -55,7 +55,7 @@ def new_division(most: int, channels: int, dimensions: int) -> Division:
     most : int
         Items at most.
     channels, dimensions : int
-        Of the books.
+        Of the cost state.
 
     Returns
     -------
@@ -298,12 +298,12 @@ def repartition(
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed.
-    walk : Walk
-        Its books, kept in step.
+        A state without overloaded nodes; changed.
+    walk : CostState
+        What it costs, kept in step.
     division : Division
         Scratch; its length is the most items that are divided.
-    joint : Joint
+    joint : CompoundMove
         Scratch for two moves an item.
     x, y : int
         Two nodes.
@@ -392,12 +392,12 @@ def repartition_each(
     problem : Problem
         What does not change.
     state : State
-        A state without crowded nodes; changed.
-    walk : Walk
-        Its books, kept in step.
+        A state without overloaded nodes; changed.
+    walk : CostState
+        What it costs, kept in step.
     division : Division
         Scratch; its length is the most items that are divided.
-    joint : Joint
+    joint : CompoundMove
         Scratch for two moves an item.
     pair : (Q, 2) int64
         Nodes.

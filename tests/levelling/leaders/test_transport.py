@@ -19,7 +19,7 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.redistribution import place_anew
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.slices import at_once
-from tests.levelling.test_descent import NO_LIMIT, check_books, check_rules, no_leader_limit
+from tests.levelling.test_descent import NO_LIMIT, check_counts, check_rules, no_leader_limit
 from tests.naive.levelling.leader_transport import Plain, fewest_changes
 from tests.support.small_problems import level_case, random_small
 
@@ -145,7 +145,7 @@ def test_it_can_be_stopped_at_any_slice_and_breaks_nothing(seed: int, slices: in
     assert ((state.leader >= 0) == led).all()
     after = np.maximum(state.load - problem.nodes.capacity, 0.0)
     assert (after <= over + 1e-6 * problem.nodes.capacity).all()
-    check_books(problem, state)
+    check_counts(problem, state)
     check_rules(small, state)
 
 

@@ -16,7 +16,7 @@ from evenkeel_kernels.levelling.small.annealing import (
     refine,
 )
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
-from tests.naive.core import state as books
+from tests.naive.core import state as recounting
 from tests.naive.levelling import small_annealing as naive
 from tests.support.effort import mostly_long
 from tests.support.small_problems import random_small, tiny_case
@@ -76,11 +76,11 @@ def test_faults_and_worth_are_what_counting_them_anew_gives(seed, value, most_le
 @given(seeds, st.sampled_from([0.0, 0.01]))
 def test_what_a_run_keeps_is_worth_what_it_says(seed, fall):
     problem, state, aim, course, best = begun(random_small(seed), 1e3 if fall else 1.0)
-    before = books.recount(problem, state)
+    before = recounting.recount(problem, state)
     assert before["load"] == pytest.approx(state.load)
     pace = Pace(1e-3, 1e-4, 0.2, 0.1, 1e-4, fall)
     refine(problem, state, aim, course, best, pace, 0, 2_000, 2_000)
-    after = books.recount(problem, state)
+    after = recounting.recount(problem, state)
     np.testing.assert_allclose(state.load, after["load"], rtol=1e-9, atol=1e-9)
     assert state.leaders.tolist() == after["leaders"].tolist()
     for p, faults in enumerate(course.faults.tolist()):

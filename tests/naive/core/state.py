@@ -7,7 +7,7 @@ import numpy as np
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State
 
 SPENT = ("spent", "moved_of", "came", "went")
-"""Books of what budgets count."""
+"""What budgets count."""
 
 
 def leads(problem: Problem, state: State, k: int) -> bool:
@@ -50,8 +50,8 @@ def domains_of(problem: Problem, state: State, level: int, replicas: list[int]) 
 
 
 def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
-    """Every book of the state, from ``node``, ``role`` and ``leader`` alone."""
-    books = {
+    """Every count of the state, from ``node``, ``role`` and ``leader`` alone."""
+    counts = {
         name: np.zeros_like(getattr(state, name))
         for name in State._fields
         if name not in ("node", "role", "leader")
@@ -60,44 +60,44 @@ def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
     for k, n in enumerate(state.node.tolist()):
         for d, load in enumerate(loads(problem, state, k)):
             if n >= 0:
-                books["load"][d, n] += load
+                counts["load"][d, n] += load
                 for level in problem.domains.limited.tolist():
                     where = problem.domains.domain[level, n]
                     if where >= 0:
-                        books["domain_load"][d, where] += load
+                        counts["domain_load"][d, where] += load
             if problem.nodes.transient[d] and home[k] >= 0 and n != home[k]:
-                books["held"][d, home[k]] += following_loads(problem, state, k)[d]
+                counts["held"][d, home[k]] += following_loads(problem, state, k)[d]
         if n >= 0:
-            books["replicas"][n] += 1
-            books["leaders"][n] += leads(problem, state, k)
+            counts["replicas"][n] += 1
+            counts["leaders"][n] += leads(problem, state, k)
     rules, offset = problem.rules, problem.domains.domain_offset
     for g in range(len(state.moved)):
         replicas = members(problem, g)
         for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
             level = rules.group_limit[i, 0]
             count = domains_of(problem, state, level, replicas)
-            books["group_domains"][i] = len(count)
+            counts["group_domains"][i] = len(count)
             for where, number in count.items():
-                books["group_count"][rules.group_base[i] + where - offset[level]] = number
+                counts["group_count"][rules.group_base[i] + where - offset[level]] = number
         for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
-            books["group_inside"][i] = inside(problem, state, rules.group_term[i], replicas)
+            counts["group_inside"][i] = inside(problem, state, rules.group_term[i], replicas)
         for level, base in enumerate(rules.near_base[g].tolist()):
             if base >= 0:
                 for where, number in domains_of(problem, state, level, replicas).items():
-                    books["near_count"][base + where - offset[level]] = number
-        books["moved"][g] = sum(state.node[k] != home[k] for k in replicas)
-        books["moved_histogram"][books["moved"][g]] += 1
+                    counts["near_count"][base + where - offset[level]] = number
+        counts["moved"][g] = sum(state.node[k] != home[k] for k in replicas)
+        counts["moved_histogram"][counts["moved"][g]] += 1
     for one, other, level in needs(problem):
         have = domains_of(problem, state, level, members(problem, one))
         need = domains_of(problem, state, level, members(problem, other))
         for where in range(offset[level], offset[level + 1]):
             inside_level = where - offset[level]
-            books["near_absent"][rules.near_base[one, level] + inside_level] += where not in need
-            books["near_relying"][rules.near_base[other, level] + inside_level] += where in have
-    books["moved_most"][0] = books["moved"].max(initial=0)
+            counts["near_absent"][rules.near_base[one, level] + inside_level] += where not in need
+            counts["near_relying"][rules.near_base[other, level] + inside_level] += where in have
+    counts["moved_most"][0] = counts["moved"].max(initial=0)
     if problem.budgets.binds:
-        books |= spent(problem, state)
-    return books
+        counts |= spent(problem, state)
+    return counts
 
 
 def inside(problem: Problem, state: State, term: np.ndarray, replicas: list[int]) -> int:
@@ -170,7 +170,7 @@ def sharing(problem: Problem, state: State) -> float:
 
 
 def moved_to(state: State, k: int, n: int) -> State:
-    """The state with one replica elsewhere, its books left as they were."""
+    """The state with one replica elsewhere, its counts left as they were."""
     node = state.node.copy()
     node[k] = n
     return state._replace(node=node)
@@ -204,17 +204,17 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 
 def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
-    books = recount(problem, after)
-    if books["replicas"][n] > problem.nodes.max_replicas[n]:
+    counts = recount(problem, after)
+    if counts["replicas"][n] > problem.nodes.max_replicas[n]:
         return False
-    if ((books["load"] + books["held"])[:, n] > problem.nodes.capacity[:, n]).any():
+    if ((counts["load"] + counts["held"])[:, n] > problem.nodes.capacity[:, n]).any():
         return False
     for level in problem.domains.limited.tolist():
         where = problem.domains.domain[level, n]
         here = state.node[k]
         if where < 0 or (here >= 0 and problem.domains.domain[level, here] == where):
             continue
-        if (books["domain_load"][:, where] > problem.domains.tier_capacity[:, where]).any():
+        if (counts["domain_load"][:, where] > problem.domains.tier_capacity[:, where]).any():
             return False
     return True
 
@@ -322,27 +322,27 @@ def group_skew(problem: Problem, i: int, count: Counter[int]) -> int:
 def spent(problem: Problem, state: State) -> dict[str, np.ndarray]:
     """What the placement has taken of the budgets, from scratch."""
     budgets, partitions = problem.budgets, problem.partitions
-    books = {name: np.zeros_like(getattr(state, name)) for name in SPENT}
+    counts = {name: np.zeros_like(getattr(state, name)) for name in SPENT}
     for k, (n, home) in enumerate(zip(state.node.tolist(), partitions.home.tolist(), strict=True)):
         p = int(partitions.owner[k])
         if n < 0:
             continue
         led_from = int(partitions.led_from[p])
-        books["spent"][2] += leads(problem, state, k) and led_from >= 0 and n != led_from
+        counts["spent"][2] += leads(problem, state, k) and led_from >= 0 and n != led_from
         if n == home:
             continue
-        books["spent"][0] += 1
-        books["moved_of"][p] += 1
+        counts["spent"][0] += 1
+        counts["moved_of"][p] += 1
         if budgets.data_dimension >= 0:
-            books["spent"][1] += loads(problem, state, k)[budgets.data_dimension]
+            counts["spent"][1] += loads(problem, state, k)[budgets.data_dimension]
         for tier in budgets.tiers.tolist():
             domain = problem.domains.domain[tier]
             to, origin = int(domain[n]), int(domain[home]) if home >= 0 else -1
             if to != origin and to >= 0:
-                books["came"][to] += 1
+                counts["came"][to] += 1
             if to != origin and origin >= 0 and budgets.source[home]:
-                books["went"][origin] += 1
-    return books
+                counts["went"][origin] += 1
+    return counts
 
 
 def affords(problem: Problem, state: State, k: int, n: int) -> bool:

@@ -9,39 +9,39 @@ from tests.naive.core import state as naive
 
 def node_costs(problem: Problem, state: State) -> list[float]:
     """Cost of every node, movement apart."""
-    books = naive.recount(problem, state)["load"]
+    counts = naive.recount(problem, state)["load"]
     nodes = problem.nodes
     costs = []
-    for n in range(books.shape[1]):
+    for n in range(counts.shape[1]):
         cost = 0.0
         for d, weight in enumerate(nodes.weight.tolist()):
-            cost += weight * max(0.0, books[d, n] - nodes.watermark[d, n])
+            cost += weight * max(0.0, counts[d, n] - nodes.watermark[d, n])
         for (i, j), (ratio, weight) in zip(
             nodes.proportion_of.tolist(), nodes.proportion.tolist(), strict=True
         ):
-            free = nodes.capacity[:, n] - books[:, n]
+            free = nodes.capacity[:, n] - counts[:, n]
             cost += weight * max(0.0, ratio * free[i] - free[j])
         for h, (sign, weight) in enumerate(nodes.hinge.tolist()):
-            beyond = books[nodes.hinge_of[h], n] - nodes.hinge_at[h, n]
+            beyond = counts[nodes.hinge_of[h], n] - nodes.hinge_at[h, n]
             cost += weight * max(0.0, sign * beyond)
         costs.append(cost)
     return costs
 
 
-def node_fines(problem: Problem, state: State, walk: CostState) -> list[float]:
-    """Fines of every node: what is used, or held for what left, above capacity."""
-    books = naive.recount(problem, state)
-    over = books["load"] + books["held"] - problem.nodes.capacity
+def node_penalties(problem: Problem, state: State, walk: CostState) -> list[float]:
+    """Penalties of every node: what is used, or held for what left, above capacity."""
+    counts = naive.recount(problem, state)
+    over = counts["load"] + counts["held"] - problem.nodes.capacity
     return (walk.penalty_weight.T * np.maximum(over, 0.0)).sum(axis=0).tolist()
 
 
 def price(problem: Problem, state: State, walk: CostState, moves: list[tuple[int, int]]) -> float:
-    """What costs and fines of all nodes change by if some replicas moved, movement apart."""
+    """What costs and penalties of all nodes change by if some replicas moved, movement apart."""
     after = state
     for k, n in moves:
         after = naive.moved_to(after, k, n)
-    before = sum(node_costs(problem, state)) + sum(node_fines(problem, state, walk))
-    return sum(node_costs(problem, after)) + sum(node_fines(problem, after, walk)) - before
+    before = sum(node_costs(problem, state)) + sum(node_penalties(problem, state, walk))
+    return sum(node_costs(problem, after)) + sum(node_penalties(problem, after, walk)) - before
 
 
 def broken(problem: Problem, state: State) -> dict[str, int]:
@@ -93,11 +93,11 @@ def _limit_breach(count: dict[int, int], most: int, fewest: int, widest: int) ->
 
 def crowded_domains(problem: Problem, state: State) -> int:
     """Domains above their own capacity, and nodes above their number of replicas."""
-    books = naive.recount(problem, state)
+    counts = naive.recount(problem, state)
     limits = problem.domains
     over = 0
     for level in limits.limited.tolist():
         span = slice(limits.domain_offset[level], limits.domain_offset[level + 1])
-        above = books["domain_load"][:, span] > limits.tier_capacity[:, span]
+        above = counts["domain_load"][:, span] > limits.tier_capacity[:, span]
         over += int(above.any(axis=0).sum())
-    return over + int((books["replicas"] > problem.nodes.max_replicas).sum())
+    return over + int((counts["replicas"] > problem.nodes.max_replicas).sum())

@@ -20,7 +20,7 @@ def open_problem(problem: Problem) -> Problem:
 
 
 def after(state: State, moves: Moves) -> State:
-    """The state once all moves are made, its books left as they were."""
+    """The state once all moves are made, its counts left as they were."""
     for k, n in moves:
         state = naive.moved_to(state, k, n)
     return state
@@ -69,9 +69,9 @@ def arc(problem: Problem, state: State, k: int, b: int, n: int) -> float:
         return np.inf
     moves = [(k, n)] + ([(b, int(state.node[k]))] if b >= 0 else [])
     # only node n is judged: what the others do is for the next arc
-    books = naive.recount(problem, after(state, moves))
+    counts = naive.recount(problem, after(state, moves))
     was = naive.recount(problem, state)
-    used = (books["load"] + books["held"])[:, n]
+    used = (counts["load"] + counts["held"])[:, n]
     before = (was["load"] + was["held"])[:, n]
     if ((used > problem.nodes.capacity[:, n]) & (used > before)).any():
         return np.inf
@@ -202,17 +202,17 @@ def displaced(
 
 def lacks(problem: Problem, state: State, n: int) -> bool:
     """Whether a node is above its capacity."""
-    books = naive.recount(problem, state)
-    return bool(((books["load"] + books["held"])[:, n] > problem.nodes.capacity[:, n]).any())
+    counts = naive.recount(problem, state)
+    return bool(((counts["load"] + counts["held"])[:, n] > problem.nodes.capacity[:, n]).any())
 
 
 def part_made(problem: Problem, state: State, b: int, n: int) -> float:
     """How much of what is lacking on ``n``, as parts of it, ``b`` would make by leaving."""
     made = 0.0
-    books = naive.recount(problem, state)
+    counts = naive.recount(problem, state)
     gone = naive.recount(problem, naive.moved_to(state, b, -1))
-    for d in range(len(books["load"])):
-        over = books["load"][d, n] + books["held"][d, n] - problem.nodes.capacity[d, n]
+    for d in range(len(counts["load"])):
+        over = counts["load"][d, n] + counts["held"][d, n] - problem.nodes.capacity[d, n]
         left = gone["load"][d, n] + gone["held"][d, n] - problem.nodes.capacity[d, n]
         if over > 0.0:
             made += (over - max(0.0, left)) / over

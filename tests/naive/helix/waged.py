@@ -135,7 +135,7 @@ def run(model: Model, task: Task, preference: Preference, scoring: tuple[str, ..
 
 
 class Run:
-    """A run with its books, all of them dictionaries and lists of Python numbers."""
+    """A run with its counts, all of them dictionaries and lists of Python numbers."""
 
     def __init__(
         self, model: Model, task: Task, preference: Preference, scoring: tuple[str, ...]

@@ -12,7 +12,7 @@ def bits(score: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", score))[0])
 
 
-class Books:
+class PlainState:
     """Loads and places of a `Small`, recomputed from the lists every time they are asked for."""
 
     def __init__(self, small: Small) -> None:
@@ -72,15 +72,15 @@ def best_fit(
     small: Small, order: list[tuple[int, int]], forced: list[bool], ceiling: float
 ) -> list[list[int]]:
     """Return the placement after moving the replicas (partition, slot) of ``order`` in turn."""
-    books = Books(small)
+    plain = PlainState(small)
     n_nodes = len(small.zone)
     keep = -(1 << (n_nodes - 1).bit_length())
     for (p, slot), must in zip(order, forced, strict=True):
         best = None
         for n in range(n_nodes):
-            if not books.admits(p, slot, n):
+            if not plain.admits(p, slot, n):
                 continue
-            used = (books.load(n) + books.size(p, slot)) * (
+            used = (plain.load(n) + plain.size(p, slot)) * (
                 1.0 / np.maximum(small.watermark[n], 1e-30)
             )
             score = float(used.max())
@@ -89,5 +89,5 @@ def best_fit(
             key = ((bits(score) & keep) | n, n)
             best = key if best is None else min(best, key)
         if best is not None:
-            books.placement[p][slot] = best[1]
-    return books.placement
+            plain.placement[p][slot] = best[1]
+    return plain.placement

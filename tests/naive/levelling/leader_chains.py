@@ -2,25 +2,25 @@
 
 import numpy as np
 
-from tests.naive.levelling.best_fit import Books
+from tests.naive.levelling.best_fit import PlainState
 
 
-def relay(books: Books, most: list[float]) -> int:
+def relay(plain: PlainState, most: list[float]) -> int:
     """Hand leadership on along chains until no node leads more than ``most``, or none is left."""
-    small = books.small
+    small = plain.small
     nodes = range(len(small.zone))
     led: list[list[int]] = [[] for _ in nodes]
-    for p, slot in enumerate(books.leader):
-        if slot >= 0 and books.placement[p][slot] >= 0:
-            led[books.placement[p][slot]].append(p)
+    for p, slot in enumerate(plain.leader):
+        if slot >= 0 and plain.placement[p][slot] >= 0:
+            led[plain.placement[p][slot]].append(p)
     changed = 0
     for top in nodes:
         while len(led[top]) > most[top]:
-            links = chain(books, led, most, top)
+            links = chain(plain, led, most, top)
             if not links:
                 break
             for p, slot, giver, taker in reversed(links):
-                books.leader[p] = slot
+                plain.leader[p] = slot
                 led[giver].remove(p)
                 led[taker].insert(0, p)
                 changed += 1
@@ -28,15 +28,15 @@ def relay(books: Books, most: list[float]) -> int:
 
 
 def chain(
-    books: Books, led: list[list[int]], most: list[float], top: int
+    plain: PlainState, led: list[list[int]], most: list[float], top: int
 ) -> list[tuple[int, int, int, int]]:
     """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room."""
     paths: dict[int, list[tuple[int, int, int, int]]] = {top: []}
     queue = [top]
     for here in queue:
         for p in led[here]:
-            for slot, n in enumerate(books.placement[p]):
-                if n < 0 or n in paths or not could_take(books, p, slot, n):
+            for slot, n in enumerate(plain.placement[p]):
+                if n < 0 or n in paths or not could_take(plain, p, slot, n):
                     continue
                 paths[n] = [*paths[here], (p, slot, here, n)]
                 if len(led[n]) + 1 <= most[n]:
@@ -45,12 +45,12 @@ def chain(
     return []
 
 
-def could_take(books: Books, p: int, slot: int, n: int) -> bool:
+def could_take(plain: PlainState, p: int, slot: int, n: int) -> bool:
     """Whether node ``n`` may lead ``p`` and stays within capacity and watermark."""
-    small = books.small
-    if not small.leads[n] or slot == books.leader[p]:
+    small = plain.small
+    if not small.leads[n] or slot == plain.leader[p]:
         return False
     more = small.extra[p] > 0.0
-    there = books.load(n) + small.extra[p]
+    there = plain.load(n) + small.extra[p]
     limit = np.minimum(small.capacity[n], small.watermark[n] * (1.0 + 1e-10))
     return not (more & (there > limit)).any()

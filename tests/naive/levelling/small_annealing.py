@@ -47,10 +47,10 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
 
 def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
     """Penalty of every node for what it carries and leads beyond the aim, (N,)."""
-    books = naive.recount(problem, state)
+    counts = naive.recount(problem, state)
     targets = aim.targets
-    over = np.maximum(books["load"] * targets.scale - targets.knee, 0.0) ** 2
-    led = np.maximum(books["leaders"] * targets.leader_scale - targets.knee, 0.0) ** 2
+    over = np.maximum(counts["load"] * targets.scale - targets.knee, 0.0) ** 2
+    led = np.maximum(counts["leaders"] * targets.leader_scale - targets.knee, 0.0) ** 2
     return np.asarray(over.sum(0) + led)
 
 

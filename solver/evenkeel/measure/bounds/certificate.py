@@ -159,11 +159,11 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
         faults.add("load_price", "inf", "must be 0 where the target is infinite")
     placed = PlacementCounts.of(cluster, cluster.placement)
     kept = keepable(placed)
-    books = Books(placed, kept, target)
+    losses = Losses(placed, kept, target)
     seen = set()
     for i, cover in enumerate(proof.covers):
         known = 0 <= cover.node < nodes and cover.node not in seen
-        if not known or not books.holds(cover):
+        if not known or not losses.holds(cover):
             faults.add(f"covers[{i}]", (cover.node, cover.count), "does not hold")
         seen.add(cover.node)
     faults.raise_if_any()
@@ -177,7 +177,7 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
     return found
 
 
-class Books:
+class Losses:
     """What overfull nodes could lose: replicas that count, and the excess over the target.
 
     Parameters

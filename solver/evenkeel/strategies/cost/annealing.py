@@ -1,7 +1,7 @@
 """One annealing search: its state, its temperatures, and what it does at each of them.
 
 While it is hot only large replicas take part: what costs less than the temperature would only make
-noise. Capacity, and at first the rules of groups, are no walls but fines that rise as it cools.
+noise. Capacity, and at first the rules of groups, are no walls but penalties that rise as it cools.
 """
 
 from dataclasses import dataclass, field
@@ -43,14 +43,14 @@ WARM = 0.43
 COLD_SHARE, FROZEN_SHARE = 0.3, 0.1
 """Time that a temperature gets below that, and a frozen one, as parts of what a warm one gets."""
 
-FINE = (1.0, 100.0)
-"""Fine per unit above capacity, in units of the dimension's weight, when hot and when cold."""
+PENALTY = (1.0, 100.0)
+"""Penalty per unit above capacity, in units of the dimension's weight, when hot and when cold."""
 
 FINED_BY = 0.2
-"""Part of the way down after which the fines have reached their height."""
+"""Part of the way down after which the penalties have reached their height."""
 
 FINE_UP, FINE_DOWN = 4.0, 0.65
-"""Factors per temperature for the fines of nodes that are above capacity, and of the others."""
+"""Factors per temperature for the penalties of nodes that are above capacity, and of the others."""
 
 BREACH_FINE = 1.0
 """Penalty weight of a violation of a group's rules, times the geometric mean of first and present
@@ -141,8 +141,8 @@ class Annealing:
         self.taken[step] += walk.tally[search_walk.APPLIED] - before[search_walk.APPLIED]
 
     def _floor(self) -> NDArray[np.float64]:
-        """Least fine per unit above capacity in each dimension."""
-        low, high = FINE
+        """Least penalty per unit above capacity in each dimension."""
+        low, high = PENALTY
         rise = min(1.0, self.height / FINED_BY)
         floor: NDArray[np.float64] = self.penalty_weight * (low * (high / low) ** rise)
         return floor
@@ -156,7 +156,7 @@ class Annealing:
         self.strictness = max(1.0, self.strictness * (up if broken else down))
         penalty_weight = BREACH_FINE * self.strictness * float(np.sqrt(self.hottest * temperature))
         wall = not self.may_soften or (self.height >= SOFT_UNTIL and not broken)
-        self.walk.breach_fine[0] = search_walk.NEVER if wall else penalty_weight
+        self.walk.breach_penalty[0] = search_walk.NEVER if wall else penalty_weight
 
 
 def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostState:
@@ -181,12 +181,12 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         room=np.zeros((nodes, dimensions)),
         cost=np.zeros(nodes),
         penalty_weight=np.zeros((nodes, dimensions)),
-        fined=np.zeros(nodes),
-        crowded=np.zeros(1, np.int64),
+        penalty=np.zeros(nodes),
+        overloaded=np.zeros(1, np.int64),
         breaches=np.zeros(1, np.int64),
         tied=_tied(problem),
         broken=_tied(problem),
-        breach_fine=np.array([search_walk.NEVER]),
+        breach_penalty=np.array([search_walk.NEVER]),
         total=np.array([now, now]),
         spare=np.array([2.0 * (each + shared), 2.0 * shared]),
         best=state.node.copy(),
@@ -242,7 +242,7 @@ def sizes(problem: Problem, walk: search_walk.CostState) -> NDArray[np.float64]:
 
 
 def _fines(problem: Problem, walk: search_walk.CostState, mean: float) -> NDArray[np.float64]:
-    """Fine per unit above capacity: the dimension's weight, or a like share where that is 0."""
+    """Penalty per unit above capacity: the dimension's weight, or a like share where that is 0."""
     weight = problem.nodes.weight
     penalty_weight = np.ones(len(weight))
     if len(walk.item):

@@ -122,7 +122,7 @@ class Run:
 def seated(
     cluster: Cluster, problem: Problem, placement: Placement, dropped: NDArray[np.bool_]
 ) -> State:
-    """Return the books of a placement in which only what stood on dead nodes is nowhere.
+    """Return the state of a placement in which only what stood on dead nodes is nowhere.
 
     What waits on a node that is being emptied stays in its place until it has another one.
     """

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.bounds.certificate import (
-    Books,
     Case,
     Certificate,
     Cover,
+    Losses,
     certified,
     frozen_certificate,
 )
@@ -93,7 +93,7 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     """Cover overfull nodes exactly, then price load jointly, and keep what proves most."""
     standing = PlacementCounts.of(cluster, cluster.placement)
     kept = keepable(standing)
-    books = Books(standing, kept, proven.target)
+    losses = Losses(standing, kept, proven.target)
     covers = []
     shed = proven.level_proof
     for node, count, price in zip(
@@ -103,10 +103,10 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
         strict=True,
     ):
         cover = Cover(node, count, (Case(price),))
-        if not books.holds(cover):
+        if not losses.holds(cover):
             cover = Cover(node, 0, (Case(price),))
-        partition, weight = books.replicas(node)
-        excess = books.excess[node]
+        partition, weight = losses.replicas(node)
+        excess = losses.excess[node]
         covers.append(
             least_losses(node, partition, weight, excess, cover, lambda: watch.out_of_time)
         )

@@ -26,7 +26,7 @@ UNREACHABLE = 0.0
 """A level that no walk reaches, so that all of its steps are taken."""
 
 
-class Books(NamedTuple):
+class Compiled(NamedTuple):
     """A compiled cluster. Kernels get a `fresh` state each."""
 
     cluster: Cluster
@@ -50,31 +50,33 @@ class Books(NamedTuple):
         return State(**zeros | {name: getattr(self.state, name).copy() for name in given})
 
 
-def books_of(instance: Instance, level: float) -> Books:
+def compile_instance(instance: Instance, level: float) -> Compiled:
     """Compile an instance for a tolerance."""
     cluster = as_cluster(instance)
     target = np.ascontiguousarray(bounds(cluster, Goals(level=level)).target.T)
     problem = compile_problem(cluster, target, np.ones(len(cluster.dimensions)))
     state = compile_state(cluster, problem)
-    return Books(cluster, problem, state, state.node < 0)
+    return Compiled(cluster, problem, state, state.node < 0)
 
 
 @cache
-def expanded_books(partitions: int, nodes: int, dimensions: int = 3, level: float = 0.04) -> Books:
+def compiled_expansion(
+    partitions: int, nodes: int, dimensions: int = 3, level: float = 0.04
+) -> Compiled:
     """Return an expanded cluster's."""
     if dimensions == 3:
-        return books_of(expanded(partitions, nodes, ZONES, 1), level)
-    return books_of(generate(P=partitions, N=nodes, Z=ZONES, D=dimensions, seed=1), level)
+        return compile_instance(expanded(partitions, nodes, ZONES, 1), level)
+    return compile_instance(generate(P=partitions, N=nodes, Z=ZONES, D=dimensions, seed=1), level)
 
 
 @cache
-def empty_books(partitions: int, nodes: int, dimensions: int = 3) -> Books:
+def compiled_empty(partitions: int, nodes: int, dimensions: int = 3) -> Compiled:
     """Return those of a cluster in which nothing is placed, to be filled to 1.04."""
     if dimensions == 3:
-        return books_of(empty(partitions, nodes, ZONES, 1), 0.04)
+        return compile_instance(empty(partitions, nodes, ZONES, 1), 0.04)
     instance = generate(P=partitions, N=nodes, Z=ZONES, D=dimensions, seed=1, frac_dead=0.0)
     instance["placement_before"][:] = -1
-    return books_of(instance, 0.04)
+    return compile_instance(instance, 0.04)
 
 
 class Filling(NamedTuple):
@@ -87,12 +89,12 @@ class Filling(NamedTuple):
     led: NDArray[np.bool_]
 
 
-def filling(books: Books, order: NDArray[np.int64]) -> Filling:
+def filling(compiled: Compiled, order: NDArray[np.int64]) -> Filling:
     """Begin anew; nobody leads, nor is to be appointed, so that replicas weigh what data weighs."""
-    state = books.fresh()
+    state = compiled.fresh()
     state.leader.fill(-1)
-    scan = new_scan(books.problem, np.zeros(len(state.load)))
-    return Filling(state, scan, order, books.forced, np.ones(len(state.leader), bool))
+    scan = new_scan(compiled.problem, np.zeros(len(state.load)))
+    return Filling(state, scan, order, compiled.forced, np.ones(len(state.leader), bool))
 
 
 class Shedding(NamedTuple):
@@ -104,12 +106,12 @@ class Shedding(NamedTuple):
     member: NDArray[np.int64]
 
 
-def before_shedding(books: Books) -> Shedding:
+def before_shedding(compiled: Compiled) -> Shedding:
     """Let the leaders stand down, as the descent does first."""
-    state = books.fresh()
+    state = compiled.fresh()
     extra = np.empty(state.load.shape[0])
-    unassign_leaders(books.problem, state, np.empty(len(state.leader), np.int16), extra)
-    ease = leader_ease(books.problem, state, extra)
+    unassign_leaders(compiled.problem, state, np.empty(len(state.leader), np.int16), extra)
+    ease = leader_ease(compiled.problem, state, extra)
     return Shedding(state, ease, *by_node(state.node, state.load.shape[1]))
 
 
@@ -124,17 +126,17 @@ class Stroll(NamedTuple):
 
 
 @cache
-def redistributed(partitions: int, nodes: int, dimensions: int = 3) -> Books:
-    """Return books after the first piece of the descent towards a level out of reach."""
-    books = expanded_books(partitions, nodes, dimensions, UNREACHABLE)
-    books = books._replace(state=books.fresh())
-    redistribute(books.problem, books.state, books.forced, np.full(nodes, np.inf), 2**62)
-    return books
+def redistributed(partitions: int, nodes: int, dimensions: int = 3) -> Compiled:
+    """Return the state after the first piece of the descent towards a level out of reach."""
+    compiled = compiled_expansion(partitions, nodes, dimensions, UNREACHABLE)
+    compiled = compiled._replace(state=compiled.fresh())
+    redistribute(compiled.problem, compiled.state, compiled.forced, np.full(nodes, np.inf), 2**62)
+    return compiled
 
 
-def before_walking(books: Books) -> Stroll:
+def before_walking(compiled: Compiled) -> Stroll:
     """Begin a walk."""
-    problem, state = books.problem, books.fresh()
+    problem, state = compiled.problem, compiled.fresh()
     nodes = state.load.shape[1]
     targets = new_targets(problem, np.full(nodes, np.inf), knee(problem, state, DEFAULT.walk_knee))
     return Stroll(
