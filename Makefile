@@ -14,7 +14,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 READY := $(VENV)/.ready
 
 .PHONY: help demo test test-long explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
-	gates gates-slowed small-bounds small-python replay notebooks check clean
+	gates gates-slowed small-bounds small-python replay notebooks docs check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
@@ -24,13 +24,14 @@ help:
 	@echo "make versions       the oldest and the newest numba and numpy, Pythons at hand"
 	@echo "make lint           formatting, style, types, and which floor may import which"
 	@echo "make bench          speed: CPU time of the thread, warm"
-	@echo "make figures        write what was measured last into the README"
+	@echo "make figures        write what was measured last into docs/figures.md"
 	@echo "make bench-quality  how good the answers are, as tables"
 	@echo "make bench-growth   how the time of the main calls grows with the sizes"
 	@echo "make bench-peers    other systems on the same input, where they are installed"
 	@echo "make bench-notebooks  each notebook with no compiled kernels on disk, against two minutes"
 	@echo "make bench-compare  the two runs of make bench that were stored last"
 	@echo "make notebooks      bring notebooks in step with their scripts, and run each of them"
+	@echo "make docs           the site in build/docs; notebooks are executed if their cells have changed"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -113,9 +114,14 @@ notebooks: $(READY)
 	$(PY) -m jupytext --quiet --sync notebooks/*.py
 	$(PY) -m pytest tests/house/test_notebooks.py
 
+# Every warning fails.
+docs: $(READY)
+	$(PY) -m docs.run_notebooks
+	$(PY) -m sphinx --fail-on-warning --keep-going --quiet --jobs auto docs build/docs
+
 check:
 	.ci/run
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build docs/gallery *.egg-info
 	find solver kernels tests bench -name __pycache__ -prune -exec rm -rf {} +

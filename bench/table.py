@@ -1,7 +1,7 @@
-"""Write the README's tables of figures from what pytest-benchmark stored last.
+"""Write the site's tables of figures from what pytest-benchmark stored last.
 
 ``make bench`` stores; ``python -m bench.table [FILE.json]`` writes. So it does with what
-``make bench-peers`` stored, if it ever ran here; else the README keeps the table that it has.
+``make bench-peers`` stored, if it ever ran here; else the page keeps the table that it has.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "figures.md"
 STORED = ROOT / ".benchmarks"
 PEERS = STORED / "peers.json"
 SECTIONS = {
@@ -141,17 +141,17 @@ def put(text: str, mark: str, told: str) -> str:
     place = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.DOTALL)
     text, found = place.subn(lambda marks: marks[1] + told + marks[2], text)
     if not found:
-        raise SystemExit(f"{README.name} has no place for {mark}")
+        raise SystemExit(f"{PAGE.name} has no place for {mark}")
     return text
 
 
 def main(arguments: list[str]) -> None:
     """Write both tables."""
     stored = json.loads((Path(arguments[0]) if arguments else newest()).read_text())
-    text = put(README.read_text(), "figures", table(stored))
+    text = put(PAGE.read_text(), "figures", table(stored))
     if PEERS.exists():
         text = put(text, "peers", beside(json.loads(PEERS.read_text())))
-    README.write_text(text)
+    PAGE.write_text(text)
 
 
 if __name__ == "__main__":

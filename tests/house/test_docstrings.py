@@ -16,7 +16,6 @@ from numpydoc.validate import validate
 import evenkeel
 import evenkeel_kernels
 from tests.house.doors import public
-from tests.support import places
 
 SUMMARY = {"GL08", "SS01", "SS03", "SS04", "SS06"}
 NAMES = {"PR02", "PR03", "GL06", "GL07"}
@@ -97,12 +96,6 @@ def test_docstrings_are_numpydoc(name):
 @pytest.mark.parametrize("name", [*public_modules(), "tests.conformance.protocol"])
 def test_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
-    assert failed == 0
-
-
-def test_examples_of_the_readme_run():
-    readme = places.ROOT / "README.md"
-    failed, _ = doctest.testfile(str(readme), module_relative=False, optionflags=FLAGS)
     assert failed == 0
 
 

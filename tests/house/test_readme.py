@@ -1,10 +1,7 @@
-"""The README: its examples run elsewhere; its tables and commands are what there is."""
+"""The README: short, its tables and links are what there is; what it shows runs with the pages."""
 
 import re
 
-import pytest
-
-from evenkeel.cli import main
 from evenkeel.strategies.registry import METHODS
 from tests.support import places
 
@@ -24,19 +21,5 @@ def test_links_lead_somewhere():
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
-def test_the_commands_run(tmp_path, monkeypatch, capsys):
-    """On a smaller cluster than the reader's, so that it takes a moment only."""
-    monkeypatch.chdir(tmp_path)
-    block = re.search(r"```sh\n(evenkeel generate .*?)```", README, re.DOTALL)[1]
-    lines = [line.partition("#")[0].split()[1:] for line in block.splitlines()]
-    assert [line[0] for line in lines] == ["generate", "check", "solve", "explain"]
-    lines[0] += ["--partitions", "500", "--nodes", "40"]
-    assert [main(line) for line in lines] == [0, 1, 0, 0]
-    assert (tmp_path / "placed.npz").exists()
-    assert (tmp_path / "moves.csv").read_text().startswith("kind,partition,slot,from,to,bytes\n")
-
-
-@pytest.mark.parametrize("target", re.findall(r"^make (\S+)", README, re.MULTILINE))
-def test_make_has_the_targets(target):
-    makefile = (ROOT / "Makefile").read_text()
-    assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+def test_two_minutes_are_enough():
+    assert len(README.splitlines()) <= 150
