@@ -17,7 +17,15 @@ logger = logging.getLogger(__name__)
 FETCHED = {"src", "srcset", "poster", "data"}
 """Attributes whose address a browser fetches by itself, whatever the element."""
 
-FETCHED_BY_LINK = {"stylesheet", "icon", "preload", "preconnect", "prefetch", "manifest", "modulepreload"}
+FETCHED_BY_LINK = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "preconnect",
+    "prefetch",
+    "manifest",
+    "modulepreload",
+}
 """What a ``link`` must be for its address to be fetched."""
 
 IN_STYLE = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
@@ -58,29 +66,33 @@ def read_page(text: str) -> Page:
 
 def faults(folder: Path) -> list[str]:
     """Return what is wrong with the pages and styles below a folder, one line each."""
-    pages = {file: read_page(file.read_text()) for file in sorted(folder.rglob("*.html"))}
+    written = [file for file in folder.rglob("*.html") if "_static" not in file.parts]
+    pages = {file: read_page(file.read_text()) for file in sorted(written)}
     found = []
     for file, page in pages.items():
         name = file.relative_to(folder)
-        for address in page.fetched:
-            if urlsplit(address).netloc:
-                found.append(f"{name}: fetches {address}")
-        for address in (*page.links, *page.fetched):
-            parts = urlsplit(address)
-            if parts.scheme or parts.netloc:
-                continue
-            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
-            if target.is_dir():
-                target /= "index.html"
-            if not target.exists():
-                found.append(f"{name}: {address} leads nowhere")
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    found.append(f"{name}: {address} is no place on that page")
+        found += [f"{name}: fetches {one}" for one in page.fetched if urlsplit(one).netloc]
+        told = ((one, _dead(one, file, pages)) for one in (*page.links, *page.fetched))
+        found += [f"{name}: {address} {why}" for address, why in told if why]
     for file in sorted(folder.rglob("*.css")):
-        for address in IN_STYLE.findall(file.read_text()):
-            found.append(f"{file.relative_to(folder)}: fetches {address}")
+        name = file.relative_to(folder)
+        found += [f"{name}: fetches {one}" for one in IN_STYLE.findall(file.read_text())]
     return found
+
+
+def _dead(address: str, file: Path, pages: dict[Path, Page]) -> str:
+    """Say why an address within the site leads nowhere; "" if it does, or is of elsewhere."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return ""
+    target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+    if target.is_dir():
+        target /= "index.html"
+    if not target.exists():
+        return "leads nowhere"
+    anchors = pages[target].anchors if target in pages else {parts.fragment}
+    missing = parts.fragment and unquote(parts.fragment) not in anchors
+    return "is no place on that page" if missing else ""
 
 
 def check(app: Sphinx, error: Exception | None) -> None:

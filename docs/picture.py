@@ -22,8 +22,14 @@ FULL, HIGHEST = 110, 1.3
 STYLE = """
 text { font: 14px system-ui, sans-serif; fill: #333 }
 .small { font-size: 12px }
-.node { stroke: #0072b2 } .dead { stroke: #d55e00 } .line { stroke: #767676; stroke-dasharray: 5 4 }
-@media (prefers-color-scheme: dark) { text { fill: #ddd } .node { stroke: #56b4e9 } .dead { stroke: #e69f00 } }
+.node { stroke: #0072b2 }
+.dead { stroke: #d55e00 }
+.line { stroke: #767676; stroke-dasharray: 5 4 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #ddd }
+  .node { stroke: #56b4e9 }
+  .dead { stroke: #e69f00 }
+}
 """
 """Blue and orange differ for the colour-blind, and the title says which is which."""
 
@@ -45,7 +51,9 @@ def panel(
     for share, words in ((1.0, "100 %"), (mean, f"{mean:.0%}".replace("%", " %"))):
         y = bottom - FULL * share
         drawn.append(f'<path class="line" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        drawn.append(f'<text class="small" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
+        drawn.append(
+            f'<text class="small" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{words}</text>'
+        )
     return drawn
 
 
@@ -72,7 +80,8 @@ def picture(cluster: ek.Cluster, result: ek.Result) -> str:
     height = second + FULL * HIGHEST + 12
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img">',
+            '<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'viewBox="0 0 {WIDTH} {height:.0f}">',
             f"<title>Utilisation of {len(nodes)} nodes before and after</title>",
             f"<style>{STYLE}</style>",
             *panel(TOP, titles[0], before[order], nodes.alive[order], mean),

@@ -42,7 +42,10 @@ def execute(name: str) -> None:
     """Execute a notebook, and keep it."""
     book = nbformat.read(SOURCES / f"{name}.ipynb", as_version=4)
     client = NotebookClient(
-        book, timeout=PATIENCE, kernel_name="python3", resources={"metadata": {"path": str(SOURCES)}}
+        book,
+        timeout=PATIENCE,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(SOURCES)}},
     )
     client.execute()
     store(name, book)

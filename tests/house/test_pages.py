@@ -82,7 +82,9 @@ def enter(command, place):
         extras = re.search(r"\[(\w+)\]", words[-1])
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         assert words[-1].partition("[")[0] in (project["name"], "."), f"{place}: {command}"
-        assert extras is None or extras[1] in project["optional-dependencies"], f"{place}: {command}"
+        assert extras is None or extras[1] in project["optional-dependencies"], (
+            f"{place}: {command}"
+        )
     else:
         assert words[0].startswith(OTHERS), f"{place}: {command} is never tried"
         if ">" in words:
@@ -94,7 +96,7 @@ def test_a_block_that_fails_is_seen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = "```python\n>>> 1 + 1\n3\n```\n\n```sh\nevenkeel check nothing.npz\n```\n"
     python, shell = blocks(text)
-    with pytest.raises(AssertionError, match="Expected:\n    3"):
+    with pytest.raises(AssertionError, match=r"Expected:\s+3"):
         type_in(python, {}, "here")
     with pytest.raises(AssertionError, match="exit code 2"):
         enter(commands(shell.body)[0], "here")
