@@ -1,5 +1,21 @@
 """Evenkeel decides where replicas live: arrays in, a provably good placement out.
 
+==============================  ====================================================================
+``Cluster.from_arrays, read``   a snapshot, from arrays or files; ``write`` writes what came of it
+``solve``                       a placement: no hard rule broken, level, few moves, with bounds
+``Goals, Cost, Limits, Rule``   how level is level enough, or what costs what; budgets; rules
+``options``                     a class of options for each method
+``plan``                        steps that carry it out, safe at every instant
+``sweep, frontier``             what if nodes are lost or loads grow; levelness against moves
+``relaxation, conflicts``       better bounds; which demands cannot hold together
+``cockroach_cluster, hottest``  stores and ranges as CockroachDB speaks of them; what loads a node
+``warmup, versions``            compile ahead; what belongs in a bug report
+``control, simulate``           rooms: pipelines for controllers; clusters over time
+``evenkeel.view.plots``         pictures, with matplotlib
+==============================  ====================================================================
+
+``help(evenkeel.solve)`` and the like say the rest.
+
 >>> import evenkeel as ek
 >>> cluster = ek.Cluster.from_arrays(
 ...     capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6

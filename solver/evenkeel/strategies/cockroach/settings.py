@@ -20,6 +20,19 @@ Objective = Literal["qps", "cpu"]
 class Cockroach(Options):
     """Options of ``cockroach``.
 
+    Parameters
+    ----------
+    mode : {"off", "leases", "leases and replicas"}
+        What the store rebalancer moves.
+    objective : {"qps", "cpu"}, optional
+        What it levels; by default cpu where the cluster has it, else qps.
+    load_threshold, range_threshold, lease_threshold : float
+        How far above the mean a store's load, its number of ranges, or of leases may be: a share.
+    aggressiveness : float
+        How much leases follow the workload; 0 for not at all.
+    max_passes : int
+        Rounds of queue, load and leases after which a run ends though something is decided still.
+
     Examples
     --------
     >>> Cockroach(objective="qps").mode
