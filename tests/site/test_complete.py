@@ -21,8 +21,8 @@ from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import METHODS
 from evenkeel.verdict import STATUS_MEANING
 from tests.house import doors
-from tests.house.pages import DOCS
 from tests.house.parsed import parsed
+from tests.site.pages import DOCS
 
 PAGES = {
     page: page.read_text() for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "decisions"

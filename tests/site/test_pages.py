@@ -14,7 +14,7 @@ import tomllib
 import pytest
 
 from evenkeel.cli import main
-from tests.house.pages import ROOT, blocks, pages
+from tests.site.pages import ROOT, blocks, pages
 from tests.support import places
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
