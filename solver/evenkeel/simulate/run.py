@@ -31,6 +31,13 @@ def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: 
     ------
     InvalidInput
         If there is no such method.
+
+    Examples
+    --------
+    >>> from evenkeel import simulate
+    >>> history = simulate.run(simulate.SCENARIOS["repair_add_voters"](), "cockroach")
+    >>> [finding.met for finding in history.check()]
+    [True]
     """
     if isinstance(method, str) and find(method).decider:
         return Stage(scenario, RangeByRange(method, scenario, seed), seed).play(method)

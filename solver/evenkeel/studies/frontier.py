@@ -151,6 +151,15 @@ def frontier(
     ------
     InvalidInput
         If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[8.0]] * 4, load=[[1.0]] * 8, placement=[[0]] * 8
+    ... )
+    >>> ek.frontier(cluster, points=3, goals=ek.Goals(level=0.0)).within(5).comparison.moves
+    5
     """
     goals = Goals(level=FINEST) if goals is None else goals
     faults = FaultList()

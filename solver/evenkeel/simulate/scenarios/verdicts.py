@@ -49,6 +49,12 @@ def verdicts_of(history: History) -> list[Verdict]:
     -------
     list of Verdict
         The last one is that no replica came back to a node without an event in between.
+
+    Examples
+    --------
+    >>> [history] = play_all(["balance"], names=["repair_add_voters"])
+    >>> verdicts_of(history)[-1].check
+    'thrash = 0'
     """
     scenario = history.scenario
     demanded = len(scenario.checks)

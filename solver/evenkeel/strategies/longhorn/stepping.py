@@ -305,5 +305,14 @@ def next_action(cluster: Cluster, volume: str | int, options: Longhorn | None = 
     ------
     InvalidInput
         If the cluster has no Longhorn system, or no such volume.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.longhorn import Disk, Host, Replica, Volume, cluster_of
+    >>> hosts = [Host(name="a", disks=[Disk(name="d", maximum=1000)])]
+    >>> held = [Replica(name="r", host="a", disk="d")]
+    >>> cluster = cluster_of(hosts, [Volume(name="v", size=10, replicas=held)])
+    >>> next_action(cluster, "v").kind
+    'nothing'
     """
     return AutoBalance(cluster, options).next_action(volume)
