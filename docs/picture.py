@@ -72,7 +72,7 @@ def picture(cluster: ek.Cluster, result: ek.Result) -> str:
     told = result.metrics
     titles = (
         f"before: {name} of {len(nodes)} nodes by zone; {new} are new and empty, {dead} have died "
-        f"(orange), the fullest is at {before.max():.0%}".replace("%", " %"),
+        f"(orange), the fullest alive is at {before[nodes.alive].max():.0%}".replace("%", " %"),
         f"after {told['moves']:,} moves (proven: at least {told['moves_at_least']:,}): no rule "
         f"broken, the fullest is at {after.max():.0%}".replace("%", " %"),
     )

@@ -18,7 +18,7 @@ from tests.site.pages import ROOT, blocks, pages
 from tests.support import places
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-SHOWN = {"text", "dockerfile"}
+SHOWN = {"text"}
 """Languages of blocks that show something and are not run."""
 
 SAVED = {
@@ -30,11 +30,22 @@ SAVED = {
 }
 """What commands of other systems print, by the file that a page saves it in."""
 
-OTHERS = ("kubectl", "kafka-", "docker", "bin/kafka-")
-PAGES = [page for page in pages() if blocks(page.read_text())]
+OTHERS = ("kubectl", "kafka-", "chmod")
+SLOW = {"image.md"}
+"""Pages that compile, or load, all that there is."""
+
+PAGES = [
+    pytest.param(
+        page,
+        id=str(page.relative_to(ROOT)),
+        marks=[pytest.mark.long] if page.name in SLOW else [],
+    )
+    for page in pages()
+    if blocks(page.read_text())
+]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -46,6 +57,9 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
             type_in(block, names, place)
         elif block.language == "sh":
             for command in commands(block.body):
+                enter(command, place)
+        elif block.language == "dockerfile":
+            for command in steps(block.body):
                 enter(command, place)
         else:
             assert block.language in SHOWN, f"{place}: {block.language!r} would never be run"
@@ -66,6 +80,13 @@ def commands(body):
     """The commands of a shell block, those over several lines in one."""
     lines = body.replace("\\\n", " ").splitlines()
     return [line for line in lines if line.strip() and line.lstrip()[0] != "#"]
+
+
+def steps(body):
+    """What a container recipe runs."""
+    lines = body.replace("\\\n", " ").splitlines()
+    runs = [line.removeprefix("RUN ") for line in lines if line.startswith("RUN ")]
+    return [command.strip() for run in runs for command in run.split("&&")]
 
 
 def enter(command, place):
