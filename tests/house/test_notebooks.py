@@ -10,7 +10,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from docs.run_notebooks import store
+from docs.run_notebooks import cells_of, store
 from tests.support import places
 
 FOLDER = places.ROOT / "notebooks"
@@ -40,11 +40,6 @@ def run(cells, seconds=MOST_SECONDS):
         resources={"metadata": {"path": str(FOLDER)}},
     )
     client.execute()
-
-
-def cells_of(book):
-    """Kind and source of every cell."""
-    return [(cell.cell_type, cell.source) for cell in book.cells]
 
 
 def test_every_notebook_has_its_script():

@@ -1,7 +1,9 @@
 """The README: short, its tables and links are what there is; what it shows runs with the pages."""
 
 import re
+import tomllib
 
+import evenkeel as ek
 from evenkeel.strategies.registry import METHODS
 from tests.support import places
 
@@ -23,3 +25,9 @@ def test_links_lead_somewhere():
 
 def test_two_minutes_are_enough():
     assert len(README.splitlines()) <= 150
+
+
+def test_all_that_name_the_version_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert project["version"] == ek.__version__ == cited[1]
