@@ -366,7 +366,7 @@ class TestRegistry:
             name="lines",
             summary="a node per line",
             suffixes=(".lines",),
-            recognises=lambda document: document.data.startswith(b"#lines"),
+            recognises=lambda document: "lines" * document.data.startswith(b"#lines"),
             read=lambda documents: Cluster.from_arrays(
                 capacity=np.ones((documents[0].data.count(b"\n"), 1)), load=np.ones((0, 1))
             ),
@@ -383,7 +383,7 @@ class TestRegistry:
             registry._registered.clear()
 
     def test_an_installed_package_may_offer_one(self, monkeypatch):
-        theirs = registry.Format("theirs", "", (".t",), lambda document: False, None, None)
+        theirs = registry.Format("theirs", "", (".t",), lambda document: "", None, None)
 
         class Point:
             name = "theirs"

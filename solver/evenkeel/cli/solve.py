@@ -100,8 +100,8 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     waiting.doing(f"reading {', '.join(arguments.files)}")
     if arguments.files.count(STDIN) > 1:
         raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
-    files = [sys.stdin.buffer.read() if one == STDIN else one for one in arguments.files]
-    return read(files[0] if len(files) == 1 else files, format=arguments.format)
+    files = [sys.stdin.buffer if one == STDIN else one for one in arguments.files]
+    return read(*files, format=arguments.format)
 
 
 def solved(

@@ -1,14 +1,30 @@
-"""Documents: what was handed in to be read, and how its text is taken apart."""
+"""Documents: what was handed in to be read, and how its text is taken apart.
 
+What a small file unpacks to is bounded before memory is taken for it.
+"""
+
+import gzip
+import io
 import os
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
-Source = str | os.PathLike[str] | bytes
-"""A path, or the content itself."""
+Source = str | os.PathLike[str] | bytes | BinaryIO
+"""A path, the content itself, or an open binary file such as ``sys.stdin.buffer``."""
+
+MOST_GROWTH = 250
+"""Times by which what is packed may grow; what systems print grows less."""
+
+FREE_GROWTH = 2**22
+"""Bytes to which even the smallest packed file may grow."""
+
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
 SHOWN = 60
 """Characters of a text that are quoted in a fault."""
@@ -25,7 +41,7 @@ class Document:
     name : str
         Path as the caller wrote it, or ``<bytes>``.
     data : bytes
-        All of it, without a byte order mark; empty for a folder.
+        All of it, unpacked if it was packed by gzip, without a byte order mark; empty for a folder.
     path : Path or None
         Where it was read from, for formats that look for a second file beside it.
 
@@ -41,12 +57,31 @@ class Document:
 
     @classmethod
     def load(cls, source: Source) -> "Document":
-        """Read a file, or take bytes as they are."""
+        """Read a file, or take bytes as they are; what gzip packed is unpacked."""
+        path = None
         if isinstance(source, bytes | bytearray | memoryview):
-            return cls("<bytes>", bytes(source).removeprefix(BYTE_ORDER_MARK))
-        path = Path(source)
-        data = b"" if path.is_dir() else path.read_bytes()
-        return cls(os.fspath(source), data.removeprefix(BYTE_ORDER_MARK), path)
+            name, data = "<bytes>", bytes(source)
+        elif isinstance(source, str | os.PathLike):
+            name, path = os.fspath(source), Path(source)
+            data = b"" if path.is_dir() else path.read_bytes()
+        else:
+            name, data = str(getattr(source, "name", "<file>")), source.read()
+        if data.startswith(GZIP_MAGIC):
+            data = _unpacked(name, data)
+        return cls(name, data.removeprefix(BYTE_ORDER_MARK), path)
+
+    def inside(self) -> "tuple[Document, ...]":
+        """Return the files in a folder or a zip archive, by name; of a plain file, itself."""
+        if self.path is not None and self.path.is_dir():
+            found = sorted(file for file in self.path.rglob("*") if file.is_file())
+            return tuple(map(Document.load, found))
+        if not self.data.startswith(ZIP_MAGIC):
+            return (self,)
+        try:
+            return _members(self)
+        except BROKEN as error:
+            message = f"is a broken or truncated zip archive: {error}"
+            raise InvalidInput([Fault(self.name, len(self.data), message)]) from None
 
     def line_at(self, offset: int) -> int:
         """Return the line, counted from 1, on which a byte stands."""
@@ -65,6 +100,50 @@ class Document:
         """Return a stretch of the content as a document; lines are counted as in this one."""
         blank = b"\n" * self.data.count(b"\n", 0, start)
         return Document(self.name, blank + self.data[start:end])
+
+
+BROKEN = (
+    ValueError, OSError, EOFError, LookupError, RuntimeError, OverflowError, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
+"""What unpacking a damaged file may raise; the standard library does not say."""
+
+
+def _unpacked(name: str, data: bytes) -> bytes:
+    """Return what gzip packed, or raise for what is broken or grows beyond belief."""
+    most = max(MOST_GROWTH * len(data), FREE_GROWTH)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(most + 1)
+    except BROKEN as error:
+        message = f"is broken or truncated where gzip packed it: {error}"
+        raise InvalidInput([Fault(name, len(data), message)]) from None
+    if len(found) > most:
+        message = f"unpacks to more than {MOST_GROWTH} times its {len(data)} bytes: unpack it"
+        raise InvalidInput([Fault(name, len(found), message)])
+    return found
+
+
+def _members(document: Document) -> tuple[Document, ...]:
+    """Return the members of a zip archive by name."""
+    size = len(document.data)
+    with zipfile.ZipFile(io.BytesIO(document.data)) as archive:
+        entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
+        unpacked = sum(entry.file_size for entry in entries)
+        if unpacked > max(MOST_GROWTH * size, FREE_GROWTH):
+            message = f"unpacks to more than {MOST_GROWTH} times its {size} bytes: unpack it"
+            raise InvalidInput([Fault(document.name, unpacked, message)])
+        for entry in entries:
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise zipfile.BadZipFile(f"{quoted(entry.filename)} is neither stored nor deflated")
+        return tuple(
+            Document(
+                f"{document.name}/{quoted(entry.filename)}",
+                archive.read(entry).removeprefix(BYTE_ORDER_MARK),
+            )
+            for entry in entries
+            if not entry.is_dir()
+        )
 
 
 def quoted(value: object) -> object:

@@ -1,4 +1,17 @@
-"""The formats: how one is found by name, content or suffix, and how others add theirs."""
+"""The formats: how one is found by name, content or suffix, and how others add theirs.
+
+A room is a module with a ``FORMAT``, and a line in ``ROOMS``. It answers three questions:
+
+* ``recognises(document)``: what this file is, in the system's own words (``"topic description"``),
+  or ``""`` if it is none of the system's. It looks at little more than the beginning.
+* ``read(documents, **options)``: the cluster that files which belong together describe, in any
+  order. Whatever is wrong with them is raised as one ``InvalidInput``.
+* ``encode(cluster, placement, path, **options)``: the files to write, by path.
+
+Everything else is done here: files are loaded, what gzip packed is unpacked, and a folder or zip
+archive is taken apart, unless a format knows it as a whole; the first format that recognises every
+file reads them together; what a room encodes is put in place atomically.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -43,9 +56,11 @@ class Format:
     suffixes : tuple of str
         Endings of its file names, with the dot, by which ``write`` finds it.
     recognises : callable
-        ``recognises(document) -> bool``; looks at little more than the beginning, never raises.
+        ``recognises(document) -> str``: what the document is, in the system's own words, or ``""``
+        if it is none of this format's. It looks at little more than the beginning and never raises.
     read : callable or None
-        ``read(documents, **options) -> Cluster``; None if it is only written.
+        ``read(documents, **options) -> Cluster``, from files that belong together, in any order;
+        None if it is only written.
     encode : callable or None
         ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
         for first; ``placement`` is None where nothing was solved. ``write`` puts the files in
@@ -60,7 +75,7 @@ class Format:
     name: str
     summary: str
     suffixes: tuple[str, ...]
-    recognises: "Callable[[Document], bool]"
+    recognises: "Callable[[Document], str]"
     read: Callable[..., Cluster] | None
     encode: Callable[..., Mapping[Path, bytes]] | None
 
@@ -115,13 +130,20 @@ def find(name: str) -> Format:
     return found[name]()
 
 
-def read(source: "Source | Sequence[Source]", format: str | None = None, **options: Any) -> Cluster:
+def read(
+    source: "Source | Sequence[Source]",
+    *more: "Source",
+    format: str | None = None,
+    **options: Any,
+) -> Cluster:
     """Read a cluster from one file, or from several that belong together.
 
     Parameters
     ----------
-    source : str, path or bytes, or a sequence of them
-        Files, or their content.
+    source : str, path, bytes or binary file, or a sequence of them
+        Files, or their content, packed by gzip or not; a folder or zip archive of them.
+    *more : str, path, bytes or binary file
+        Files that belong to the first, in any order.
     format : str, optional
         Name of the format; told from the content by default.
     **options : Any
@@ -149,10 +171,12 @@ def read(source: "Source | Sequence[Source]", format: str | None = None, **optio
     """
     from evenkeel.formats.documents import Document
 
-    single = isinstance(source, str | bytes | bytearray | memoryview | os.PathLike)
-    sources: Sequence[Any] = [source] if single else list(source)  # type: ignore[arg-type]
+    several = isinstance(source, Sequence) and not isinstance(
+        source, str | bytes | bytearray | memoryview
+    )
+    sources: Sequence[Any] = [*source, *more] if several else [source, *more]  # type: ignore[misc]
     documents = [Document.load(one) for one in sources]
-    chosen = find(format) if format is not None else _recognise(documents)
+    chosen, documents = _recognise(documents, None if format is None else find(format))
     if chosen.read is None:
         raise InvalidInput([Fault("format", chosen.name, "is written only")])
     cluster = chosen.read(documents, **options)
@@ -242,26 +266,60 @@ def _check_sources(*files: str | os.PathLike[str]) -> None:
         raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])
 
 
-def _recognise(documents: "Sequence[Document]") -> Format:
-    """Return the first format that knows every document; what is not asked is not imported."""
+def _recognise(
+    documents: "Sequence[Document]", asked: Format | None
+) -> "tuple[Format, list[Document]]":
+    """Return the format that was asked for, or else the first that knows all, and the documents."""
     if not documents:
         raise InvalidInput([Fault("source", [], "names no file")])
+    if asked is not None:
+        return asked, _taken_apart(documents, [asked])
+    # what is not asked is not imported: most files are those of a format of our own
     for module in ROOMS.values():
         if all(map(_room(module).recognises, documents)):
-            return _room(module)
+            return _room(module), [*documents]
     there = [load() for load in known().values()]
+    parts = _taken_apart(documents, there)
     for one in there:
-        if all(map(one.recognises, documents)):
-            return one
-    names = [one.name for one in there]
-    raise InvalidInput(
-        [
-            Fault(document.name, document.data[:40], f"is of no known format; known: {names}")
-            for document in documents
-            if not any(one.recognises(document) for one in there)
+        if parts and all(map(one.recognises, parts)):
+            return one, parts
+    raise InvalidInput(_strangers(parts, there) or [_mixed(parts or documents, there)])
+
+
+def _taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
+    """Put the files of folders and archives in their places, unless a format knows the whole."""
+    return [
+        part
+        for whole in documents
+        for part in ([whole] if any(one.recognises(whole) for one in there) else whole.inside())
+    ]
+
+
+def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
+    """Return the documents that no format knows, each with what it could be."""
+    known_by = {
+        one.name: sum(bool(one.recognises(document)) for document in documents) for one in there
+    }
+    likely = max(there, key=lambda one: known_by[one.name])
+    told = f"known: {[*known_by]}"
+    if known_by[likely.name]:
+        told = f"the others are of {likely.name!r}, which reads {likely.summary}"
+    return [
+        Fault(document.name, document.data[:40], f"is of no known format; {told}")
+        for document in documents
+        if not any(one.recognises(document) for one in there)
+    ]
+
+
+def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
+    """Return what each document is, where no one format knows them all."""
+    kinds = {
+        document.name: [
+            f"{one.name}: {kind}" for one in there if (kind := one.recognises(document))
         ]
-        or [Fault("source", [d.name for d in documents], "are files of different formats")]
-    )
+        for document in documents
+    }
+    return Fault("source", kinds, "are files of different formats, or none")
 
 
 def _writer_for(cluster: Cluster, path: str) -> Format:

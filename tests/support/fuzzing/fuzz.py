@@ -72,7 +72,7 @@ def _outcome(reader: Reader, files: Files, folder: Path) -> tuple[str, str]:
     except InvalidInput as error:
         text = str(error)
         nameless = [
-            one.path for one in error.faults if not re.match(r"<bytes>|source|\w*\.txt", one.path)
+            one.path for one in error.faults if not re.match(r"<bytes>|source|\S*\.txt", one.path)
         ]
         if nameless:
             return "refused", f"names no file: {nameless[0][:80]}"

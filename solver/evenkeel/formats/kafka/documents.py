@@ -94,13 +94,13 @@ class Capacities(msgspec.Struct):
     brokerCapacities: list[BrokerCapacity]  # noqa: N815
 
 
-def recognises(document: Document) -> bool:
-    """Tell whether a document is one of Kafka's."""
+def recognises(document: Document) -> str:
+    """Tell which of Kafka's documents this is, if any."""
     kind = kind_of(document)
     # lines of bare integers are somebody else's, unless we are told that they are racks
-    return kind is not None and (
-        kind != "rack-lines" or not re.fullmatch(rb"[\d\s]*", document.data)
-    )
+    if kind == "rack-lines" and re.fullmatch(rb"[\d\s]*", document.data):
+        return ""
+    return kind or ""
 
 
 def kind_of(document: Document) -> Kind | None:

@@ -65,18 +65,19 @@ class Objects:
     """Kind and name of those that do not fit their kind: what names them is not at fault."""
 
 
-def recognises(document: Document) -> bool:
+def recognises(document: Document) -> str:
     """Tell whether a document is a list of Longhorn's resources, if an empty one, or one of them.
 
     Examples
     --------
     >>> recognises(Document("a.json", b'{"apiVersion": "longhorn.io/v1beta2", "kind": "Volume"}'))
-    True
+    'resources'
     """
     head = document.data[:HEAD]
     if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return False
-    return b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
+        return ""
+    known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
+    return "resources" if known else ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:

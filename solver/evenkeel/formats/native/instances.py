@@ -70,8 +70,9 @@ def _cluster(faults: FaultList, members: dict[str, NDArray[Any]], name: str) -> 
     return build(faults, given, locate)
 
 
-def _recognises(document: Document) -> bool:
-    return document.data.startswith(ZIP_MAGIC) and b"placement_before.npy" in document.data
+def _recognises(document: Document) -> str:
+    known = document.data.startswith(ZIP_MAGIC) and b"placement_before.npy" in document.data
+    return "instance" if known else ""
 
 
 FORMAT = Format(

@@ -178,12 +178,13 @@ def _encoded(meta: Meta) -> str:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
 
 
-def _recognises(document: Document) -> bool:
-    return (
+def _recognises(document: Document) -> str:
+    known = (
         document.data.startswith(ZIP_MAGIC)
         and b"capacity.npy" in document.data
         and b"placement_before.npy" not in document.data
     )
+    return "cluster" if known else ""
 
 
 FORMAT = Format(

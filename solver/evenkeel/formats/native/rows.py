@@ -309,8 +309,8 @@ def _opened_rows(
     return table.reshape(len(rows), width)
 
 
-def _recognises(document: Document) -> bool:
-    return b'"evenkeel-rows"' in document.data[:4096]
+def _recognises(document: Document) -> str:
+    return "rows" if b'"evenkeel-rows"' in document.data[:4096] else ""
 
 
 FORMAT = Format(

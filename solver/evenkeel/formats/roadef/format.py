@@ -44,15 +44,15 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     return {path: model, beside: encoded_assignment(cluster, placement, beside)}
 
 
-def _recognises(document: Document) -> bool:
+def _recognises(document: Document) -> str:
     path = document.path
     if path is None:
-        return False
+        return ""
     if path.is_dir():
-        return any(MODEL.fullmatch(file.name) for file in path.iterdir())
-    content = document.data[:4096]
-    plain = path.suffix == ".gz" or re.fullmatch(rb"[\d\s]+", content) is not None
-    return plain and EITHER.fullmatch(path.name) is not None
+        return "instance" if any(MODEL.fullmatch(file.name) for file in path.iterdir()) else ""
+    plain = re.fullmatch(rb"[\d\s]+", document.data[:4096])
+    named = EITHER.fullmatch(path.name)
+    return named[1] if plain and named else ""
 
 
 FORMAT = Format(

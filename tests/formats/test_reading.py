@@ -1,0 +1,124 @@
+"""How files find their format: alone, together, packed, in folders and archives, from a pipe."""
+
+import gzip
+import io
+import tracemalloc
+import zipfile
+
+import pytest
+
+from evenkeel.formats import registry
+from evenkeel.formats.documents import FREE_GROWTH, Document
+from evenkeel.model.errors import InvalidInput
+from tests.support import places
+from tests.support.clusters import assert_same
+
+DATA = places.DATA / "formats"
+NAMES = ("kafka_describe.txt", "kafka_logdirs.txt", "kafka_racks.json")
+FILES = [DATA / name for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def together():
+    return registry.read(FILES)
+
+
+def archive(kind=zipfile.ZIP_DEFLATED, **members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", kind) as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return file.getvalue()
+
+
+def test_files_that_belong_together_are_joined_in_any_order(together):
+    assert_same(registry.read(*FILES), together)
+    assert_same(registry.read(*reversed(FILES)), together)
+    assert_same(registry.read(FILES[:1], *FILES[1:]), together)
+
+
+def test_what_gzip_packed_is_unpacked(together, tmp_path):
+    packed = tmp_path / "topics.gz"
+    packed.write_bytes(gzip.compress(FILES[0].read_bytes()))
+    parts = gzip.compress(FILES[1].read_bytes()[:50]) + gzip.compress(FILES[1].read_bytes()[50:])
+    assert_same(registry.read(packed, parts, FILES[2]), together)
+
+
+def test_a_pipe_is_read_and_named(together):
+    with FILES[0].open("rb") as file:
+        assert_same(registry.read(file, *FILES[1:]), together)
+    with (DATA / "kafka_racks.json").open("rb") as file, pytest.raises(InvalidInput) as caught:
+        registry.read(file, b"Topic: a\tPartitionCount: 2\n")
+    assert caught.value.faults[0].path == "<bytes>:1"
+
+
+def test_a_folder_or_archive_is_taken_apart(together, tmp_path):
+    for file in FILES:
+        inner = tmp_path / "dump" / "deep" / file.name
+        inner.parent.mkdir(parents=True, exist_ok=True)
+        inner.write_bytes(file.read_bytes())
+    assert_same(registry.read(tmp_path / "dump"), together)
+    assert_same(registry.read(tmp_path / "dump", format="kafka"), together)
+    members = {file.name: file.read_bytes() for file in FILES}
+    assert_same(registry.read(archive(**members)), together)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInput, match="or none"):
+        registry.read(tmp_path / "empty")
+
+
+def test_what_is_wrong_inside_an_archive_is_named_by_its_member():
+    text = (
+        b"Topic: a\tPartitionCount: 1\n\tTopic: a\tPartition: x\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    )
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(archive(**{"dump/topics.txt": text}))
+    assert [fault.path for fault in caught.value.faults] == ["<bytes>/dump/topics.txt:2"]
+
+
+def test_a_stranger_among_others_is_named_with_what_they_are():
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(*FILES, b"hello")
+    (fault,) = caught.value.faults
+    assert (fault.path, fault.value) == ("<bytes>", b"hello")
+    assert "the others are of 'kafka', which reads" in fault.message
+
+
+def test_files_of_different_formats_are_said_to_be_what_they_are():
+    rows = b'{"format":"evenkeel-rows"}'
+    with pytest.raises(InvalidInput, match="files of different formats") as caught:
+        registry.read(FILES[0], rows)
+    assert caught.value.faults[0].value == {
+        str(FILES[0]): ["kafka: description"], "<bytes>": ["native-rows: rows"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (gzip.compress(b"Topic: a")[:-6], "broken or truncated where gzip packed it"),
+        (b"\x1f\x8b" + b"x" * 40, "broken or truncated where gzip packed it"),
+        (gzip.compress(bytes(2 * FREE_GROWTH)), "unpacks to more than"),
+        (archive(a=bytes(2 * FREE_GROWTH)), "unpacks to more than"),
+        (archive(a=b"x" * 99)[:-30], "broken or truncated zip archive"),
+        (archive(zipfile.ZIP_LZMA, a=b"x"), "neither stored nor deflated"),
+    ],
+)
+def test_packed_files_that_are_broken_or_bombs_are_refused(data, said):
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match=said) as caught:
+            registry.read(data)
+        assert tracemalloc.get_traced_memory()[1] < 4 * FREE_GROWTH
+    finally:
+        tracemalloc.stop()
+    assert caught.value.faults[0].path == "<bytes>"
+
+
+def test_no_file_at_all_is_refused():
+    with pytest.raises(InvalidInput, match="names no file"):
+        registry.read([])
+
+
+def test_a_plain_file_has_itself_inside():
+    document = Document("a.txt", b"x")
+    assert document.inside() == (document,)
