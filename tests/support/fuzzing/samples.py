@@ -110,8 +110,12 @@ def readers() -> list[Reader]:
     describe = kafka["kafka_describe.txt"]
     racks = [name for name in kafka if name.startswith("kafka_racks")]
     both = [
-        (kafka[name], describe) for name in ("kafka_logdirs.txt", "kafka_capacity.json", *racks)
-    ]
+        (kafka[name], describe)
+        for name in (
+            "kafka_logdirs.txt", "kafka_capacity.json", "kafka_loads.csv", "kafka_brokers.csv",
+            "kafka_answers.txt", *racks,
+        )
+    ]  # fmt: skip
     alone = [
         (kafka[f"kafka_{name}"],)
         for name in ("describe.txt", "describe_old.txt", "generate.txt", "reassignment.json")

@@ -7,10 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document
-from evenkeel.formats.kafka.documents import DEFAULT_BROKER, read_document
-from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition
+from evenkeel.formats.kafka.documents import (
+    DEFAULT_BROKER,
+    held_path,
+    kind_of,
+    read_document,
+    regular_rows,
+)
+from evenkeel.formats.kafka.findings import Findings
+from evenkeel.formats.kafka.rows import UNSAID, Rows, rows_of
+from evenkeel.formats.kafka.tables import read_loads
 from evenkeel.formats.native.arguments import build
+from evenkeel.formats.node_states import NODE_STATES, columns_of
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
 
@@ -40,152 +50,182 @@ def read(
         brokers that are up and have no rack where racks are to be kept apart: like Kafka itself,
         which assigns by racks only if all brokers have one.
     """
-    found = Findings()
-    for document in documents:
-        read_document(found, document)
-    if not found.documents and not found.faults:
-        names = [document.name for document in documents]
-        found.faults.add("source", names, "needs a reassignment or a topic description")
-    brokers = _brokers(found, offline)
-    _check_references(found, brokers)
-    keys = sorted(found.partitions)
-    rows = [found.partitions[key] for key in keys]
-    place = {broker: n for n, broker in enumerate(brokers)}
-    topics = {topic: g for g, topic in enumerate(sorted({key.topic for key in keys}))}
-    alive = _alive(found, rows, brokers, offline)
+    found, rows = _gathered(documents)
+    brokers = _brokers(found, rows, offline)
+    names = rows.names()
+    _check_references(found, rows, names, brokers)
     given: dict[str, Any] = {
         "node_names": [str(broker) for broker in brokers],
-        "alive": alive,
-        "partition_names": [str(key) for key in keys],
-        "group": [topics[key.topic] for key in keys] if keys else None,
-        "group_names": list(topics),
-        "min_active": np.array([found.min_in_sync.get(key.topic, 0) for key in keys], np.int64),
+        "partition_names": Names(names, len(names), ""),
+        "group": rows.topic if names else None,
+        "group_names": rows.topics,
+        "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int64)[
+            rows.topic
+        ],
         "native_format": NAME,
     }
-    given |= _placement(rows, place)
-    given |= _amounts(found, keys, brokers)
-    given |= _racks(found, brokers, alive, given["replicas"], spread)
-    folders = _folders(found, keys)
+    given |= _states(found, rows, brokers, offline)
+    given |= _placement(rows, brokers)
+    given |= _amounts(found, rows, names, brokers)
+    given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
+    folders = _folders(found, rows, names, brokers)
     if folders:
         given["native"] = {"log_dirs": folders}
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
 
 
-def _brokers(found: Findings, offline: Collection[int] | None) -> list[int]:
+def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
+    """Take in all documents; one that says where replicas are is read at once if it is regular."""
+    found = Findings()
+    placing = [one for one in documents if kind_of(one) in ("assignment", "description")]
+    rows = regular_rows(placing[0]) if len(placing) == 1 else None
+    for document in documents:
+        if rows is None or document is not placing[0]:
+            read_document(found, document)
+    if not placing and not found.faults:
+        names = [document.name for document in documents]
+        found.faults.add("source", names, "needs a reassignment or a topic description")
+    return found, rows or rows_of(found.partitions, found.min_in_sync)
+
+
+def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int64]:
     """Return all brokers by number; capacities only say more about those that others name."""
-    named = {broker for row in found.partitions.values() for broker in row.brokers}
-    named |= found.racks.keys() | found.reporting.keys()
+    named = {*np.unique(rows.broker).tolist(), *found.racks, *found.reporting, *found.states}
+    named |= found.listed
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
-    return sorted(named)
+    return np.array(sorted(named), np.int64)
 
 
-def _check_references(found: Findings, brokers: list[int]) -> None:
+def _check_references(
+    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int64]
+) -> None:
     """Note what one file names and another one, which should know it, does not."""
-    for partition, at in found.size_paths.items():
-        if found.documents and partition not in found.partitions:
-            found.faults.add(at, str(partition), "is in no reassignment or description")
+    if found.sizes:
+        known = {*names}
+        for name, place in found.size_paths.items():
+            if names and name not in known:
+                found.faults.add(held_path(place), name, "is in no reassignment or description")
     complete = found.reporting.keys() - found.unreadable
-    for partition, row in found.partitions.items():
-        holder = next((broker for broker in row.brokers if broker in complete), None)
-        if holder is not None and partition not in found.sizes:
-            at = found.reporting[holder]
-            found.faults.add(row.path, str(partition), f"has no size: {at} does not hold it")
-    named = {*brokers, DEFAULT_BROKER}
+    if complete:
+        for p, name in enumerate(names):
+            if name not in found.sizes:
+                own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+                holder = next((broker for broker in own if broker in complete), None)
+                if holder is not None:
+                    at = found.reporting[holder]
+                    found.faults.add(rows.path(p), name, f"has no size: {at} does not hold it")
+    named = {*brokers.tolist(), DEFAULT_BROKER}
     for broker in sorted(found.capacity.keys() - named):
         found.faults.add(found.capacity[broker][1], broker, "is a broker that no other file names")
     if found.capacity and DEFAULT_BROKER not in found.capacity:
         at = next(iter(found.capacity.values()))[1].rpartition("[")[0]
-        for broker in sorted({*brokers} - found.capacity.keys()):
+        at = at or next(iter(found.capacity.values()))[1]
+        for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
             found.faults.add(at, broker, "has no capacity, and there is no default (-1)")
 
 
-def _alive(
-    found: Findings,
-    rows: Sequence[Replicas],
-    brokers: Sequence[int],
-    offline: Collection[int] | None,
-) -> NDArray[np.bool_]:
-    """Return which brokers are up: as told, or by what shows it."""
+def _states(
+    found: Findings, rows: Rows, brokers: NDArray[np.int64], offline: Collection[int] | None
+) -> dict[str, NDArray[np.bool_]]:
+    """Return the states of brokers: as told, or by what shows it."""
     if offline is not None:
-        return ~np.isin(brokers, [*offline])
-    described = [row for row in rows if row.in_sync is not None]
-    if not (described or found.reporting):
+        return {"alive": ~np.isin(brokers, [*offline])}
+    shown = _shown(found, rows, brokers)
+    given = columns_of([NODE_STATES["up" if up else "down"] for up in shown])
+    for n, broker in enumerate(brokers.tolist()):
+        told = found.states.get(broker, (None, ""))[0]
+        if told is not None:
+            for name, value in told._asdict().items():
+                given[name][n] = value
+    return given
+
+
+def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which brokers show that they are up.
+
+    Who leads is up, and who is in sync with a leader. The last replica in sync of a partition that
+    nobody leads is not: Kafka leaves it in the list when it dies.
+    """
+    if found.listed:
+        return np.isin(brokers, [*found.listed])
+    if not (rows.described.any() or found.reporting):
         return np.ones(len(brokers), np.bool_)
-    led = [row for row in described if row.leader is not None and row.leader >= 0]
-    shown = {*found.reporting, *(row.leader for row in led)}
-    shown |= {broker for row in led for broker in row.in_sync or ()}
+    led = rows.described & (rows.leader >= 0)
+    synced = rows.broker[rows.in_sync & led[rows.owner]]
+    shown = np.isin(brokers, np.concatenate([rows.leader[led], synced, [*found.reporting]]))
     if not found.reporting:
-        held = {broker for row in described for broker in row.brokers}
-        shown |= {*brokers} - held
-    return np.array([broker in shown for broker in brokers], np.bool_)
+        shown |= ~np.isin(brokers, rows.broker[rows.described[rows.owner]])
+    return shown
 
 
-def _placement(rows: Sequence[Replicas], place: Mapping[int, int]) -> dict[str, Any]:
+def _placement(rows: Rows, brokers: NDArray[np.int64]) -> dict[str, Any]:
     """Return replicas in Kafka's order, with what a description says of each."""
-    first = np.concatenate([[0], np.cumsum([len(row.brokers) for row in rows])]).astype(np.int64)
-    node = np.array([place[broker] for row in rows for broker in row.brokers], np.int64)
-    leader = [_leading_slot(row) for row in rows]
-    flags = [
-        Flag.CAUGHT_UP * (broker in (row.in_sync or ()))
-        | Flag.INCOMING * (broker in row.adding)
-        | Flag.OUTGOING * (broker in row.removing)
-        for row in rows
-        for broker in row.brokers
-    ]
-    wanted = [len({*row.brokers} - {*row.removing}) for row in rows]
+    width = np.diff(rows.first)
+    leads = rows.broker == np.repeat(rows.leader, width)
+    at = np.flatnonzero(leads)
+    leader = np.where((rows.leader == UNSAID) & (width > 0), 0, -1)
+    leader[rows.owner[at]] = at - rows.first[rows.owner[at]]
+    flags = (
+        Flag.CAUGHT_UP * rows.in_sync.astype(np.int64)
+        | Flag.INCOMING * rows.adding.astype(np.int64)
+        | Flag.OUTGOING * rows.removing.astype(np.int64)
+    )
+    leaving = np.bincount(rows.owner[rows.removing], minlength=len(width))
     return {
-        "placement": node,
-        "first": first,
-        "leader": np.array(leader, np.int64),
-        "flags": np.array(flags, np.int64),
-        "replicas": np.array(wanted, np.int64),
+        "placement": np.searchsorted(brokers, rows.broker),
+        "first": rows.first,
+        "leader": leader,
+        "flags": flags,
+        "replicas": width - leaving,
     }
-
-
-def _leading_slot(row: Replicas) -> int:
-    if row.leader is None:
-        return 0 if row.brokers else -1
-    return row.brokers.index(row.leader) if row.leader in row.brokers else -1
 
 
 def _amounts(
-    found: Findings, keys: Sequence[TopicPartition], brokers: Sequence[int]
+    found: Findings, rows: Rows, names: list[str], brokers: NDArray[np.int64]
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
+    every, leading = read_loads(found, rows, names)
     limits = found.capacity
     measured = {name for amounts, _ in limits.values() for name in amounts}
-    measured |= {"disk"} if found.sizes else set()
-    names = [COUNT, *(name for name in MEASURED if name in measured)]
-    load = np.ones((len(keys), len(names)))
-    load[:, 1:] = 0.0
-    if "disk" in names:
+    measured |= {*every, *leading} | ({"disk"} if found.sizes else set())
+    order = [COUNT, *(name for name in MEASURED if name in measured)]
+    load = np.zeros((len(names), len(order)))
+    load[:, 0] = 1.0
+    if found.sizes:
         # replicas that catch up are smaller for a while: the largest tells the size
-        load[:, names.index("disk")] = [
-            max((size for size, _ in found.sizes.get(key, {}).values()), default=0.0)
-            for key in keys
+        load[:, order.index("disk")] = [
+            max((size for size, _ in found.sizes.get(name, {}).values()), default=0.0)
+            for name in names
         ]
-    slots = np.array([len(found.partitions[key].brokers) for key in keys], np.float64)
+    for name, loads in every.items():
+        d = order.index(name)
+        load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
+    leader_load = load.copy()
+    for name, loads in leading.items():
+        d = order.index(name)
+        leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
+    slots = np.diff(rows.first).astype(np.float64)
     # nothing limits these, yet a node can be level only against some capacity
-    everything = np.maximum(slots @ load, 1.0) if len(keys) else np.ones(len(names))
-    capacity = np.tile(everything, (len(brokers), 1))
+    capacity = np.tile(np.maximum(slots @ np.maximum(load, leader_load), 1.0), (len(brokers), 1))
     default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
-    for n, broker in enumerate(brokers):
+    for n, broker in enumerate(brokers.tolist()):
         own = default | limits.get(broker, ({}, ""))[0]
-        for d, name in enumerate(names):
+        for d, name in enumerate(order):
             if name in own:
                 capacity[n, d] = own[name]
-    return {
-        "dimensions": names,
+    given = {
+        "dimensions": order,
         "load": load,
         "capacity": capacity,
-        "bytes": "disk" if "disk" in names else None,
+        "bytes": "disk" if "disk" in order else None,
     }
+    return given | ({"leader_load": leader_load} if leading else {})
 
 
 def _racks(
     found: Findings,
-    brokers: Sequence[int],
+    brokers: NDArray[np.int64],
     alive: NDArray[np.bool_],
     wanted: NDArray[np.int64],
     spread: Mapping[str, Amount] | None,
@@ -193,10 +233,11 @@ def _racks(
     """Return racks as a tier, and the rule of each number of replicas."""
     if not found.rack_file:
         return {} if spread is None else {"spread": spread}
-    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in brokers]
+    numbered = brokers.tolist()
+    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in numbered]
     given: dict[str, Any] = {"domains": {"rack": np.array(racks, object)}}
     strays = [
-        broker for broker, rack, up in zip(brokers, racks, alive, strict=True) if up and not rack
+        broker for broker, rack, up in zip(numbered, racks, alive, strict=True) if up and not rack
     ]
     misread = any(fault.path.startswith(found.rack_file) for fault in found.faults.faults)
     if strays and not misread and (spread is None or "rack" in spread):
@@ -205,26 +246,25 @@ def _racks(
     if spread is not None:
         return given | {"spread": spread}
     if count := len({*racks} - {""}):
-        numbers = np.unique(wanted)
+        numbers, rule = np.unique(wanted, return_inverse=True)
         given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
-        given["rule"] = np.searchsorted(numbers, wanted)
+        given["rule"] = rule
     return given
 
 
-def _folders(found: Findings, keys: Sequence[TopicPartition]) -> dict[str, dict[str, str]]:
+def _folders(
+    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int64]
+) -> dict[str, dict[str, str]]:
     """Return the log directory of each replica that any file tells, by partition and broker."""
+    text = {broker: str(broker) for broker in brokers.tolist()}
     folders = {}
-    for key in keys:
-        row, sizes = found.partitions[key], found.sizes.get(key, {})
-        own = {
-            str(broker): folder for broker, (_, folder) in sizes.items() if broker in row.brokers
-        }
-        told = zip(row.brokers, row.log_dirs or (), strict=False)
-        own |= {
-            str(broker): folder
-            for broker, folder in told
-            if folder != ANY or str(broker) not in own
-        }
+    for p, name in enumerate(names if found.sizes or rows.log_dirs else ()):
+        held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+        sizes = found.sizes.get(name, {})
+        own = {text[broker]: folder for broker, (_, folder) in sizes.items() if broker in held}
+        for broker, folder in zip(held, rows.log_dirs.get(p, ()), strict=False):
+            if folder != ANY or text[broker] not in own:
+                own[text[broker]] = folder
         if own:
-            folders[str(key)] = own
+            folders[name] = own
     return folders

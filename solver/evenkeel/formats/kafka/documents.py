@@ -9,8 +9,14 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import Int32, Int64, decode_json
 from evenkeel.formats.kafka.description import read_description
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
+from evenkeel.formats.kafka.rows import Rows, rows_of_assignment, rows_of_description
+from evenkeel.formats.kafka.tables import is_broker_table, is_load_table, read_broker_table
+from evenkeel.model.errors import FaultList
 
-Kind = Literal["assignment", "description", "log-dirs", "capacity", "racks", "rack-lines"]
+Kind = Literal[
+    "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
+    "answers",
+]  # fmt: skip
 
 HEAD = 65536
 """Bytes that are looked at to tell which document a file is."""
@@ -31,6 +37,11 @@ MOST_AMOUNT = 1e15
 
 RACK_LINE = re.compile(r"([0-9]{1,10})(?:\s+|\s*[:=,]\s*)(\S.*)")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack)\s*[=:]\s*(.*)")
+ANSWER = re.compile(
+    rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\s)]+)[^\n]*\) ->", re.MULTILINE
+)
+"""The first line of what ``kafka-broker-api-versions`` prints of a broker."""
+
 LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)$")
 """Folders that a broker has put aside; they are no partitions."""
 
@@ -122,6 +133,12 @@ def kind_of(document: Document) -> Kind | None:
         return "description"
     if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
         return "racks"
+    if ANSWER.search(head):
+        return "answers"
+    if is_load_table(document):
+        return "loads"
+    if is_broker_table(document):
+        return "brokers"
     lines = [line for line in head.decode("utf-8", "replace").split("\n") if _says(line)]
     if lines and (RACK_LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines))):
         return "rack-lines"
@@ -149,11 +166,18 @@ def read_document(findings: Findings, document: Document) -> None:
         _read_racks(findings, document)
     elif kind == "rack-lines":
         _read_rack_lines(findings, document)
+    elif kind == "loads":
+        findings.load_tables.append(document)
+    elif kind == "brokers":
+        read_broker_table(findings, document)
+    elif kind == "answers":
+        _read_answers(findings, document)
     else:
         findings.faults.add(
             document.name,
             document.data[:40],
-            "is no reassignment, topic description, log-dirs, capacity or rack file of Kafka",
+            "is no reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
+            "no table of loads or brokers, nor what kafka-broker-api-versions prints",
         )
 
 
@@ -170,11 +194,23 @@ def _json_part(document: Document) -> Document:
     return document.part(found.start(), found.end() if whole else len(document.data))
 
 
-def _read_assignment(findings: Findings, document: Document) -> None:
-    """Read a reassignment; of what ``--generate`` prints, the part that says what is now."""
+def _assignment_part(document: Document) -> Document:
+    """Return a reassignment; of what ``--generate`` prints, the part that says what is now."""
     now = re.search(rb"Current partition replica assignment", document.data)
-    text = document.part(now.end(), len(document.data)) if now else document
-    decoded = decode_json(findings.faults, _json_part(text), Assignment)
+    return _json_part(document.part(now.end(), len(document.data)) if now else document)
+
+
+def regular_rows(document: Document) -> Rows | None:
+    """Return what a regular reassignment or description says; None if line by line is needed."""
+    if kind_of(document) == "description":
+        return rows_of_description(document)
+    decoded = decode_json(FaultList(), _assignment_part(document), Assignment)
+    return None if decoded is None else rows_of_assignment(decoded.partitions, document.name)
+
+
+def _read_assignment(findings: Findings, document: Document) -> None:
+    """Read a reassignment entry by entry."""
+    decoded = decode_json(findings.faults, _assignment_part(document), Assignment)
     findings.documents += 1
     for i, row in enumerate(decoded.partitions if decoded else ()):
         at = f"{document.name}: partitions[{i}]"
@@ -208,24 +244,37 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
         if any(folder.error is not None for folder in broker.logDirs):
             findings.unreadable.add(broker.broker)
         for f, folder in enumerate(broker.logDirs):
-            for r, held in enumerate(folder.partitions):
-                where = f"{at}.logDirs[{f}].partitions[{r}]"
-                _read_held(findings, where, broker.broker, folder.logDir, held)
+            _read_held(findings, (document.name, b, f), broker.broker, folder)
 
 
-def _read_held(findings: Findings, at: str, broker: int, folder: str, held: HeldReplica) -> None:
-    topic, _, number = held.partition.rpartition("-")
-    if held.isFuture or LEFTOVER.search(held.partition):
-        return
-    counted = whole(number)
-    if not topic or counted is None:
-        findings.faults.add(f"{at}.partition", quoted(held.partition), "must be topic-number")
-        return
-    _check_whole(findings, f"{at}.size", held.size)
-    partition = TopicPartition(topic, counted)
-    findings.size_paths.setdefault(partition, f"{at}.partition")
-    sizes = findings.sizes.setdefault(partition, {})
-    sizes[broker] = (float(held.size), folder)
+def _read_held(findings: Findings, at: tuple[str, int, int], broker: int, folder: LogDir) -> None:
+    """Take in what a log directory holds; this is the bulk of a cluster's documents."""
+    sizes, where = findings.sizes, folder.logDir
+    for r, held in enumerate(folder.partitions):
+        if held.isFuture:
+            continue
+        name = held.partition
+        own = sizes.get(name)
+        if own is None:
+            if LEFTOVER.search(name):
+                continue
+            topic, _, number = name.rpartition("-")
+            if not topic or whole(number) is None:
+                path = held_path((*at, r))
+                findings.faults.add(path, quoted(name), "must be topic-number")
+                continue
+            own = sizes[name] = {}
+            findings.size_paths[name] = (*at, r)
+        if held.size < 0:
+            path = held_path((*at, r)).removesuffix("partition") + "size"
+            _check_whole(findings, path, held.size)
+        own[broker] = (float(held.size), where)
+
+
+def held_path(at: tuple[str, int, int, int]) -> str:
+    """Return where the name of a partition stands among log directories."""
+    name, b, f, r = at
+    return f"{name}: brokers[{b}].logDirs[{f}].partitions[{r}].partition"
 
 
 def _read_capacity(findings: Findings, document: Document) -> None:
@@ -237,15 +286,12 @@ def _read_capacity(findings: Findings, document: Document) -> None:
         if broker is None:
             findings.faults.add(f"{at}.brokerId", quoted(text), "must be a broker id, or -1")
             continue
-        if broker in findings.capacity:
-            first = findings.capacity[broker][1]
-            findings.faults.add(f"{at}.brokerId", row.brokerId, f"stands at {first} already")
         amounts = {}
         for name, given in row.capacity.items():
             if name in RESOURCES:
                 dimension, unit = RESOURCES[name]
                 amounts[dimension] = unit * _amounts(findings, f"{at}.capacity.{name}", given)
-        findings.capacity[broker] = (amounts, at)
+        findings.add_capacity(at, broker, amounts)
 
 
 def _amounts(findings: Findings, at: str, given: Any) -> float:
@@ -273,7 +319,7 @@ def _read_racks(findings: Findings, document: Document) -> None:
     for key, rack in (decoded or {}).items():
         at, broker = f"{document.name}: {quoted(key)}", whole(key)
         if broker is not None:
-            _add_rack(findings, at, broker, rack)
+            findings.add_rack(at, broker, rack)
         else:
             findings.faults.add(at, quoted(key), "must be a broker id")
 
@@ -298,11 +344,11 @@ def _read_rack_lines(findings: Findings, document: Document) -> None:
         elif known:
             findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
         elif found and (own := whole(found[1])) is not None:
-            _add_rack(findings, at, own, found[2].strip())
+            findings.add_rack(at, own, found[2].strip())
         elif _says(line) and "=" not in line:
             findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
         if broker is not None and rack is not None:
-            _add_rack(findings, rack[1], broker, rack[0])
+            findings.add_rack(rack[1], broker, rack[0])
             broker = rack = None
     if broker is not None:
         findings.faults.add(broker_at, broker, "has no broker.rack")
@@ -310,10 +356,18 @@ def _read_rack_lines(findings: Findings, document: Document) -> None:
         findings.faults.add(rack[1], quoted(rack[0]), "has no broker.id or node.id")
 
 
-def _add_rack(findings: Findings, at: str, broker: int, rack: str | None) -> None:
-    before = findings.racks.setdefault(broker, (rack or None, at))
-    if before[0] != (rack or None):
-        findings.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
+def _read_answers(findings: Findings, document: Document) -> None:
+    """Take in the brokers that answered ``kafka-broker-api-versions``, with their racks."""
+    for found in ANSWER.finditer(document.data):
+        at = f"{document.name}:{document.line_at(found.start())}"
+        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
+        if broker is None:
+            findings.faults.add(at, quoted(found[1]), "must be a broker id")
+            continue
+        findings.listed.add(broker)
+        if rack != "null":
+            findings.rack_file = document.name
+        findings.add_rack(at, broker, None if rack == "null" else rack)
 
 
 def _check_whole(findings: Findings, at: str, number: int) -> None:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.node_states import NodeState
 from evenkeel.model.errors import FaultList
 
 Resource = str
@@ -62,10 +64,12 @@ class Findings:
     min_in_sync: dict[str, int] = field(default_factory=dict)
     """``min.insync.replicas`` by topic."""
 
-    sizes: dict[TopicPartition, dict[int, tuple[float, str]]] = field(default_factory=dict)
-    """Bytes of each broker's replica, and the log directory that holds it."""
+    sizes: dict[str, dict[int, tuple[float, str]]] = field(default_factory=dict)
+    """Bytes of each broker's replica, and the log directory that holds it, by partition."""
 
-    size_paths: dict[TopicPartition, str] = field(default_factory=dict)
+    size_paths: dict[str, tuple[str, int, int, int]] = field(default_factory=dict)
+    """File, and numbers of broker, directory and replica in it, where a partition is first held."""
+
     reporting: dict[int, str] = field(default_factory=dict)
     """Brokers whose log directories were read."""
 
@@ -78,6 +82,28 @@ class Findings:
 
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
     """Capacities of each broker; -1 for the others."""
+
+    states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
+    """State of each broker that a table lists; None where it states none."""
+
+    listed: set[int] = field(default_factory=set)
+    """Brokers that answered, where a file lists those."""
+
+    load_tables: list[Document] = field(default_factory=list)
+    """Tables of loads; they are read once it is known which partitions there are."""
+
+    def add_rack(self, at: str, broker: int, rack: str | None) -> None:
+        """Take in the rack of a broker; files may agree on it, not differ."""
+        before = self.racks.setdefault(broker, (rack or None, at))
+        if before[0] != (rack or None):
+            self.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
+
+    def add_capacity(self, at: str, broker: int, amounts: dict[Resource, float]) -> None:
+        """Take in the capacities of a broker, which stand in one place only."""
+        if broker in self.capacity:
+            first = self.capacity[broker][1]
+            self.faults.add(at, broker, f"stands at {first} already")
+        self.capacity[broker] = (amounts, at)
 
     def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
         """Take in what a file says of a partition; two files may agree on it, not differ."""

@@ -1,0 +1,198 @@
+"""Tables with a header line: CSV, tab-separated, or divided by semicolons, column by column."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.quantities import read_bytes
+
+HEAD = 65536
+"""Bytes in which the header line has to end."""
+
+DELIMITERS = "\t;,"
+"""Tried in this order on the header line."""
+
+MOST_NUMBER = 1e18
+"""Above everything that is counted or measured."""
+
+
+@dataclass(frozen=True)
+class Table:
+    r"""A table, by column.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    columns : mapping of str to list of str
+        The cells of each column, without surrounding blanks.
+    lines : sequence of int
+        Line of each row, counted from 1.
+
+    Examples
+    --------
+    >>> found = read_table(FaultList(), Document("a.csv", b"id,size\n7, 9\n"))
+    >>> found.columns, found.at(0, "size")
+    ({'id': ['7'], 'size': ['9']}, 'a.csv:2: size')
+    """
+
+    name: str
+    columns: Mapping[str, list[str]]
+    lines: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def at(self, row: int, column: str) -> str:
+        """Return where a cell stands."""
+        return f"{self.name}:{self.lines[row]}: {column}"
+
+    def cells(self, column: str, default: str = "") -> list[str]:
+        """Return the cells of a column, or as many defaults where the table does not have it."""
+        return self.columns.get(column) or [default] * len(self)
+
+    def each(
+        self, faults: FaultList, column: str, wrong: Callable[[str], bool], message: str
+    ) -> None:
+        """Note the cells of a column that are wrong, the first of them one by one."""
+        listed = 0
+        for row, cell in enumerate(self.columns[column]):
+            if wrong(cell):
+                listed += 1
+                if listed <= LISTED_FAULTS:
+                    faults.add(self.at(row, column), quoted(cell), message)
+        if listed > LISTED_FAULTS:
+            faults.add(f"{self.name}: {column}", listed - LISTED_FAULTS, f"more cells: {message}")
+
+    def wholes(self, faults: FaultList, column: str, most: int) -> NDArray[np.int64]:
+        """Return a column of whole numbers from 0 on; 0 where a cell is none, which is a fault."""
+        digits = len(str(most))
+
+        def wrong(cell: str) -> bool:
+            plain = cell.isascii() and cell.isdecimal() and len(cell) <= digits
+            return not plain or int(cell) > most
+
+        cells = self.columns[column]
+        if any(map(wrong, cells)):
+            self.each(faults, column, wrong, f"must be a whole number, at most {most}")
+            cells = ["0" if wrong(cell) else cell for cell in cells]
+        return np.fromiter(map(int, cells), np.int64, len(cells))
+
+    def amounts(
+        self, faults: FaultList, column: str, default: float, *, infinite: bool = False
+    ) -> NDArray[np.float64]:
+        """Return a column of amounts, 9 or ``3TB``; an empty cell is the default."""
+        cells = self.columns[column]
+
+        def fits(amount: float) -> bool:
+            return 0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf)
+
+        found = [_amount(cell) if cell else default for cell in cells]
+        if not all(fits(one) or not cell for one, cell in zip(found, cells, strict=True)):
+            message = "must be a number from 0 on, or an amount like 3TB"
+            self.each(faults, column, lambda c: bool(c) and not fits(_amount(c)), message)
+            found = [0.0] * len(cells)
+        return np.array(found, np.float64)
+
+
+def _amount(cell: str) -> float:
+    """Return an amount; NaN for what is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        found = read_bytes(FaultList(), "", cell)
+        return math.nan if found is None else found
+
+
+def header_of(document: Document) -> frozenset[str]:
+    r"""Return the names in the first line that says something, if it may be that of a table.
+
+    Examples
+    --------
+    >>> sorted(header_of(Document("a.csv", b"# from here\nID,Zone\n7,a\n")))
+    ['id', 'zone']
+    """
+    line = _header_line(document.data[:HEAD].decode("utf-8", "replace"))
+    return frozenset(_names(line)) if any(mark in line for mark in DELIMITERS) else frozenset()
+
+
+def _header_line(text: str) -> str:
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return next(lines, "")
+
+
+def _delimiter(line: str) -> str:
+    return next((mark for mark in DELIMITERS if mark in line), ",")
+
+
+def _names(line: str) -> list[str]:
+    row = line.split(_delimiter(line))
+    return [name.strip().strip('"').strip().lower() for name in row]
+
+
+def read_table(faults: FaultList, document: Document) -> Table:
+    """Read a table; its names in lower case, lines that are blank or start with # left out."""
+    text = document.text(faults)
+    line = _header_line(text[:HEAD])
+    names = _names(line)
+    for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
+        faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    ragged = 0
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_delimiter(line), skipinitialspace=True,
+        strict=True,
+    )  # fmt: skip
+    begin, seen = 1, False
+    try:
+        for row in reader:
+            at, begin = begin, reader.line_num + 1
+            if not any(row) or row[0].startswith("#"):
+                continue
+            if not seen:
+                seen = True
+            elif len(row) == len(names):
+                rows.append(row)
+                lines.append(at)
+            else:
+                ragged += 1
+                if ragged <= LISTED_FAULTS:
+                    message = f"has {len(row)} cells, the header {len(names)}"
+                    faults.add(f"{document.name}:{at}", quoted(row[0]), message)
+    except csv.Error as error:
+        faults.add(f"{document.name}:{begin}", None, f"is no row of a table: {error}")
+    if ragged > LISTED_FAULTS:
+        message = f"more rows have not the header's {len(names)} cells"
+        faults.add(document.name, ragged - LISTED_FAULTS, message)
+    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+    columns = columns or [[] for _ in names]
+    return Table(document.name, dict(zip(names, columns, strict=True)), lines)
+
+
+def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
+    r"""Return a table as CSV; what could be taken for another cell or row is quoted.
+
+    Examples
+    --------
+    >>> encode_table({"id": ["a,b", "c"], "n": [1, 2]})
+    b'id,n\n"a,b",1\nc,2\n'
+    """
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    try:
+        return file.getvalue().encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            [Fault("cluster", quoted(error.object), "cannot be written as UTF-8")]
+        ) from None
