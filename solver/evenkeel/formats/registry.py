@@ -39,6 +39,7 @@ ROOMS = {
     "kafka": "evenkeel.formats.kafka",
     "longhorn": "evenkeel.formats.longhorn",
     "roadef": "evenkeel.formats.roadef.format",
+    "ceph": "evenkeel.formats.ceph",
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""
 

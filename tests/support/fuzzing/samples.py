@@ -125,6 +125,8 @@ def readers() -> list[Reader]:
     packed = tuple(
         (DATA / "roadef" / f"{n}_a1_1.txt.gz").read_bytes() for n in ("model", "assignment")
     )
+    ceph = {file.name: file.read_bytes() for file in (DATA / "formats" / "ceph").iterdir()}
+    dump, crush = ceph["osd_dump.json"], ceph["crush.txt"]
     longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
     plain = io.BytesIO()
     np.savez(plain, capacity=np.ones((2, 1)), load=np.ones((3, 1)), replicas=np.array(2))
@@ -134,6 +136,25 @@ def readers() -> list[Reader]:
         ),
         Reader("rebalancer-npz", ((instance(),),), damage_archive, from_bytes("rebalancer-npz")),
         Reader("native-rows", ((rows,),), damage_text, from_bytes("native-rows")),
+        Reader(
+            "ceph",
+            (
+                (crush, dump),
+                (dump, crush),
+                (ceph["crush_dump.json"], dump),
+                *(
+                    (ceph[f"{name}.json"], crush, dump)
+                    for name in ("pg_dump", "osd_df", "osd_tree")
+                ),
+                (
+                    b"ceph osd pg-upmap-items 1.3 0 2\nceph osd rm-pg-upmap-items 1.1a\n",
+                    dump,
+                    crush,
+                ),
+            ),
+            damage_text,
+            from_bytes("ceph"),
+        ),
         Reader("kafka", (*alone, *both), damage_text, from_bytes("kafka")),
         Reader(
             "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")

@@ -1,0 +1,23 @@
+"""Ceph: what its tools print, put together to a cluster, and the commands that its tools take.
+
+References
+----------
+Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush dump`` with
+``-f json``; ``crushtool --decompile``; ``osdmaptool --upmap``.
+"""
+
+from evenkeel.formats.ceph.cluster import read
+from evenkeel.formats.ceph.commands import encode
+from evenkeel.formats.ceph.documents import kind_of
+from evenkeel.formats.registry import Format
+from evenkeel.strategies.ceph.cluster import FORMAT as NAME
+
+FORMAT = Format(
+    name=NAME,
+    summary="Ceph: osd dump, osd tree, osd df and pg dump as JSON, the CRUSH map as JSON or text, "
+    "pg-upmap-items commands",
+    suffixes=(".sh",),
+    recognises=kind_of,
+    read=read,
+    encode=encode,
+)

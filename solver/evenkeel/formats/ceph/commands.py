@@ -1,0 +1,147 @@
+"""Commands that place groups otherwise than CRUSH does, in and out.
+
+A line is what ``osdmaptool --upmap`` writes: ``ceph osd pg-upmap-items 1.17 171 173``, pairs of the
+device that leaves and the one that joins, or ``ceph osd rm-pg-upmap-items 1.17``. Whoever leads
+against the order of devices needs ``pg-upmap-primary``, which clients before Reef do not know; so
+these lines go into a file of their own.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.ceph.cluster import CephMap, slots_of
+from evenkeel.strategies.ceph.crush_map import NO_OSD
+from evenkeel.strategies.ceph.placement import Pool, Rows, up, upmapped, with_primaries
+from evenkeel.strategies.ceph.upmap import pairs_between
+
+Pairs = Mapping[int, Sequence[tuple[int, int]]]
+
+SET = re.compile(r"ceph osd pg-upmap-items (\S{1,40})((?: \d{1,10} \d{1,10})+)")
+UNSET = re.compile(r"ceph osd rm-pg-upmap-items (\S{1,40})")
+PRIMARY = re.compile(r"ceph osd (rm-)?pg-upmap-primary .*")
+
+
+def read_commands(
+    faults: FaultList, document: Document
+) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+    """Yield place, placement group and pairs of each command; no pairs where they are removed."""
+    for number, line in enumerate(document.text(faults).split("\n"), start=1):
+        at, text = f"{document.name}:{number}", " ".join(line.split())
+        found = SET.fullmatch(text)
+        if found:
+            osds = [int(one) for one in found[2].split()]
+            yield at, found[1], [*zip(osds[::2], osds[1::2], strict=True)]
+        elif removed := UNSET.fullmatch(text):
+            yield at, removed[1], []
+        elif text and not text.startswith("#") and not PRIMARY.fullmatch(text):
+            faults.add(at, quoted(line), "is no pg-upmap-items command of Ceph")
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return the commands that bring a placement about, and beside them the way back.
+
+    Without a placement, the commands that bring about what is.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster has no Ceph map, or a placement group would be where pairs cannot put it.
+    """
+    native = cluster.native
+    if not isinstance(native, CephMap) or len(native.pools) == 0:
+        kind = type(native).__name__
+        raise InvalidInput([Fault("cluster.native", kind, "must be a Ceph map with pools")])
+    now = {pool.id: native.items.get(pool.id, {}) for pool in native.pools}
+    if placement is None:
+        return {path: _lines({}, now)}
+    faults = FaultList()
+    then: dict[int, Pairs] = {}
+    primaries: list[str] = []
+    back: list[str] = []
+    begin = 0
+    for pool in native.pools:
+        mapped = native.rows(pool, native.reweight, upmaps=False)
+        rows = _rows(placement, begin, pool)
+        then[pool.id] = _wanted_pairs(faults, native, pool, mapped, rows)
+        leads = placement.leader_node[begin : begin + pool.pg_num]
+        led = cluster.placement.leader_node[begin : begin + pool.pg_num]
+        for pg in _decreed(cluster, native, pool, mapped, then[pool.id], leads):
+            if leads[pg] != led[pg]:
+                primaries.append(f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n")
+                back.append(f"ceph osd rm-pg-upmap-primary {pool.id}.{pg:x}\n")
+        begin += pool.pg_num
+    faults.raise_if_any()
+    files = {path: _lines(now, then), path.with_suffix(".rollback.sh"): _lines(then, now)}
+    if primaries:
+        files[path.with_suffix(".primaries.sh")] = "".join(primaries).encode()
+        files[path.with_suffix(".primaries.rollback.sh")] = "".join(back).encode()
+    return files
+
+
+def _rows(placement: Placement, begin: int, pool: Pool) -> Rows:
+    """Return the devices of a pool's groups by slot."""
+    first, last = placement.first[begin], placement.first[begin + pool.pg_num]
+    node = placement.node[first:last].reshape(pool.pg_num, pool.size)
+    return np.where(node < 0, NO_OSD, node).astype(np.int32)
+
+
+def _wanted_pairs(
+    faults: FaultList, native: CephMap, pool: Pool, mapped: Rows, rows: Rows
+) -> dict[int, list[tuple[int, int]]]:
+    """Return the pairs that turn CRUSH's rows into those wanted."""
+    # a slot without a device can neither be filled nor emptied
+    whole = (mapped != NO_OSD).all(axis=1) & (rows != NO_OSD).all(axis=1)
+    found = pairs_between(mapped[whole], rows[whole])
+    at = np.flatnonzero(whole)
+    pairs = {int(at[pg]): found[pg] for pg in found}
+    for pg, kept in native.items.get(pool.id, {}).items():
+        if not whole[pg]:
+            pairs[pg] = [*kept]
+    reached = upmapped(mapped, native.reweight, items=pairs)
+    short = np.sort(reached, axis=1) != np.sort(rows, axis=1)
+    for pg in np.flatnonzero(short.any(axis=1)).tolist():
+        wanted = [osd for osd in rows[pg].tolist() if osd != NO_OSD]
+        got = [osd for osd in reached[pg].tolist() if osd != NO_OSD]
+        faults.add(f"{pool.id}.{pg:x}", wanted, f"pg-upmap-items can only bring about {got}")
+    return pairs
+
+
+def _decreed(
+    cluster: Cluster,
+    native: CephMap,
+    pool: Pool,
+    mapped: Rows,
+    pairs: Pairs,
+    leads: np.ndarray,
+) -> list[int]:
+    """Return the groups that somebody else leads than Ceph would choose by itself."""
+    if pool.kind != "replicated":
+        return []
+    rows = up(upmapped(mapped, native.reweight, items=pairs), pool, cluster.nodes.alive)
+    present, primary = with_primaries(rows, pool, native.affinity)
+    held = slots_of(present, leads.astype(np.int32)) >= 0
+    there = (present == leads[:, None]).any(axis=1)
+    found: list[int] = np.flatnonzero((primary != leads) & held & there).tolist()
+    return found
+
+
+def _lines(now: Mapping[int, Pairs], then: Mapping[int, Pairs]) -> bytes:
+    """Return a line for each placement group whose pairs change."""
+    lines = []
+    for pool in then:
+        before, after = now.get(pool, {}), then[pool]
+        for pg in sorted({*before, *after}):
+            pairs = [tuple(pair) for pair in after.get(pg, ())]
+            if pairs == [tuple(pair) for pair in before.get(pg, ())]:
+                continue
+            osds = "".join(f" {source} {target}" for source, target in pairs)
+            command = f"pg-upmap-items {pool}.{pg:x}{osds}"
+            lines.append(f"ceph osd {command}\n" if pairs else f"ceph osd rm-{command}\n")
+    return "".join(lines).encode()

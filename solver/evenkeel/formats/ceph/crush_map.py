@@ -1,0 +1,91 @@
+"""A CRUSH map of the model out of the documents that say it, with everything at its place."""
+
+from collections.abc import Sequence
+
+from evenkeel.formats.ceph.documents import BucketDump, CrushDump, RuleDump
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.strategies.ceph.crush_map import (
+    Bucket,
+    ChooseArg,
+    CrushMap,
+    CrushRule,
+    Step,
+)
+
+MOST_TRIES = 10_000
+"""Greatest value of a tunable: more than this would only take time."""
+
+FREE_IDS = 2**14
+"""Ids of devices and buckets that even the smallest file may have."""
+
+WITHOUT_RANGE = {
+    "straw_calc_version", "allowed_bucket_algs", "profile", "optimal_tunables", "legacy_tunables",
+    "minimum_required_version",
+}  # fmt: skip
+
+
+def crush_map_of(
+    faults: FaultList, name: str, found: CrushDump, devices: int, size: int
+) -> CrushMap | None:
+    """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used."""
+    before = len(faults.faults)
+    most = max(FREE_IDS, size)
+    for kind, ids in (
+        ("devices", [one.id for one in found.devices]),
+        ("buckets", [-one.id for one in found.buckets]),
+        ("items", [abs(item.id) for one in found.buckets for item in one.items]),
+    ):
+        if max(ids, default=0) >= most:
+            faults.add(f"{name}: {kind}", max(ids), f"is an id beyond {most}, for so small a file")
+    tunables: dict[str, int] = {}
+    for key, value in found.tunables.items():
+        if key in WITHOUT_RANGE:
+            continue
+        if not isinstance(value, int) or not 0 <= value <= MOST_TRIES:
+            message = f"must be a whole number from 0 to {MOST_TRIES}"
+            faults.add(f"{name}: tunables.{key}", value, message)
+        else:
+            tunables[key] = value
+    if len(faults.faults) > before:
+        return None
+    known = max((one.id + 1 for one in found.devices), default=0)
+    try:
+        return CrushMap(
+            max(known, devices),
+            {one.name: one.type_id for one in found.types},
+            [_bucket(one) for one in found.buckets],
+            [_rule(one) for one in found.rules],
+            tunables,
+            {
+                key: [
+                    ChooseArg(
+                        one.bucket_id,
+                        [[round(weight * 0x10000) for weight in row] for row in one.weight_set],
+                        one.ids,
+                    )
+                    for one in sets
+                ]
+                for key, sets in found.choose_args.items()
+            },
+        )
+    except InvalidInput as error:
+        for fault in error.faults:
+            faults.add(f"{name}: {fault.path}", fault.value, fault.message)
+        return None
+
+
+def _bucket(one: BucketDump) -> Bucket:
+    """Return a bucket; where nothing weighs anything, CRUSH never gets there."""
+    items: Sequence[tuple[int, int]] = [(item.id, item.weight) for item in one.items]
+    if not any(weight for _, weight in items):
+        items = []
+    return Bucket(one.id, one.name, one.type_name, items, one.alg, one.hash)
+
+
+def _rule(one: RuleDump) -> CrushRule:
+    steps = [
+        Step(step.op, step.item if step.op == "take" else step.num, step.type)
+        for step in one.steps
+        if step.op != "noop"
+    ]
+    return CrushRule(one.rule_id, one.rule_name, steps)
