@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ HEAD = 65536
 DELIMITERS = "\t;,"
 """Tried in this order on the header line."""
 
+QUOTE = '"'
+SPECIAL = re.compile(r'[",;\t\r\n]')
+"""What a cell is quoted for."""
+
 MOST_NUMBER = 1e18
 """Above everything that is counted or measured."""
 
@@ -36,6 +41,8 @@ class Table:
         The cells of each column, without surrounding blanks.
     lines : sequence of int
         Line of each row, counted from 1.
+    titles : mapping of str to str
+        The name of each column as it was written.
 
     Examples
     --------
@@ -47,6 +54,7 @@ class Table:
     name: str
     columns: Mapping[str, list[str]]
     lines: Sequence[int]
+    titles: Mapping[str, str]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -121,7 +129,9 @@ def header_of(document: Document) -> frozenset[str]:
     ['id', 'zone']
     """
     line = _header_line(document.data[:HEAD].decode("utf-8", "replace"))
-    return frozenset(_names(line)) if any(mark in line for mark in DELIMITERS) else frozenset()
+    if not any(mark in line for mark in DELIMITERS):
+        return frozenset()
+    return frozenset(name.lower() for name in _titles(line))
 
 
 def _header_line(text: str) -> str:
@@ -133,16 +143,16 @@ def _delimiter(line: str) -> str:
     return next((mark for mark in DELIMITERS if mark in line), ",")
 
 
-def _names(line: str) -> list[str]:
-    row = line.split(_delimiter(line))
-    return [name.strip().strip('"').strip().lower() for name in row]
+def _titles(line: str) -> list[str]:
+    return [name.strip().strip('"').strip() for name in line.split(_delimiter(line))]
 
 
 def read_table(faults: FaultList, document: Document) -> Table:
     """Read a table; its names in lower case, lines that are blank or start with # left out."""
     text = document.text(faults)
     line = _header_line(text[:HEAD])
-    names = _names(line)
+    titles = _titles(line)
+    names = [title.lower() for title in titles]
     for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
         faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
     rows: list[list[str]] = []
@@ -175,7 +185,13 @@ def read_table(faults: FaultList, document: Document) -> Table:
         faults.add(document.name, ragged - LISTED_FAULTS, message)
     columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
     columns = columns or [[] for _ in names]
-    return Table(document.name, dict(zip(names, columns, strict=True)), lines)
+    by_name = dict(zip(names, titles, strict=True))
+    return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+
+
+def _cell(value: object) -> str:
+    text = str(value)
+    return f'"{text.replace(QUOTE, 2 * QUOTE)}"' if SPECIAL.search(text) else text
 
 
 def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
@@ -186,12 +202,9 @@ def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
     >>> encode_table({"id": ["a,b", "c"], "n": [1, 2]})
     b'id,n\n"a,b",1\nc,2\n'
     """
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    rows = [columns.keys(), *zip(*columns.values(), strict=True)]
     try:
-        return file.getvalue().encode()
+        return "".join(f"{','.join(map(_cell, row))}\n" for row in rows).encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
             [Fault("cluster", quoted(error.object), "cannot be written as UTF-8")]

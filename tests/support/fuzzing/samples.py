@@ -127,6 +127,7 @@ def readers() -> list[Reader]:
     )
     ceph = {file.name: file.read_bytes() for file in (DATA / "formats" / "ceph").iterdir()}
     dump, crush = ceph["osd_dump.json"], ceph["crush.txt"]
+    tables = {file.name: file.read_bytes() for file in (DATA / "formats" / "tables").iterdir()}
     longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
     plain = io.BytesIO()
     np.savez(plain, capacity=np.ones((2, 1)), load=np.ones((3, 1)), replicas=np.array(2))
@@ -154,6 +155,15 @@ def readers() -> list[Reader]:
             ),
             damage_text,
             from_bytes("ceph"),
+        ),
+        Reader(
+            "tables",
+            tuple(
+                (tables[first], *(content for name, content in tables.items() if name != first))
+                for first in sorted(tables)
+            ),
+            damage_text,
+            from_bytes("tables"),
         ),
         Reader("kafka", (*alone, *both), damage_text, from_bytes("kafka")),
         Reader(

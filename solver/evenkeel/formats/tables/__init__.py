@@ -1,0 +1,28 @@
+"""The bare minimum without a system: nodes and replicas as tables, rules as TOML.
+
+Nodes: ``node``, ``cap_NAME`` for each dimension, and any of ``watermark_NAME``, ``state`` (up,
+cordoned, draining, down), ``tags`` (divided by blanks), ``weight``, ``max_replicas``; every other
+column is a tier, the widest first.
+
+Replicas, one per row: ``group`` and ``index``, or ``partition``, or all of them; ``node``, empty
+where a replica has none; and any of ``role`` (leader, voter, non_voter, learner; where the column
+is missing the first replica leads), ``pinned``, ``flags``, ``size_NAME`` or ``load_NAME``,
+``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``, ``voters``, ``min_active`` and
+``rule``, which are the partition's and the same in each of its rows.
+
+Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``name``; one with
+neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions.
+"""
+
+from evenkeel.formats.registry import Format
+from evenkeel.formats.tables.reading import NAME, kind_of, read
+from evenkeel.formats.tables.writing import encode
+
+FORMAT = Format(
+    name=NAME,
+    summary="tables of nodes and of replicas (CSV), and rules (TOML)",
+    suffixes=(".csv",),
+    recognises=kind_of,
+    read=read,
+    encode=encode,
+)

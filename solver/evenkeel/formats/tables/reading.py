@@ -1,0 +1,389 @@
+"""Tables of nodes and replicas, and rules, put together to a cluster."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.csv_text import Table, header_of, read_table
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import note_misfits
+from evenkeel.formats.native.arguments import Arguments, RuleDocument, build, check_slots
+from evenkeel.formats.node_states import columns_of, read_states
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.rules import Rule
+
+NAME = "tables"
+Kind = Literal["nodes", "replicas", "rules", ""]
+
+NODE = ("node", "id", "name")
+OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
+CAPACITY, WATERMARK = "cap_", "watermark_"
+LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
+         "non_voter_load": ("non_voter_load_",)}  # fmt: skip
+"""What a column of loads starts with, by argument."""
+
+COUNTS = ("replicas", "voters", "min_active")
+ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
+FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
+TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
+MOST = 2**15 - 1
+RULE = re.compile(rb"^\s*\[\[\s*rule\s*\]\]", re.MULTILINE)
+AT_LINE = re.compile(r"\(at line (\d+)")
+
+
+class RuleEntry(RuleDocument):
+    """A rule, and whom it binds."""
+
+    name: str | None = None
+    groups: list[str] | None = None
+
+
+class Rules(msgspec.Struct, forbid_unknown_fields=True):
+    """The TOML file."""
+
+    rule: list[RuleEntry] = []
+    bytes: str | None = None
+    transient: list[str] = []
+
+
+@dataclass
+class _Found:
+    """The files read so far."""
+
+    faults: FaultList = field(default_factory=FaultList)
+    nodes: list[Table] = field(default_factory=list)
+    replicas: list[Table] = field(default_factory=list)
+    rules: tuple[str, Rules] | None = None
+
+
+def kind_of(document: Document) -> Kind:
+    r"""Tell which of the three files this is.
+
+    Examples
+    --------
+    >>> kind_of(Document("n.csv", b"node,zone,cap_cpu\na,z1,8\n"))
+    'nodes'
+    """
+    names = header_of(document)
+    if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
+        return "nodes"
+    if "node" in names and (names >= {"group", "index"} or "partition" in names):
+        return "replicas"
+    if RULE.search(document.data[:65536]):
+        return "rules"
+    return ""
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from a table of nodes, one of replicas, and perhaps rules.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    found = _Found()
+    for document in documents:
+        kind = kind_of(document)
+        if kind == "nodes":
+            found.nodes.append(read_table(found.faults, document))
+        elif kind == "replicas":
+            found.replicas.append(read_table(found.faults, document))
+        elif kind == "rules":
+            _read_rules(found, document)
+        else:
+            message = "is neither a table of nodes or replicas nor rules in TOML"
+            found.faults.add(document.name, document.data[:40], message)
+    faults = found.faults
+    for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
+        if len(tables) != 1 and not faults:
+            names = [document.name for document in documents]
+            faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
+    faults.raise_if_any()
+    nodes, replicas = found.nodes[0], found.replicas[0]
+    dimensions = _dimensions(faults, nodes, replicas)
+    given: Arguments = {"dimensions": dimensions}
+    given |= _nodes(faults, nodes, dimensions)
+    given |= _replicas(faults, replicas, dimensions, given["node_names"])
+    given |= _bound(faults, found, replicas, given)
+    faults.raise_if_any()
+    if "replicas" in given:
+        size = max(documents, key=lambda one: len(one.data))
+        wanted = np.array(given["replicas"])
+        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), size)
+    return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
+
+
+def _file_of(path: str, found: _Found) -> str:
+    if found.rules is not None and path.startswith(("rule", "bytes", "transient")):
+        return found.rules[0]
+    of_nodes = ("capacity", "node", "domains", "watermark", "weight", "tags", "max_", "alive")
+    return (found.nodes if path.startswith(of_nodes) else found.replicas)[0].name
+
+
+def _read_rules(found: _Found, document: Document) -> None:
+    if found.rules is not None:
+        found.faults.add(document.name, "rules", "is the second of its kind: one is needed")
+        return
+    text = document.text(found.faults)
+    try:
+        loaded = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        line = AT_LINE.search(str(error))
+        at = f"{document.name}:{line[1]}" if line else document.name
+        found.faults.add(at, quoted(text), f"is no TOML: {str(error)[:200]}")
+        return
+    before = len(found.faults.faults)
+    note_misfits(found.faults, f"{document.name}: ", loaded, Rules)
+    if len(found.faults.faults) == before:
+        found.rules = (document.name, msgspec.convert(loaded, Rules))
+
+
+def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
+    """Return the dimensions as the nodes have them; every load needs a capacity."""
+    found = [title[len(CAPACITY) :] for name, title in nodes.titles.items()
+             if name.startswith(CAPACITY)]  # fmt: skip
+    known = {name.lower() for name in found}
+    for table, prefixes in (
+        (nodes, (WATERMARK,)),
+        (replicas, tuple(prefix for each in LOADS.values() for prefix in each)),
+    ):
+        for name, title in table.titles.items():
+            prefix = next((one for one in prefixes if name.startswith(one)), None)
+            if prefix is not None and name[len(prefix) :] not in known:
+                message = f"is of a dimension that no node has a capacity of: {found}"
+                faults.add(f"{table.name}: {quoted(title)}", quoted(title), message)
+    return found
+
+
+def _nodes(faults: FaultList, table: Table, dimensions: Sequence[str]) -> Arguments:
+    key = next(name for name in NODE if name in table.columns)
+    names = table.columns[key]
+    _check_names(faults, table, key)
+    given: Arguments = {"node_names": names}
+    given["capacity"] = _columns(faults, table, (CAPACITY,), dimensions, np.inf)
+    if any(name.startswith(WATERMARK) for name in table.columns):
+        given["watermark"] = _columns(faults, table, (WATERMARK,), dimensions, np.inf)
+    if "state" in table.columns:
+        given |= columns_of(read_states(faults, table, "state"))
+    if "weight" in table.columns:
+        given["weight"] = table.amounts(faults, "weight", 1.0)
+    if "max_replicas" in table.columns:
+        cells = ["0" if cell in ("", "-1") else cell for cell in table.columns["max_replicas"]]
+        none = np.array([cell in ("", "-1") for cell in table.columns["max_replicas"]], np.bool_)
+        told = Table(table.name, {"max_replicas": cells}, table.lines, table.titles)
+        most = told.wholes(faults, "max_replicas", 2**31 - 1)
+        given["max_replicas"] = np.where(none, -1, most)
+    if "tags" in table.columns:
+        listed = [cell.split() for cell in table.columns["tags"]]
+        tags = dict.fromkeys(tag for own in listed for tag in own)
+        if len(tags) * len(names) > max(2**20, 64 * sum(map(len, table.columns["tags"]))):
+            faults.add(f"{table.name}: tags", len(tags), "are too many tags for so many nodes")
+            tags = {}
+        given["tags"] = {tag: [tag in own for own in listed] for tag in tags}
+    tiers = {
+        table.titles[name]: np.array(column, object)
+        for name, column in table.columns.items()
+        if name not in OF_NODES and not name.startswith((CAPACITY, WATERMARK))
+    }
+    return given | ({"domains": tiers} if tiers else {})
+
+
+def _check_names(faults: FaultList, table: Table, key: str) -> None:
+    first: dict[str, int] = {}
+    for row, name in enumerate(table.columns[key]):
+        if not name:
+            faults.add(table.at(row, key), name, "is empty")
+        elif first.setdefault(name, row) != row:
+            at = table.at(first[name], key)
+            faults.add(table.at(row, key), quoted(name), f"stands at {at} already")
+
+
+def _columns(
+    faults: FaultList,
+    table: Table,
+    prefixes: Sequence[str],
+    dimensions: Sequence[str],
+    default: float,
+) -> NDArray[np.float64]:
+    """Return one column for each dimension, the default where the table has none."""
+    found = np.full((len(table), len(dimensions)), default)
+    for d, dimension in enumerate(dimensions):
+        for prefix in prefixes:
+            name = f"{prefix}{dimension.lower()}"
+            if name in table.columns:
+                found[:, d] = table.amounts(faults, name, default, infinite=True)
+    return found
+
+
+def _replicas(
+    faults: FaultList, table: Table, dimensions: Sequence[str], nodes: Sequence[str]
+) -> Arguments:
+    """Return partitions in the order in which they first stand, with their replicas."""
+    names, groups = _partition_names(table)
+    place: dict[str, int] = {}
+    owner = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int64)
+    order = np.argsort(owner, kind="stable")
+    first = np.zeros(len(place) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(place)), out=first[1:])
+    heads = order[first[:-1]]
+    known = {name: n for n, name in enumerate(nodes)}
+    known[""] = -1
+    table.each(faults, "node", lambda cell: cell not in known, "is no node of the other table")
+    node = np.fromiter((known.get(cell, -1) for cell in table.columns["node"]), np.int64)
+    given: Arguments = {
+        "partition_names": list(place),
+        "placement": node[order],
+        "first": first,
+        "flags": _flags(faults, table)[order],
+    }
+    given |= _roles(faults, table, order, first)
+    labels = [groups[row] for row in heads.tolist()]
+    names_of = {label: g for g, label in enumerate(dict.fromkeys(labels))}
+    given["group"] = np.array([names_of[label] for label in labels], np.int64)
+    given["group_names"] = list(names_of)
+    for argument, prefixes in LOADS.items():
+        default = 0.0 if argument == "load" else np.nan
+        if argument == "load" or any(name.startswith(prefixes) for name in table.columns):
+            loads = _columns(faults, table, prefixes, dimensions, default)
+            titles = [
+                next((p + one for p in prefixes if p + one in table.columns), argument)
+                for one in map(str.lower, dimensions)
+            ]
+            given[argument] = _same(faults, table, titles, loads, owner, heads)
+            if argument != "load":
+                given[argument] = np.where(
+                    np.isnan(given[argument]), given["load"], given[argument]
+                )
+    for name in COUNTS:
+        if name in table.columns:
+            counts = table.wholes(faults, name, MOST)[:, None]
+            given[name] = _same(faults, table, [name], counts, owner, heads)[:, 0]
+    return given
+
+
+def _partition_names(table: Table) -> tuple[list[str], list[str]]:
+    """Return the partition and the group of each row."""
+    if "partition" in table.columns:
+        names = table.columns["partition"]
+        return names, table.cells("group", "g0")
+    groups = table.columns["group"]
+    pairs = zip(groups, table.columns["index"], strict=True)
+    return [f"{group}-{index}" for group, index in pairs], groups
+
+
+def _same(
+    faults: FaultList,
+    table: Table,
+    names: Sequence[str],
+    values: NDArray[Any],
+    owner: NDArray[np.int64],
+    heads: NDArray[np.int64],
+) -> NDArray[Any]:
+    """Return what the first row of each partition says; other rows must say the same."""
+    expected = values[heads][owner]
+    same = (values == expected) | (np.isnan(values) & np.isnan(expected))
+    for row, d in np.argwhere(~same)[:LISTED_FAULTS].tolist():
+        at = table.at(int(heads[owner[row]]), names[d])
+        faults.add(table.at(row, names[d]), values[row, d].item(), f"differs from {at}")
+    return values[heads]
+
+
+def _flags(faults: FaultList, table: Table) -> NDArray[np.int64]:
+    flags = np.zeros(len(table), np.int64)
+    if "pinned" in table.columns:
+        known = {*TRUE, *FALSE}
+        table.each(faults, "pinned", lambda c: c.lower() not in known, "must be true or false")
+        flags |= [Flag.PINNED * (cell.lower() in TRUE) for cell in table.columns["pinned"]]
+    if "flags" in table.columns:
+
+        def wrong(cell: str) -> bool:
+            return any(word not in FLAGS for word in cell.lower().split())
+
+        table.each(faults, "flags", wrong, f"names an unknown flag; known: {[*FLAGS]}")
+        flags |= [
+            sum({FLAGS[word] for word in cell.lower().split() if word in FLAGS})
+            for cell in table.columns["flags"]
+        ]
+    return flags
+
+
+def _roles(
+    faults: FaultList, table: Table, order: NDArray[np.int64], first: NDArray[np.int64]
+) -> Arguments:
+    """Return roles, and the slot that leads each partition."""
+    if "role" not in table.columns:
+        return {}
+    cells = [cell.lower() for cell in table.columns["role"]]
+    message = "is no role: leader, voter, non_voter or learner"
+    table.each(faults, "role", lambda cell: cell.lower() not in ROLES, message)
+    role = np.array([ROLES.get(cell, Role.VOTER) for cell in cells], np.int64)[order]
+    leads = np.array([cell == "leader" for cell in cells], np.bool_)[order]
+    owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    leader = np.full(len(first) - 1, -1)
+    for at in np.flatnonzero(leads).tolist():
+        p = owner[at]
+        if leader[p] >= 0:
+            row = int(order[at])
+            before = table.at(int(order[first[p] + leader[p]]), "role")
+            faults.add(table.at(row, "role"), "leader", f"{before} leads already")
+        leader[p] = at - first[p]
+    return {"role": role, "leader": leader}
+
+
+def _bound(faults: FaultList, found: _Found, table: Table, given: Arguments) -> Arguments:
+    """Return the rules, and which one binds each partition."""
+    name, told = found.rules or ("", Rules())
+    bound: Arguments = {}
+    if told.bytes is not None:
+        bound["bytes"] = told.bytes
+    if told.transient:
+        bound["transient"] = told.transient
+    by_name: dict[str, int] = {}
+    for r, one in enumerate(told.rule):
+        if one.name is not None and by_name.setdefault(one.name, r) != r:
+            faults.add(f"{name}: rule[{r}].name", quoted(one.name), "is the name of another rule")
+    groups = {group: g for g, group in enumerate(given["group_names"])}
+    rule_of = np.full(len(groups), -1)
+    others = [r for r, one in enumerate(told.rule) if one.groups is None and one.name is None]
+    if len(others) > 1:
+        message = f"names neither groups nor itself; nor does rule[{others[0]}]"
+        faults.add(f"{name}: rule[{others[1]}]", None, message)
+    for r, one in enumerate(told.rule):
+        for group in one.groups or ():
+            at = f"{name}: rule[{r}].groups"
+            if group not in groups:
+                faults.add(at, quoted(group), "is no group of the replicas")
+            elif rule_of[groups[group]] >= 0:
+                message = f"is bound by rule[{rule_of[groups[group]]}] already"
+                faults.add(at, quoted(group), message)
+            else:
+                rule_of[groups[group]] = r
+    if others:
+        rule_of[rule_of < 0] = others[0]
+    rule = rule_of[given["group"]] if len(given["group"]) else np.zeros(0, np.int64)
+    if "rule" in table.columns:
+        known: Mapping[str, int] = {**by_name, "": -1}
+        message = f"is no name of a rule: {[*by_name]}"
+        table.each(faults, "rule", lambda cell: cell not in known, message)
+        place = {text: p for p, text in enumerate(given["partition_names"])}
+        cells = table.columns["rule"]
+        for text, cell in zip(_partition_names(table)[0], cells, strict=True):
+            if cell:
+                rule[place[text]] = known.get(cell, -1)
+    rules = [_rule(one) for one in told.rule]
+    return bound | ({"rules": rules, "rule": rule} if rules else {})
+
+
+def _rule(one: RuleEntry) -> Rule:
+    plain = {name: getattr(one, name) for name in RuleDocument.__struct_fields__}
+    return RuleDocument(**plain).rule()

@@ -1,0 +1,184 @@
+"""A cluster as a table of replicas, beside it one of nodes, and rules in TOML."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from evenkeel.formats.csv_text import SPECIAL, encode_table
+from evenkeel.formats.documents import quoted
+from evenkeel.formats.native.arguments import Arguments, RuleDocument, arguments_of
+from evenkeel.formats.node_states import NODE_STATES, NodeState, names_of
+from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement, Role
+
+KEPT = {
+    "dimensions", "capacity", "watermark", "node_names", "domains", "tags", "weight",
+    "max_replicas", "alive", "accepts", "keeps", "leads", "load", "leader_load", "non_voter_load",
+    "partition_names", "group", "group_names", "rules", "rule", "placement", "first", "leader",
+    "role", "flags", "replicas", "voters", "min_active", "transient", "bytes", "native_format",
+}  # fmt: skip
+"""What tables can hold of the arguments that build a cluster."""
+
+NUMBERED = re.compile(r"(0|[1-9][0-9]{0,17})")
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return a table of replicas, one of nodes beside it, and rules if there are any.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster has what tables cannot hold, each part by its name.
+    """
+    faults = FaultList()
+    given = arguments_of(cluster)
+    for name in sorted(given.keys() - KEPT - {"native"}):
+        faults.add(f"cluster.{name}", type(given[name]).__name__, "cannot be held by tables")
+    _check_cells(faults, "node_names", cluster.nodes.names)
+    _check_cells(faults, "partition_names", cluster.partitions.names)
+    _check_cells(faults, "group_names", cluster.partitions.group_names)
+    nodes = _nodes(faults, cluster, given)
+    replicas = _replicas(faults, cluster, cluster.placement if placement is None else placement)
+    if "rule" in given or cluster.rules:
+        names = [f"r{r}" for r in range(len(cluster.rules))]
+        told = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
+        replicas["rule"] = [told[p] for p in cluster.placement.owner.tolist()]
+    faults.raise_if_any()
+    files = {path: encode_table(replicas), path.with_suffix(".nodes.csv"): encode_table(nodes)}
+    rules = _rules(cluster, given)
+    if rules:
+        files[path.with_suffix(".rules.toml")] = rules
+    return files
+
+
+def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
+    """Note what would not come back as it is: cells are stripped, and # starts a comment."""
+    for i, text in enumerate(texts):
+        if not text or text != text.strip() or text.startswith("#") or "\0" in text:
+            faults.add(f"{path}[{i}]", text, "cannot be a cell of a table")
+
+
+def _nodes(faults: FaultList, cluster: Cluster, given: Arguments) -> dict[str, Sequence[Any]]:
+    nodes, topology = cluster.nodes, cluster.topology
+    columns: dict[str, Sequence[Any]] = {"node": list(nodes.names)}
+    for i, tier in enumerate(topology.tiers):
+        names = topology.label_names[i]
+        if tier.lower() in OF_NODES or tier.lower().startswith(("cap_", "watermark_")):
+            faults.add(f"domains[{tier!r}]", tier, "is the name of another column")
+        _check_cells(faults, f"domains[{tier!r}]", [tier, *names])
+        columns[tier] = [names[code] if code >= 0 else "" for code in topology.label[i].tolist()]
+    states = names_of(nodes)
+    for n, name in enumerate(states):
+        flags = (nodes.alive[n], nodes.accepts[n], nodes.keeps[n], nodes.leads[n])
+        if NodeState(*map(bool, flags)) != NODE_STATES[name]:
+            faults.add(f"nodes[{n}]", [bool(one) for one in flags], "is none of the known states")
+    columns["state"] = states
+    for d, dimension in enumerate(cluster.dimensions):
+        columns[f"cap_{dimension}"] = nodes.capacity[:, d].tolist()
+        if "watermark" in given:
+            columns[f"watermark_{dimension}"] = nodes.watermark[:, d].tolist()
+    _check_cells(faults, "dimensions", cluster.dimensions)
+    for name in ("weight", "max_replicas"):
+        if name in given:
+            columns[name] = getattr(nodes, name).tolist()
+    if nodes.tags:
+        for tag in nodes.tags:
+            if len(tag.split()) != 1:
+                faults.add("tags", tag, "has a blank in it")
+        columns["tags"] = [
+            " ".join(tag for tag, own in nodes.tags.items() if own[n]) for n in range(len(nodes))
+        ]
+    for title in columns:
+        if SPECIAL.search(title):
+            faults.add("nodes", title, "cannot be the name of a column")
+        alike = [one for one in columns if one.lower() == title.lower()]
+        if len(alike) > 1 and alike[0] == title:
+            faults.add("nodes", alike, "would be columns of one name")
+    return columns
+
+
+def _replicas(
+    faults: FaultList, cluster: Cluster, placement: Placement
+) -> dict[str, Sequence[Any]]:
+    partitions = cluster.partitions
+    owner = placement.owner
+    for p in np.flatnonzero(np.diff(placement.first) == 0).tolist()[:10]:
+        faults.add(partitions.names[p], [], "has no slot and so no row")
+    at = owner.tolist()
+    columns = _named(cluster, at)
+    nodes = list(cluster.nodes.names)
+    columns["node"] = [nodes[n] if n >= 0 else "" for n in placement.node.tolist()]
+    roles = [Role(code).name.lower() for code in placement.role.tolist()]
+    led = placement.first[:-1] + placement.leader
+    for k in led[placement.leader >= 0].tolist():
+        if roles[k] != "voter":
+            faults.add("role", roles[k], f"leads {partitions.names[at[k]]}: only voters do here")
+        roles[k] = "leader"
+    columns["role"] = roles
+    if placement.flags.any():
+        columns["flags"] = [
+            " ".join(one.name.lower() for one in Flag if code & one and one.name)
+            for code in placement.flags.tolist()
+        ]
+    load = partitions.load
+    for argument, rows in zip(LOADS, (load.voter, load.leader, load.non_voter), strict=True):
+        if argument == "load" or not np.array_equal(rows, load.voter):
+            for d, dimension in enumerate(cluster.dimensions):
+                columns[f"{argument}_{dimension}"] = rows[owner, d].tolist()
+    width = np.diff(placement.first)
+    counts = dict(zip(COUNTS, (width, partitions.replicas, 0), strict=True))
+    for name, default in counts.items():
+        wanted = getattr(partitions, name)
+        if not np.all(wanted == default):
+            columns[name] = wanted[owner].tolist()
+    if "voters" not in columns and (placement.role != Role.VOTER).any():
+        columns["voters"] = partitions.voters[owner].tolist()
+    return columns
+
+
+def _named(cluster: Cluster, at: Sequence[int]) -> dict[str, Sequence[Any]]:
+    """Return the columns that name partitions; as group and index where names are made of them."""
+    names, group = cluster.partitions.names, cluster.partitions.group.tolist()
+    groups = [cluster.partitions.group_names[g] for g in group]
+    index = [
+        name[len(own) + 1 :] if name.startswith(f"{own}-") else ""
+        for name, own in zip(names, groups, strict=True)
+    ]
+    columns: dict[str, Sequence[Any]] = {"group": [groups[p] for p in at]}
+    if all(map(NUMBERED.fullmatch, index)):
+        columns["index"] = [index[p] for p in at]
+    else:
+        columns["partition"] = [names[p] for p in at]
+    return columns
+
+
+def _rules(cluster: Cluster, given: Arguments) -> bytes:
+    """Return the rules in TOML; texts are quoted as JSON does, which TOML reads alike."""
+    lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
+    for r, rule in enumerate(cluster.rules):
+        told: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
+        lines += ["[[rule]]", f'name = "r{r}"']
+        lines += [f"{name} = {_toml(value)}" for name, value in told.items()]
+    try:
+        return ("\n".join(lines) + "\n").encode() if lines else b""
+    except UnicodeEncodeError as error:
+        text = quoted(error.object)
+        raise InvalidInput([Fault("rules", text, "cannot be written as UTF-8")]) from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

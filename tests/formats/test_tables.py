@@ -1,0 +1,187 @@
+"""The bare minimum: nodes and replicas in tables, rules in TOML."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.formats import registry
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import InvalidInput
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.rules import Rule
+from tests.support import places
+from tests.support.clusters import assert_same
+
+DATA = places.DATA / "formats" / "tables"
+NODES, REPLICAS, RULES = (DATA / name for name in ("nodes.csv", "replicas.csv", "rules.toml"))
+SMALL = b"node,zone,cap_cpu\na,x,9\nb,y,9\n"
+PLACED = b"partition,node\np,a\np,b\n"
+
+
+def faults_of(*sources):
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(*sources, format="tables")
+    return [(fault.path, fault.value) for fault in caught.value.faults]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return registry.read(NODES, REPLICAS, RULES)
+
+
+class TestReading:
+    def test_nodes(self, cluster):
+        nodes = cluster.nodes
+        assert list(nodes.names) == ["n1", "n2", "n3", "n4", "n5", "n6"]
+        assert cluster.topology.tiers == ("zone", "rack")
+        assert cluster.dimensions == ("cpu", "Disk")
+        assert nodes.capacity[:, 1].tolist() == [2e12, 2e12, 1.5e12, 2e12, np.inf, 2e12]
+        assert nodes.alive.tolist() == [True] * 5 + [False]
+        assert nodes.keeps.tolist() == [True, True, False, True, True, False]
+        assert nodes.accepts.tolist() == [True, True, False, True, False, False]
+        assert nodes.tags["ssd"].tolist() == [True, True, False, True, False, False]
+        assert cluster.topology.label[1, 5] == -1
+
+    def test_replicas(self, cluster):
+        assert list(cluster.partitions.names) == ["orders-0", "orders-1", 'audit, "old"-0']
+        assert list(cluster.partitions.group_names) == ["orders", 'audit, "old"']
+        assert cluster.placement.node.tolist() == [0, 2, 5, 1, 3, -1, 4]
+        assert cluster.placement.leader.tolist() == [0, 1, 0]
+        assert cluster.placement.role.tolist() == [0, 0, 0, 0, 0, Role.NON_VOTER, 0]
+        pinned = cluster.placement.flags & Flag.PINNED
+        assert np.flatnonzero(pinned).tolist() == [4, 6]
+        assert cluster.partitions.load.voter[0].tolist() == [0.5, 120e9]
+        assert cluster.partitions.load.leader[0].tolist() == [2.5, 120e9]
+
+    def test_rules(self, cluster):
+        assert cluster.rules[0].spread == {"zone": 1, "rack": (1, "soft")}
+        assert cluster.rules[0].require == ["+ssd"]
+        assert cluster.partitions.rule.tolist() == [0, 0, 1]
+        assert cluster.bytes_dimension == 1
+
+    def test_two_tables_are_enough_and_the_first_replica_leads(self):
+        small = registry.read(PLACED, SMALL)
+        assert small.placement.leader.tolist() == [0]
+        assert not small.rules
+
+    @pytest.mark.parametrize("mark", ["\t", ";"])
+    def test_other_delimiters_and_ends_of_lines(self, mark):
+        nodes, replicas = (one.decode().replace(",", mark) for one in (SMALL, PLACED))
+        same = registry.read(nodes.encode(), replicas.replace("\n", "\r\n").encode())
+        assert_same(same, registry.read(SMALL, PLACED))
+
+
+class TestWhatIsWrong:
+    def test_all_of_it_is_listed_with_line_and_column(self):
+        nodes = b"node,zone,cap_cpu,state\na,x,lots,up\na,y,1,upp\n,z,1,\n"
+        replicas = b"partition,node,role,load_disk\np,c,leader,1\np,a,leader,1\nq,a,boss,x\n"
+        assert faults_of(nodes, replicas) == [
+            ("<bytes>: load_disk", "load_disk"),
+            ("<bytes>:3: node", "a"),
+            ("<bytes>:4: node", ""),
+            ("<bytes>:2: cap_cpu", "lots"),
+            ("<bytes>:3: state", "upp"),
+            ("<bytes>:2: node", "c"),
+            ("<bytes>:4: role", "boss"),
+            ("<bytes>:3: role", "leader"),
+        ]
+
+    def test_rules(self):
+        rules = b"""
+            [[rule]]
+            groups = ["no", "g0"]
+            spred = {zone = 1}
+            [[rule]]
+            name = 7
+        """
+        found = faults_of(SMALL, PLACED, rules)
+        assert [path for path, _ in found] == ["<bytes>: rule[0].spred", "<bytes>: rule[1].name"]
+        rules = b"[[rule]]\ngroups = ['no', 'g0']\n[[rule]]\ngroups = ['g0']\n[[rule]]\n[[rule]]\n"
+        assert [value for _, value in faults_of(SMALL, PLACED, rules)] == [None, "no", "g0"]
+        assert faults_of(SMALL, PLACED, b"[[rule]]\nspread = {\n")[0][0] == "<bytes>:2"
+
+    def test_rows_of_a_partition_say_the_same(self):
+        replicas = b"partition,node,load_cpu\np,a,1\np,b,2\n"
+        assert faults_of(SMALL, replicas) == [("<bytes>:3: load_cpu", 2.0)]
+
+    @pytest.mark.parametrize(
+        "rows", [b"partition,node\np,a,b\n", b'partition,node\n"p,a\n', b'partition,node\n"p"x,a\n']
+    )
+    def test_rows_that_are_no_rows_are_named_by_line(self, rows):
+        assert faults_of(SMALL, rows)[0][0].startswith("<bytes>:2")
+
+    @pytest.mark.parametrize("files", [(SMALL,), (PLACED,), (SMALL, SMALL, PLACED), (b"x",)])
+    def test_two_tables_are_needed(self, files):
+        assert faults_of(*files)
+
+    def test_what_is_claimed_takes_no_memory(self):
+        rows = b"partition,node,replicas\n" + b"".join(b"p%d,a,32767\n" % i for i in range(900))
+        assert faults_of(SMALL, rows)[0] == ("<bytes>: replicas", 900 * 32767)
+
+
+class TestWriting:
+    def test_what_was_read_comes_back(self, cluster, tmp_path):
+        files = registry.write(cluster, tmp_path / "c.csv")
+        assert [one.name for one in files] == ["c.csv", "c.nodes.csv", "c.rules.toml"]
+        assert_same(registry.read(*files), cluster)
+
+    def test_a_placement(self, cluster, tmp_path):
+        node = cluster.placement.node.copy()
+        node[5] = 1
+        target = cluster.placement.replaced(node, cluster.placement.leader)
+        files = registry.write(cluster, tmp_path / "c.csv", placement=target)
+        assert registry.read(*files).placement.node.tolist() == node.tolist()
+
+    def test_what_tables_cannot_hold_is_refused(self, tmp_path):
+        full = Cluster.from_arrays(
+            capacity=[[1.0]] * 2, load=[[1.0]], placement=[[0]], forbidden=[[0, 1]],
+            move_cost=[2.0], alive=[True, False], keeps=[False, True],
+            node_names=["#a", " b"],
+        )  # fmt: skip
+        with pytest.raises(InvalidInput) as caught:
+            registry.write(full, tmp_path / "c.csv")
+        assert [fault.path for fault in caught.value.faults] == [
+            "cluster.forbidden", "cluster.move_cost", "node_names[0]", "node_names[1]",
+            "nodes[0]", "nodes[1]",
+        ]  # fmt: skip
+        assert not [*tmp_path.iterdir()]
+
+    def test_a_cluster_of_another_system_becomes_tables(self, tmp_path):
+        kafka = registry.read(places.DATA / "formats" / "kafka_describe.txt")
+        again = registry.read(*registry.write(kafka, tmp_path / "c.csv"))
+        assert again.placement.node.tolist() == kafka.placement.node.tolist()
+        assert again.partitions.names == kafka.partitions.names
+
+
+hostile = st.sampled_from(
+    ['a"b', "a,b", "x\ny", "é", "-1", "=1+1", "$(rm -rf /)", "'; DROP TABLE t; --", "[[rule]]",
+     "../x", "a\rb", "😀", "n\\o", "{a: b}"]
+) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(
+    lambda text: text == text.strip() and not text.startswith("#")
+)  # fmt: skip
+
+
+@given(
+    st.lists(hostile, min_size=2, max_size=4, unique=True), st.data(),
+    st.lists(
+        st.tuples(hostile, st.integers(1, 3)), min_size=1, max_size=4, unique_by=lambda t: t[0]
+    ),
+)  # fmt: skip
+def test_any_names_come_back(tmp_path_factory, nodes, data, partitions):
+    count = len(nodes)
+    rows = [
+        data.draw(st.lists(st.integers(-1, count - 1), min_size=width, max_size=width))
+        for _, width in partitions
+    ]
+    labels = data.draw(st.lists(hostile | st.just(""), min_size=count, max_size=count))
+    cluster = Cluster.from_arrays(
+        capacity=np.arange(1.0, count + 1)[:, None] / 3.0, load=np.full((len(rows), 1), 0.1),
+        leader_load=np.full((len(rows), 1), 0.7), dimensions=["cpu"], node_names=nodes,
+        partition_names=[name for name, _ in partitions], group=np.zeros(len(rows), int),
+        group_names=[partitions[0][0]], domains={"zone": np.array(labels, object)},
+        placement=np.concatenate(rows), first=np.cumsum([0, *(w for _, w in partitions)]),
+        rules=[Rule(spread={"zone": (1, "soft")})],
+    )  # fmt: skip
+    files = registry.write(cluster, tmp_path_factory.mktemp("tables") / "c.csv")
+    assert_same(registry.read(*files), cluster)
