@@ -80,11 +80,12 @@ HOMES = {
     "ortools": {"evenkeel.strategies"},
     "msgspec": {"evenkeel.formats", "evenkeel.cli"},
     "rich": {"evenkeel.view", "evenkeel.cli"},
+    "yaml": {"evenkeel.formats"},
     "matplotlib": {"evenkeel.view"},
 }
 """The rooms that may import a package at all; numpy is at home everywhere."""
 
-ONLY_INSIDE_FUNCTIONS = {"scipy", "ortools", "rich", "matplotlib", "pandas", "narwhals"}
+ONLY_INSIDE_FUNCTIONS = {"scipy", "ortools", "rich", "matplotlib", "yaml", "pandas", "narwhals"}
 VAGUE = {"utils", "util", "common", "misc", "helpers", "helper", "tools", "stuff"}
 LONGEST = 600
 

@@ -40,6 +40,7 @@ ROOMS = {
     "longhorn": "evenkeel.formats.longhorn",
     "roadef": "evenkeel.formats.roadef.format",
     "ceph": "evenkeel.formats.ceph",
+    "cockroach": "evenkeel.formats.cockroach",
     "tables": "evenkeel.formats.tables",
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""

@@ -128,6 +128,7 @@ def readers() -> list[Reader]:
     ceph = {file.name: file.read_bytes() for file in (DATA / "formats" / "ceph").iterdir()}
     dump, crush = ceph["osd_dump.json"], ceph["crush.txt"]
     tables = {file.name: file.read_bytes() for file in (DATA / "formats" / "tables").iterdir()}
+    roach = {file.name: file.read_bytes() for file in (DATA / "formats" / "cockroach").iterdir()}
     longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
     plain = io.BytesIO()
     np.savez(plain, capacity=np.ones((2, 1)), load=np.ones((3, 1)), replicas=np.array(2))
@@ -164,6 +165,18 @@ def readers() -> list[Reader]:
             ),
             damage_text,
             from_bytes("tables"),
+        ),
+        Reader(
+            "cockroach",
+            (
+                (roach["ranges.csv"], roach["node_status.csv"], roach["zones.sql"]),
+                (roach["zones.sql"], roach["ranges.csv"], roach["node_status.csv"]),
+                (roach["zones.yaml"], roach["ranges.csv"], roach["node_status.csv"]),
+                (roach["node_status.csv"], roach["ranges.csv"]),
+                (roach["store_status.tsv"], roach["ranges.csv"]),
+            ),
+            damage_text,
+            from_bytes("cockroach"),
         ),
         Reader("kafka", (*alone, *both), damage_text, from_bytes("kafka")),
         Reader(

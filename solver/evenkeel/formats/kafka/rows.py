@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.kafka.findings import Replicas, TopicPartition
+from evenkeel.formats.number_lists import number_lists, whole_numbers
 
 UNSAID = -2
 """Stands for a leader of which nothing is said: the first replica is preferred."""
@@ -32,9 +33,6 @@ PARTITION_LINE = re.compile(
     rb"Replicas: ([0-9,]++)\tIsr: ([0-9,]*+)(?:\tElr: [0-9,]*+\tLastKnownElr: [0-9,]*+)?+\r?$",
     re.MULTILINE,
 )
-MOST_DIGITS = 9
-"""Of a number that is read at once."""
-
 MIN_IN_SYNC = re.compile(rb"(?:^|,)min\.insync\.replicas=([0-9]{1,9})(?:,|$)")
 
 
@@ -142,14 +140,14 @@ def rows_of_description(document: Document) -> Rows | None:
         topic, numbers, leaders, replicas, in_sync = zip(*lines, strict=True)
         for name in dict.fromkeys(topic):
             names.setdefault(name, len(names))
-        lists = _lists(replicas), _lists(in_sync)
+        lists = number_lists(replicas), number_lists(in_sync)
         if lists[0] is None or lists[1] is None:
             return None
         parts.append(
             (
                 np.fromiter(map(names.__getitem__, topic), np.int64, len(topic)),
-                _numbers(b",".join(numbers)),
-                _numbers(b",".join(leaders).replace(b"none", b"-1")),
+                whole_numbers(b",".join(numbers)),
+                whole_numbers(b",".join(leaders).replace(b"none", b"-1")),
                 *lists[0],
                 *lists[1],
             )
@@ -229,29 +227,6 @@ def _starts(width: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     first = np.zeros(len(width) + 1, np.int64)
     np.cumsum(width, out=first[1:])
     return first
-
-
-def _numbers(text: bytes) -> NDArray[np.int64]:
-    return np.fromstring(text.decode(), np.int64, sep=",")
-
-
-def _lists(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return how many numbers each list has, and all of them; None if some are no lists."""
-    width = np.zeros(len(texts), np.int64)
-    some = np.fromiter(map(bool, texts), np.bool_, len(texts))
-    joined = b";".join(filter(None, texts) if not some.all() else texts) + b";"
-    if len(joined) == 1:
-        return width, np.zeros(0, np.int64)
-    codes = np.frombuffer(joined, np.uint8)
-    ends, lasts = (
-        np.flatnonzero((codes < ord("0")) | (codes > ord("9"))),
-        np.flatnonzero(codes == ord(";")),
-    )
-    digits = np.diff(ends, prepend=-1) - 1
-    if digits.min() < 1 or digits.max() > MOST_DIGITS:
-        return None
-    width[some] = np.diff(np.searchsorted(ends, lasts), prepend=-1)
-    return width, _numbers(joined[:-1].replace(b";", b","))
 
 
 def _keys(width: NDArray[np.int64], broker: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,0 +1,23 @@
+"""CockroachDB: ranges, nodes and zone configurations as its tools print them, and statements out.
+
+References
+----------
+CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store_status``,
+``cockroach node status --all``, ``SHOW ZONE CONFIGURATIONS``, ``ALTER RANGE ... RELOCATE``.
+"""
+
+from evenkeel.formats.cockroach.cluster import read
+from evenkeel.formats.cockroach.documents import kind_of
+from evenkeel.formats.cockroach.statements import encode
+from evenkeel.formats.registry import Format
+from evenkeel.strategies.cockroach.compile import FORMAT as NAME
+
+FORMAT = Format(
+    name=NAME,
+    summary="CockroachDB: ranges, node status and store status as CSV, TSV or JSON, zone "
+    "configurations as SQL or YAML",
+    suffixes=(".sql",),
+    recognises=kind_of,
+    read=read,
+    encode=encode,
+)

@@ -1,0 +1,374 @@
+"""CockroachDB's documents put together: stores are nodes, ranges partitions, tables groups."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.cockroach.documents import kind_of, table_of
+from evenkeel.formats.cockroach.zones import Zones, read_zone_sql, read_zone_yaml
+from evenkeel.formats.csv_text import Table
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.number_lists import number_lists
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.strategies.cockroach.intake import cockroach_cluster
+
+BOOLEANS = {"true", "false", "t", "f", "", "null"}
+LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}|")
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+MOST = 2**31 - 1
+MEBIBYTE = 2.0**20
+MOST_REPLICAS = 64
+"""Of a range: more than anybody configures, so that one long row does not widen all the others."""
+
+
+@dataclass
+class _Found:
+    """The documents read so far."""
+
+    faults: FaultList = field(default_factory=FaultList)
+    ranges: list[Table] = field(default_factory=list)
+    nodes: list[Table] = field(default_factory=list)
+    stores: list[Table] = field(default_factory=list)
+    zones: Zones = field(default_factory=Zones)
+
+
+@dataclass
+class _Store:
+    """A store: its node, and what is known of both."""
+
+    host: int
+    locality: str
+    status: str = "available"
+    attributes: Sequence[str] = ()
+    capacity: float = np.inf
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from ranges, and what there is of node status, store status and zones.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    found = _Found()
+    for document in documents:
+        _read_document(found, document)
+    faults = found.faults
+    if len(found.ranges) != 1 and not faults:
+        names = [document.name for document in documents]
+        faults.add("source", names, f"needs one table of ranges; there are {len(found.ranges)}")
+    faults.raise_if_any()
+    (table,) = found.ranges
+    rows = _first_rows(faults, table)
+    before = len(faults.faults)
+    held = _held(faults, table, rows)
+    misread = len(faults.faults) > before
+    stores = _stores(found, table, held)
+    place = {store: s for s, store in enumerate(stores)}
+    replicas, roles = _rows_of(faults, table, rows, held, place)
+    lease = _leases(faults, table, rows, place, all_known=not misread)
+    sizes = _sizes(faults, table)[rows]
+    configs, config = _configs(found, table, rows)
+    faults.raise_if_any()
+    known = [*stores.values()]
+    try:
+        cluster = cockroach_cluster(
+            localities=[one.locality for one in known],
+            replicas=replicas,
+            configs=configs,
+            config=config,
+            roles=roles,
+            leaseholder=lease,
+            hosts=[one.host for one in known],
+            attributes=[one.attributes for one in known],
+            status=[one.status for one in known],
+            capacity=[one.capacity for one in known],
+            size=sizes,
+            store_names=[str(store) for store in stores],
+            range_names=[table.columns["range_id"][row] for row in rows.tolist()],
+        )
+    except InvalidInput as error:
+        for fault in error.faults:
+            at = _located(found, table, rows, fault.path)
+            faults.add(at, quoted(fault.value), fault.message)
+        raise InvalidInput(faults.faults) from None
+    return _grouped(cluster, table, rows)
+
+
+def _read_document(found: _Found, document: Document) -> None:
+    kind = kind_of(document)
+    if kind == "ranges":
+        found.ranges.append(table_of(found.faults, document))
+    elif kind == "node status":
+        found.nodes.append(table_of(found.faults, document))
+    elif kind == "store status":
+        found.stores.append(table_of(found.faults, document))
+    elif kind == "zone SQL":
+        read_zone_sql(found.faults, document, found.zones)
+    elif kind == "zone YAML":
+        read_zone_yaml(found.faults, document, found.zones)
+    else:
+        message = "is no table of ranges, nodes or stores and no zone configuration of CockroachDB"
+        found.faults.add(document.name, document.data[:40], message)
+
+
+def _first_rows(faults: FaultList, table: Table) -> NDArray[np.int64]:
+    """Return the first row of each range; one that spans several tables has a row for each."""
+    ids = table.wholes(faults, "range_id", MOST)
+    _, first, of = np.unique(ids, return_index=True, return_inverse=True)
+    for name in ("replicas", "voting_replicas", "lease_holder"):
+        if name in table.columns:
+            cells = np.array(table.columns[name], object)
+            for row in np.flatnonzero(cells != cells[first][of])[:LISTED_FAULTS].tolist():
+                message = f"differs from {table.at(int(first[of[row]]), name)}, of the same range"
+                faults.add(table.at(row, name), quoted(cells[row]), message)
+    order: NDArray[np.int64] = np.sort(first)
+    return order
+
+
+Lists = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""How many numbers each row has, and all of them."""
+
+
+def _held(faults: FaultList, table: Table, rows: NDArray[np.int64]) -> dict[Role, Lists]:
+    """Return the stores of each role; without their columns all replicas vote."""
+    columns = {
+        Role.VOTER: "voting_replicas",
+        Role.NON_VOTER: "non_voting_replicas",
+        Role.LEARNER: "learner_replicas",
+    }
+    if "voting_replicas" not in table.columns:
+        columns = {Role.VOTER: "replicas"}
+    found = {}
+    for role, name in columns.items():
+        if name in table.columns:
+            found[role] = _lists(faults, table, name, rows)
+    return found
+
+
+def _lists(faults: FaultList, table: Table, name: str, rows: NDArray[np.int64]) -> Lists:
+    """Return arrays as CockroachDB prints them, ``{1,2,3}``."""
+    column = table.columns[name]
+    if not all(map(LIST.fullmatch, column)):
+        table.each(faults, name, lambda c: not LIST.fullmatch(c), "must be an array: {1,2,3}")
+        return np.zeros(len(rows), np.int64), np.zeros(0, np.int64)
+    texts = [column[row][1:-1].encode() for row in rows.tolist()]
+    lists = number_lists(texts)
+    assert lists is not None, "an array of numbers was none"
+    if lists[0].max(initial=0) > MOST_REPLICAS:
+        row = int(rows[int(lists[0].argmax())])
+        message = f"has more than {MOST_REPLICAS} replicas"
+        faults.add(table.at(row, name), int(lists[0].max()), message)
+    return lists
+
+
+def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int, _Store]:
+    """Return all stores by id; without their own table a store has the id of its node."""
+    faults = found.faults
+    used = sorted({int(one) for _, ids in held.values() for one in np.unique(ids)})
+    hosts = _hosts(found, table)
+    if not found.stores:
+        if found.nodes:
+            _check_known(faults, table, held, hosts.keys(), "no node of node status")
+        return {store: hosts.get(store, _Store(store, "")) for store in sorted({*hosts, *used})}
+    stores: dict[int, _Store] = {}
+    for status in found.stores:
+        ids = status.wholes(faults, "store_id", MOST).tolist()
+        nodes = status.wholes(faults, "node_id", MOST).tolist()
+        capacity = np.full(len(ids), np.inf)
+        if "capacity" in status.columns:
+            capacity = status.amounts(faults, "capacity", np.inf, infinite=True)
+        for row, (store, node) in enumerate(zip(ids, nodes, strict=True)):
+            if store in stores:
+                faults.add(status.at(row, "store_id"), store, "stands there already")
+            if found.nodes and node not in hosts:
+                faults.add(status.at(row, "node_id"), node, "is no node of node status")
+            host = hosts.get(node, _Store(node, ""))
+            attrs = status.cells("attrs")[row].strip("[]{}")
+            stores[store] = _Store(
+                node, host.locality, host.status,
+                [one.strip(' "') for one in attrs.split(",") if one.strip(' "')],
+                float(capacity[row]),
+            )  # fmt: skip
+    _check_known(faults, table, held, stores.keys(), "no store of store status")
+    return dict(sorted(stores.items()))
+
+
+def _check_known(
+    faults: FaultList, table: Table, held: Mapping[Role, Lists], known: Any, message: str
+) -> None:
+    for _, ids in held.values():
+        for store in np.setdiff1d(ids, [*known])[:LISTED_FAULTS].tolist():
+            faults.add(f"{table.name}: replicas", store, f"is {message}")
+
+
+def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
+    """Return nodes by id from their status, or from the localities beside replicas."""
+    hosts: dict[int, _Store] = {}
+    for status in found.nodes:
+        ids = status.wholes(found.faults, "id", MOST).tolist()
+        cells = {
+            name: [cell.lower() for cell in status.cells(name, default)]
+            for name, default in (
+                ("is_live", "true"), ("is_available", "true"), ("is_draining", "false"),
+                ("is_decommissioning", "false"), ("membership", "active"),
+            )
+        }  # fmt: skip
+        for name in ("is_live", "is_available", "is_draining", "is_decommissioning"):
+            if name in status.columns:
+                message = "must be true or false"
+                status.each(found.faults, name, lambda c: c.lower() not in BOOLEANS, message)
+        for row, node in enumerate(ids):
+            if node in hosts:
+                found.faults.add(status.at(row, "id"), node, "stands there already")
+            own = {name: column[row] for name, column in cells.items()}
+            hosts[node] = _Store(node, status.cells("locality")[row], _status_of(own))
+    if not found.nodes and "replica_localities" in table.columns and "replicas" in table.columns:
+        for ids, text in zip(
+            table.columns["replicas"], table.columns["replica_localities"], strict=True
+        ):
+            parts = [a.replace("\\", "") or b for a, b in QUOTED.findall(text)]
+            listed = ids.strip("{}").split(",")
+            for store, locality in zip(listed, parts, strict=False):
+                if store.isdecimal() and len(store) < 10:
+                    hosts.setdefault(int(store), _Store(int(store), locality.strip()))
+    return hosts
+
+
+def _status_of(own: Mapping[str, str]) -> str:
+    """Return the state of a node's stores by what its status says."""
+    if own["membership"] == "decommissioned":
+        return "decommissioned"
+    if own["is_live"] in ("false", "f"):
+        return "dead"
+    if own["membership"] == "decommissioning" or own["is_decommissioning"] in ("true", "t"):
+        return "decommissioning"
+    if own["is_draining"] in ("true", "t"):
+        return "draining"
+    return "suspect" if own["is_available"] in ("false", "f") else "available"
+
+
+def _rows_of(
+    faults: FaultList,
+    table: Table,
+    rows: NDArray[np.int64],
+    held: Mapping[Role, Lists],
+    place: Mapping[int, int],
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return stores and roles by slot, voters first."""
+    total = sum((width for width, _ in held.values()), np.zeros(len(rows), np.int64))
+    shape = (len(rows), min(int(total.max(initial=0)), 3 * MOST_REPLICAS))
+    stores, roles = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
+    used = np.zeros(len(rows), np.int64)
+    if faults:
+        return stores, roles
+    ids = np.array([*place], np.int64)
+    for role, (width, listed) in held.items():
+        row = np.repeat(np.arange(len(rows)), width)
+        start = np.cumsum(width) - width
+        slot = np.arange(len(listed)) - np.repeat(start, width) + used[row]
+        stores[row, slot] = np.searchsorted(ids, listed)
+        roles[row, slot] = role
+        used += width
+    return stores, roles
+
+
+def _leases(
+    faults: FaultList,
+    table: Table,
+    rows: NDArray[np.int64],
+    place: Mapping[int, int],
+    *,
+    all_known: bool,
+) -> NDArray[np.int32] | None:
+    """Return who holds each lease; None if the table does not say.
+
+    Where replicas could not be read, not all stores are known.
+    """
+    if "lease_holder" not in table.columns:
+        return None
+    cells = ["" if cell.upper() == "NULL" else cell for cell in table.columns["lease_holder"]]
+
+    def wrong(cell: str) -> bool:
+        plain = cell.isascii() and cell.isdecimal() and len(cell) < 10
+        return cell not in ("", "0") and not (plain and (int(cell) in place or not all_known))
+
+    told = Table(table.name, {"lease_holder": cells}, table.lines, table.titles)
+    told.each(faults, "lease_holder", wrong, "must be a store that is known, or empty")
+    return np.array(
+        [
+            -1 if cells[r] in ("", "0") or wrong(cells[r]) else place.get(int(cells[r]), -1)
+            for r in rows
+        ],
+        np.int32,
+    )
+
+
+def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
+    """Return the bytes of each row's range."""
+    if "range_size" in table.columns:
+        return table.amounts(faults, "range_size", 0.0)
+    if "range_size_mb" in table.columns:
+        return table.amounts(faults, "range_size_mb", 0.0) * MEBIBYTE
+    return np.zeros(len(table))
+
+
+def _configs(
+    found: _Found, table: Table, rows: NDArray[np.int64]
+) -> tuple[list[dict[str, Any]], NDArray[np.int32]]:
+    """Return the distinct configurations, and which one each range has."""
+    zones = found.zones
+    columns = [table.cells(name) for name in
+               ("database_name", "schema_name", "table_name", "index_name")]  # fmt: skip
+    databases = {target[0] for kind, target in zones.of if kind == "DATABASE"}
+    if databases and "database_name" not in table.columns:
+        if len(databases) > 1:
+            message = "are databases of their own, and the ranges have no database_name"
+            found.faults.add(f"{table.name}: database_name", sorted(databases), message)
+        columns[0] = [next(iter(databases))] * len(table)
+    by_table: dict[tuple[str, ...], int] = {}
+    configs: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    config = np.zeros(len(rows), np.int32)
+    for p, row in enumerate(rows.tolist()):
+        key = tuple(column[row] for column in columns)
+        if key not in by_table:
+            own = zones.config_of(*key)
+            by_table[key] = seen.setdefault(repr(own), len(configs))
+            if by_table[key] == len(configs):
+                configs.append(own)
+        config[p] = by_table[key]
+    return configs or [{}], config
+
+
+def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) -> str:
+    """Return where in the files an argument of the model stands."""
+    if path.startswith("configs"):
+        at = next(iter(found.zones.at.values()), table.name)
+        return f"{at.split(':')[0] if found.zones.at else at}: {path}"
+    entry = re.match(r"(replicas|leaseholder|size)\[(\d+)", path)
+    if entry and int(entry[2]) < len(rows):
+        return f"{table.name}:{table.lines[int(rows[int(entry[2])])]}: {path}"
+    nodes = path.startswith(("localities", "status", "hosts", "attributes", "capacity"))
+    others = [*found.nodes, *found.stores]
+    return f"{others[0].name if nodes and others else table.name}: {path}"
+
+
+def _grouped(cluster: Cluster, table: Table, rows: NDArray[np.int64]) -> Cluster:
+    """Return the cluster with tables as groups, where the ranges tell them."""
+    if "table_name" not in table.columns or not len(rows):
+        return cluster
+    columns = [table.cells(name) for name in ("database_name", "schema_name", "table_name")]
+    labels = [".".join(c[row] for c in columns if c[row]) or "-" for row in rows.tolist()]
+    names = {label: g for g, label in enumerate(dict.fromkeys(labels))}
+    return cluster.replace(
+        group=np.array([names[label] for label in labels], np.int64), group_names=list(names)
+    )

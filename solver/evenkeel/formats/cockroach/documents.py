@@ -1,0 +1,89 @@
+"""Which of CockroachDB's documents a file is, and its tables, whether they are CSV, TSV or JSON."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from evenkeel.formats.csv_text import Table, header_of, read_table
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import note_syntax
+from evenkeel.model.errors import FaultList
+
+Kind = Literal["ranges", "node status", "store status", "zone SQL", "zone YAML", ""]
+
+HEAD = 65536
+ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
+ZONE_YAML = re.compile(
+    rb"^\s*[\"']?(num_replicas|num_voters|constraints|voter_constraints|lease_preferences)"
+    rb"[\"']?\s*:",
+    re.MULTILINE,
+)
+KEY = re.compile(rb'"(\w{1,60})"\s*:')
+
+
+def kind_of(document: Document) -> Kind:
+    r"""Tell which of CockroachDB's documents this is.
+
+    Examples
+    --------
+    >>> kind_of(Document("r.tsv", b"range_id\treplicas\tlease_holder\n7\t{1,2,3}\t2\n"))
+    'ranges'
+    """
+    head = document.data[:HEAD]
+    if head.lstrip()[:1] in (b"{", b"["):
+        names = frozenset(name.decode() for name in KEY.findall(head))
+    else:
+        if ZONE_SQL.search(head):
+            return "zone SQL"
+        names = header_of(document)
+    if "range_id" in names and names & {"replicas", "voting_replicas"}:
+        return "ranges"
+    if names >= {"store_id", "node_id"} and names & {"capacity", "attrs"}:
+        return "store status"
+    if "id" in names and names & {"is_live", "membership", "is_decommissioning", "locality"}:
+        return "node status"
+    return "zone YAML" if ZONE_YAML.search(head) else ""
+
+
+def table_of(faults: FaultList, document: Document) -> Table:
+    """Read a table, whichever of its forms it has; JSON is a list of objects, or one per line."""
+    data = document.data.lstrip()
+    if data[:1] not in (b"{", b"["):
+        return read_table(faults, document)
+    try:
+        if data[:1] == b"[":
+            rows = msgspec.json.decode(document.data, type=list[dict[str, Any]])
+        else:
+            rows = msgspec.json.Decoder(dict[str, Any]).decode_lines(document.data)
+    except msgspec.ValidationError as error:
+        faults.add(document.name, quoted(document.data), f"is no list of rows: {error}")
+        rows = []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        note_syntax(faults, document, error)
+        rows = []
+    return _by_column(faults, document, rows)
+
+
+def _by_column(faults: FaultList, document: Document, rows: Sequence[dict[str, Any]]) -> Table:
+    names = list(rows[0]) if rows else []
+    kept = [row for row in rows if row.keys() == set(names)]
+    if len(kept) < len(rows):
+        i = next(i for i, row in enumerate(rows) if row.keys() != set(names))
+        faults.add(f"{document.name}: [{i}]", quoted(str(sorted(rows[i]))), "has other columns")
+    columns = {name.lower(): [_text(row[name]) for row in kept] for name in names}
+    return Table(
+        document.name, columns, range(1, len(kept) + 1), {name.lower(): name for name in names}
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a value of JSON as its CSV has it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "{" + ",".join(str(one)[:400] for one in value if not isinstance(one, list)) + "}"
+    return value.strip() if isinstance(value, str) else str(value)[:400]

@@ -1,0 +1,102 @@
+"""Statements that carry a placement out, or the table of ranges with where they are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenkeel.formats.csv_text import encode_table
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement, Role
+
+COLUMNS = {
+    "voting_replicas": Role.VOTER, "non_voting_replicas": Role.NON_VOTER,
+    "learner_replicas": Role.LEARNER,
+}  # fmt: skip
+KINDS = {Role.VOTER: "VOTERS", Role.NON_VOTER: "NONVOTERS"}
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return ``ALTER RANGE`` statements and the way back; a ``.csv`` is the table of ranges.
+
+    Without a placement there is nothing to alter, and the table says where ranges are.
+
+    Raises
+    ------
+    InvalidInput
+        If a range or store is not named by its number.
+    """
+    faults = FaultList()
+    for path_of, names in (
+        ("partition_names", cluster.partitions.names),
+        ("node_names", cluster.nodes.names),
+    ):
+        for i, name in enumerate(names):
+            if not (name.isascii() and name.isdecimal()):
+                faults.add(f"{path_of}[{i}]", name, "must be a number")
+    faults.raise_if_any()
+    target = cluster.placement if placement is None else placement
+    if placement is None or path.suffix == ".csv":
+        return {path: _table(cluster, target)}
+    return {
+        path: _statements(cluster, cluster.placement, target),
+        path.with_suffix(".rollback.sql"): _statements(cluster, target, cluster.placement),
+    }
+
+
+def _table(cluster: Cluster, placement: Placement) -> bytes:
+    """Return the ranges as ``SHOW RANGES`` prints them."""
+    stores = list(cluster.nodes.names)
+    rows = range(len(placement))
+    columns: dict[str, Sequence[Any]] = {"range_id": list(cluster.partitions.names)}
+    columns["replicas"] = [
+        _array(stores[n] for role in Role for n in _of(placement, p, role)) for p in rows
+    ]
+    for name, role in COLUMNS.items():
+        columns[name] = [_array(stores[n] for n in _of(placement, p, role)) for p in rows]
+    leads = placement.leader_node.tolist()
+    columns["lease_holder"] = [stores[n] if n >= 0 else "" for n in leads]
+    if cluster.bytes_dimension >= 0:
+        size = cluster.partitions.load.voter[:, cluster.bytes_dimension]
+        columns["range_size"] = [int(one) if one == int(one) else one for one in size.tolist()]
+    if len(cluster.partitions.group_names) > 1:
+        groups = cluster.partitions.group.tolist()
+        columns["table_name"] = [cluster.partitions.group_names[g] for g in groups]
+    return encode_table(columns)
+
+
+def _array(ids: Any) -> str:
+    return "{" + ",".join(ids) + "}"
+
+
+def _of(placement: Placement, p: int, role: Role) -> list[int]:
+    """Return the nodes of a partition that hold a replica in a role."""
+    at = slice(placement.first[p], placement.first[p + 1])
+    node = placement.node[at]
+    found: list[int] = node[(placement.role[at] == role) & (node >= 0)].tolist()
+    return found
+
+
+def _statements(cluster: Cluster, now: Placement, then: Placement) -> bytes:
+    """Return a statement for each replica and lease that goes elsewhere."""
+    stores, lines = list(cluster.nodes.names), []
+    leads, led = then.leader_node, now.leader_node
+    for p in range(len(now)):
+        name = cluster.partitions.names[p]
+        moved = False
+        for role, kind in KINDS.items():
+            before, after = _of(now, p, role), _of(then, p, role)
+            leaves = [n for n in before if n not in after]
+            joins = [n for n in after if n not in before]
+            moved |= bool(leaves or joins)
+            for source, target in zip(leaves, joins, strict=False):
+                lines.append(
+                    f"ALTER RANGE {name} RELOCATE {kind} FROM {stores[source]} TO {stores[target]};"
+                )
+            rest = [f"+{stores[n]}" for n in joins[len(leaves) :]]
+            rest += [f"-{stores[n]}" for n in leaves[len(joins) :]]
+            if rest:
+                lines.append(f"-- range {name}, {kind}: left to CockroachDB: {' '.join(rest)}")
+        if leads[p] >= 0 and (leads[p] != led[p] or moved):
+            lines.append(f"ALTER RANGE {name} RELOCATE LEASE TO {stores[leads[p]]};")
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -1,0 +1,213 @@
+"""Zone configurations out of SQL or YAML, and which of them holds for a range.
+
+What a configuration leaves out it inherits: an index from its table, a table from its database, a
+database from the default range. Fields that do not place replicas are passed over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from evenkeel.formats.cockroach.flow import parse_flow
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.strategies.cockroach.zone_configs.documents import FIELDS
+
+Target = tuple[str, ...]
+"""Database, schema, table and index from the right: () is the default, ("t",) a table."""
+
+OTHERS = {
+    "range_min_bytes", "range_max_bytes", "gc.ttlseconds", "gc", "global_reads",
+    "num_voters_per_region",
+}  # fmt: skip
+NAME = r"(?:\"(?:[^\"]|\"\")+\"|[^\s\".;@]+)"
+STATEMENT = re.compile(
+    rf"\s*ALTER\s+(?P<kind>RANGE|DATABASE|TABLE|INDEX)\s+"
+    rf"(?P<name>{NAME}(?:\.{NAME}){{0,2}}(?:@{NAME})?)\s+CONFIGURE\s+ZONE\s+"
+    r"(?P<what>USING|DISCARD)\b(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+SETTING = re.compile(
+    r"\s*(?P<name>[\w.]+)\s*=\s*(?:e?'(?P<text>(?:[^']|'')*)'|(?P<word>[^\s,;']+)"
+    r"|COPY\s+FROM\s+PARENT)\s*(?P<end>,|;?\s*$)",
+    re.IGNORECASE,
+)
+DEEPEST, MOST_TEXT = 20, 2**22
+"""Brackets within brackets, and characters, of a YAML file."""
+
+SYSTEM = {"meta", "system", "liveness", "timeseries"}
+"""Ranges that belong to no table."""
+
+
+@dataclass
+class Zones:
+    """What is configured, by kind and target, with its place."""
+
+    of: dict[tuple[str, Target], dict[str, Any]] = field(default_factory=dict)
+    at: dict[tuple[str, Target], str] = field(default_factory=dict)
+
+    def add(
+        self, faults: FaultList, at: str, key: tuple[str, Target], config: dict[str, Any]
+    ) -> None:
+        """Take in a configuration; one target has one."""
+        if key in self.at and config != self.of[key]:
+            faults.add(at, ".".join(key[1]), f"is configured otherwise at {self.at[key]}")
+        self.of.setdefault(key, {}).update(config)
+        self.at.setdefault(key, at)
+
+    def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
+        """Return what holds for a range."""
+        config = dict(self.of.get(("RANGE", ("default",)), {}))
+        keys: list[tuple[str, Target]] = [("DATABASE", (database,))]
+        keys += [
+            ("TABLE", name)
+            for name in ((table,), (schema, table), (database, table), (database, schema, table))
+            if table
+        ]
+        if table and index:
+            keys += [("INDEX", (*name, index)) for _, name in keys[1:]]
+        for key in keys:
+            config |= self.of.get(key, {})
+        return config
+
+
+def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
+    """Read ``ALTER ... CONFIGURE ZONE`` statements."""
+    for statement, offset in _statements(document.text(faults)):
+        at = f"{document.name}:{document.line_at(offset)}"
+        if not re.search(r"\bCONFIGURE\s+ZONE\b", statement, re.IGNORECASE):
+            continue
+        found = STATEMENT.fullmatch(statement)
+        if found is None:
+            message = "is no ALTER RANGE, DATABASE, TABLE or INDEX ... CONFIGURE ZONE USING"
+            faults.add(at, quoted(statement.strip()), message)
+            continue
+        if found["what"].upper() == "DISCARD":
+            continue
+        kind, target = found["kind"].upper(), _target(found["name"])
+        if kind == "RANGE" and target[0] in SYSTEM:
+            continue
+        config = _settings(faults, at, found["rest"])
+        zones.add(faults, at, (kind, target), config)
+
+
+def _statements(text: str) -> Iterator[tuple[str, int]]:
+    """Yield statements with the bytes before them; comments are blanked, texts kept whole."""
+    blank = re.sub(
+        r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*",
+        lambda found: " " * len(found[0]) if found[0].startswith("--") else found[0],
+        text,
+    )
+    for found in re.finditer(r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^;'\"]|['\"])+", blank):
+        stripped = found[0].lstrip()
+        if stripped:
+            start = found.end() - len(stripped)
+            yield stripped.rstrip(), len(text[:start].encode("utf-8", "replace"))
+
+
+def _target(name: str) -> Target:
+    parts = re.findall(NAME, name)
+    return tuple(
+        part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in parts
+    )
+
+
+def _settings(faults: FaultList, at: str, text: str) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    begin = 0
+    while begin < len(text):
+        found = SETTING.match(text, begin)
+        if found is None:
+            faults.add(at, quoted(text[begin:].strip()), "is no `name = value`")
+            break
+        begin = found.end()
+        value = found["text"].replace("''", "'") if found["text"] is not None else found["word"]
+        if value is None:
+            continue  # COPY FROM PARENT
+        _set(faults, at, config, found["name"].lower(), value)
+        if not found["end"].startswith(","):
+            break
+    return config
+
+
+def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: str) -> None:
+    if name in FIELDS:
+        try:
+            config[name] = parse_flow(value)
+        except ValueError as error:
+            faults.add(f"{at}: {name}", quoted(value), f"is no value of a zone: {error}")
+    elif name not in OTHERS:
+        faults.add(f"{at}: {quoted(name)}", quoted(value), "is no field of a zone configuration")
+
+
+def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
+    """Read one configuration, which then is the default, or a mapping from targets to them."""
+    loaded = _load_yaml(faults, document)
+    if loaded is None:
+        return
+    if not isinstance(loaded, Mapping):
+        message = "must be a zone configuration, or a mapping from targets to them"
+        faults.add(document.name, type(loaded).__name__, message)
+        return
+    single = any(name in FIELDS for name in loaded)
+    for name, given in ({"RANGE default": loaded} if single else loaded).items():
+        at = f"{document.name}: {quoted(str(name))}"
+        words = str(name).split(None, 1)
+        kind = words[0].upper() if len(words) == 2 else ""
+        if str(name).lower() == "default":
+            kind, words = "RANGE", ["RANGE", "default"]
+        elif not kind:
+            kind, words = "TABLE", ["TABLE", str(name)]
+        if kind not in ("RANGE", "DATABASE", "TABLE", "INDEX"):
+            faults.add(at, quoted(str(name)), "is no RANGE, DATABASE, TABLE or INDEX and its name")
+        elif not isinstance(given, Mapping):
+            faults.add(at, type(given).__name__, "must be a mapping")
+        else:
+            _add_yaml(faults, at, zones, (kind, _target(words[1])), given)
+
+
+def _add_yaml(
+    faults: FaultList,
+    at: str,
+    zones: Zones,
+    key: tuple[str, Target],
+    given: Mapping[Any, Any],
+) -> None:
+    config = {}
+    for name, value in given.items():
+        if name in FIELDS:
+            if value is not None:
+                config[name] = value
+        elif name not in OTHERS:
+            message = "is no field of a zone configuration"
+            faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, message)
+    if key[0] != "RANGE" or key[1][0] not in SYSTEM:
+        zones.add(faults, at, key, config)
+
+
+def _load_yaml(faults: FaultList, document: Document) -> Any:
+    """Return what a YAML file holds; aliases are refused, since few can stand for very much."""
+    try:
+        import yaml
+    except ImportError:
+        message = "needs the package pyyaml: pip install 'evenkeel[yaml]', or hand in SQL"
+        raise InvalidInput([Fault(document.name, "zone YAML", message)]) from None
+    text = document.text(faults)
+    depth = accumulate({"[": 1, "{": 1}.get(mark, -1) for mark in re.findall(r"[][{}]", text))
+    if max(depth, default=0) > DEEPEST or len(text) > MOST_TEXT:
+        faults.add(document.name, quoted(text), "is nested too deeply or too long for a zone file")
+        return None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
+            faults.add(document.name, "*", "has an alias: write out what it stands for")
+            return None
+        return yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"{document.name}:{mark.line + 1}" if mark is not None else document.name
+        message = str(getattr(error, "problem", None) or error)[:200]
+        faults.add(at, quoted(text), f"is no YAML: {message}")
+        return None

@@ -1,0 +1,229 @@
+"""CockroachDB's tools print it, we read it; what we write are its statements."""
+
+import builtins
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.formats import registry
+from evenkeel.formats.cockroach.flow import parse_flow
+from evenkeel.model.errors import InvalidInput
+from evenkeel.model.placement import Role
+from tests.support import places
+from tests.support.clusters import assert_same
+
+DATA = places.DATA / "formats" / "cockroach"
+RANGES, NODES, SQL, YAML, STORES = (
+    DATA / name
+    for name in ("ranges.csv", "node_status.csv", "zones.sql", "zones.yaml", "store_status.tsv")
+)
+
+
+def faults_of(*sources):
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(*sources, format="cockroach")
+    return [(fault.path, fault.value) for fault in caught.value.faults]
+
+
+def as_json(file, lines=False):
+    rows = [*csv.DictReader(io.StringIO(file.read_text()))]
+    if lines:
+        return "\n".join(map(json.dumps, rows)).encode()
+    return json.dumps(rows).encode()
+
+
+def as_tsv(file):
+    text = io.StringIO()
+    rows = csv.reader(io.StringIO(file.read_text()))
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return registry.read(RANGES, NODES, SQL)
+
+
+class TestReading:
+    def test_stores_and_their_states(self, cluster):
+        assert list(cluster.nodes.names) == ["1", "2", "3", "4", "5", "6", "7"]
+        assert cluster.topology.tiers[:2] == ("region", "az")
+        assert cluster.nodes.alive.tolist() == [1, 1, 0, 1, 1, 1, 1]
+        assert cluster.nodes.keeps.tolist() == [1, 1, 0, 0, 1, 1, 1]
+
+    def test_ranges(self, cluster):
+        assert list(cluster.partitions.names) == ["41", "42", "43", "44"]
+        assert list(cluster.partitions.group_names) == ["public.users", "public.rides"]
+        assert cluster.placement.nodes[:, :3].tolist() == [
+            [0, 1, 3],
+            [1, 2, 4],
+            [0, 3, 5],
+            [2, 4, 5],
+        ]
+        assert cluster.placement.leader_node.tolist() == [0, 2, 3, 4]
+        assert cluster.placement.role[cluster.placement.first[2] + 2] == Role.NON_VOTER
+        size = cluster.partitions.load.voter[:, cluster.bytes_dimension]
+        assert size.tolist() == [120e6, 90e6, 64e6, 70e6]
+
+    def test_zones_are_inherited(self, cluster):
+        assert cluster.partitions.rule.tolist() == [0, 0, 1, 1]
+        users, rides = cluster.rules
+        assert users.place == {"region=us-east1": 2}
+        assert users.lead == ["region=us-east1,az=b", "region=us-east1"]
+        assert rides.voters_require == ["az!=c"]
+        assert cluster.partitions.voters.tolist() == [3, 3, 2, 2]
+
+    @pytest.mark.parametrize("form", [as_json, lambda f: as_json(f, lines=True), as_tsv])
+    def test_json_and_tabs_are_read_alike(self, cluster, form):
+        assert_same(registry.read(form(RANGES), form(NODES), SQL), cluster)
+
+    def test_yaml_says_what_sql_says(self, cluster):
+        assert registry.read(RANGES, NODES, YAML).native.configs == cluster.native.configs
+
+    def test_one_zone_alone_is_everybodys(self):
+        zone = b"num_replicas: 5\nconstraints: {+region=us-east1: 2}\nrange_max_bytes: 9\n"
+        cluster = registry.read(RANGES, NODES, zone)
+        assert cluster.partitions.replicas.tolist() == [5] * 4
+        assert cluster.rules[0].place == {"region=us-east1": 2}
+
+    def test_stores_of_their_own(self):
+        cluster = registry.read(RANGES, NODES, STORES)
+        assert cluster.nodes.tags["nvme"].tolist() == [0, 0, 0, 0, 1, 0, 0]
+        capacity = cluster.nodes.capacity[:, cluster.bytes_dimension]
+        assert capacity.tolist() == [2e12] * 4 + [4e12] + [2e12] * 2
+
+    def test_ranges_alone_tell_where_their_replicas_are(self):
+        cluster = registry.read(RANGES)
+        assert list(cluster.nodes.names) == ["1", "2", "3", "4", "5", "6"]
+        assert cluster.topology.domain_name(1, cluster.topology.domain[1, 4]).endswith("b")
+
+    def test_the_internal_table_has_other_columns(self):
+        table = b'range_id,start_pretty,replicas,lease_holder\n7,/Min,"{1,2}",2\n8,/Max,{2},NULL\n'
+        cluster = registry.read(table)
+        assert cluster.placement.nodes.tolist() == [[0, 1, -1], [1, -1, -1]]
+        assert cluster.placement.leader_node.tolist() == [1, -1]
+
+
+class TestWhatIsWrong:
+    def test_all_of_it_is_listed_with_line_and_column(self):
+        ranges = b"range_id,replicas,lease_holder,range_size\n7,1;2,1,x\nx,{1},9,1\n8,{1},1,1\n"
+        assert faults_of(ranges) == [
+            ("<bytes>:3: range_id", "x"),
+            ("<bytes>:2: replicas", "1;2"),
+            ("<bytes>:2: range_size", "x"),
+        ]
+        ranges = ranges.replace(b"1;2", b"{1}")
+        assert ("<bytes>:3: lease_holder", "9") in faults_of(ranges)
+
+    def test_stores_that_another_file_should_know(self):
+        ranges = b'range_id,replicas\n7,"{1,9}"\n'
+        assert faults_of(ranges, NODES) == [("<bytes>: replicas", 9)]
+        assert faults_of(ranges, STORES) == [("<bytes>: replicas", 9)]
+
+    def test_rows_of_one_range_agree(self):
+        ranges = b"range_id,replicas\n7,{1}\n7,{2}\n"
+        assert faults_of(ranges) == [("<bytes>:3: replicas", "{2}")]
+
+    def test_zones_in_sql(self):
+        zones = (
+            b"ALTER TABLE t CONFIGURE ZONE USING num_replicas = '[', bogus = 3;\n"
+            b"ALTER TABLE t CONFIGURE ZONE USING num_replicas 3;\n"
+            b"ALTER PARTITION p OF TABLE t CONFIGURE ZONE USING num_replicas = 3;\n"
+            b"ALTER TABLE u CONFIGURE ZONE USING constraints = '[+disk=x]', num_replicas = 3;"
+        )
+        found = faults_of(RANGES, NODES, zones)
+        assert [path for path, _ in found] == [
+            "<bytes>:1: num_replicas", "<bytes>:1: bogus", "<bytes>:2", "<bytes>:3",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"num_replicas: [\n", b"num_replicas: 3\nother: 1\n", b"num_replicas: 3\n\tx: 1\n",
+            b"a: &a [1]\nconstraints: *a\n", b"num_replicas: !!python/object/apply:os.getcwd []\n",
+            b"num_replicas: " + b"[" * 3000, b"- num_replicas: 3\n",
+        ],
+    )  # fmt: skip
+    def test_zones_in_yaml(self, text):
+        assert all(path.startswith("<bytes>") for path, _ in faults_of(RANGES, NODES, text))
+
+    def test_without_its_package_yaml_is_refused_with_what_to_do(self, monkeypatch):
+        plain = builtins.__import__
+
+        def without(name, *args):
+            if name == "yaml":
+                raise ImportError(name)
+            return plain(name, *args)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        with pytest.raises(InvalidInput, match=r"pip install 'evenkeel\[yaml\]'"):
+            registry.read(RANGES, NODES, YAML)
+
+    @pytest.mark.parametrize("files", [(NODES,), (SQL, NODES), (RANGES, RANGES)])
+    def test_one_table_of_ranges_is_needed(self, files):
+        assert faults_of(*files)
+
+    def test_one_long_row_does_not_widen_all(self):
+        long = b"{" + b",".join(b"%d" % i for i in range(5000)) + b"}"
+        rows = b"".join(b"%d,{1}\n" % i for i in range(2, 5000))
+        assert faults_of(b'range_id,replicas\n1,"' + long + b'"\n' + rows)
+
+
+@pytest.mark.parametrize("text", ["[", "{a}", "[a: c]", "{a: 1, a: 2}", "[]x", "[[[[[[a]]]]]]", ""])
+def test_what_is_no_value_of_a_zone(text):
+    with pytest.raises(ValueError, match=r".+"):
+        parse_flow(text)
+
+
+class TestWriting:
+    def test_the_table_of_ranges_comes_back(self, cluster, tmp_path):
+        registry.write(cluster, tmp_path / "ranges.csv", "cockroach")
+        again = registry.read(tmp_path / "ranges.csv", NODES, SQL)
+        assert np.array_equal(again.placement.node, cluster.placement.node)
+        assert np.array_equal(again.placement.leader, cluster.placement.leader)
+        said, written = (
+            {
+                row["range_id"]: [row[name] for name in (
+                    "replicas", "voting_replicas", "non_voting_replicas", "learner_replicas",
+                    "lease_holder", "range_size")]
+                for row in csv.DictReader(io.StringIO(file.read_text()))
+            }
+            for file in (RANGES, tmp_path / "ranges.csv")
+        )  # fmt: skip
+        assert written == said
+
+    def test_what_was_solved_becomes_statements(self, cluster, tmp_path):
+        result = ek.solve(cluster, "cockroach")
+        files = registry.write(cluster, tmp_path / "plan.sql", placement=result)
+        assert [file.name for file in files] == ["plan.sql", "plan.rollback.sql"]
+        there, back = (file.read_text().splitlines() for file in files)
+        assert there
+        assert back
+        statement = (
+            r"ALTER RANGE \d+ RELOCATE (VOTERS|NONVOTERS) FROM \d+ TO \d+;"
+            r"|ALTER RANGE \d+ RELOCATE LEASE TO \d+;"
+            r"|-- range \d+, (VOTERS|NONVOTERS): left to CockroachDB: [-+0-9 ]+"
+        )
+        assert all(re.fullmatch(statement, line) for line in there + back)
+        moved = {line.split()[2] for line in there if " FROM " in line}
+        names = cluster.partitions.names
+        before, after = cluster.placement, result.placement
+        changed = [
+            names[p] for p in range(len(names)) if sorted(before.nodes[p]) != sorted(after.nodes[p])
+        ]
+        assert moved <= set(changed)
+
+    def test_names_that_are_no_numbers_are_refused(self, tmp_path):
+        hostile = ek.Cluster.from_arrays(
+            capacity=[[1.0]], load=[[1.0]], placement=[[0]], node_names=["1; DROP TABLE t"],
+            partition_names=["7 TO 8; --"],
+        )  # fmt: skip
+        with pytest.raises(InvalidInput) as caught:
+            registry.write(hostile, tmp_path / "p.sql", "cockroach", hostile.placement)
+        assert [f.path for f in caught.value.faults] == ["partition_names[0]", "node_names[0]"]
+        assert not [*tmp_path.iterdir()]
