@@ -86,6 +86,9 @@ HOMES = {
 """The rooms that may import a package at all; numpy is at home everywhere."""
 
 ONLY_INSIDE_FUNCTIONS = {"scipy", "ortools", "rich", "matplotlib", "yaml", "pandas", "narwhals"}
+DISTRIBUTED_AS = {"yaml": "pyyaml"}
+"""Packages that are imported by another name than they are installed by."""
+
 VAGUE = {"utils", "util", "common", "misc", "helpers", "helper", "tools", "stuff"}
 LONGEST = 600
 
@@ -195,7 +198,7 @@ def breach(module: str, imported: Import) -> str | None:
         return f"{top} is imported as the module loads"
     if top in HOMES and own not in HOMES[top]:
         return f"{top} is not at home here"
-    return None if top in declared() else f"{top} is no declared dependency"
+    return None if DISTRIBUTED_AS.get(top, top) in declared() else f"{top} is no declared dependency"
 
 
 def wing(module: str) -> tuple[str, str] | None:
