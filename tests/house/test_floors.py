@@ -198,7 +198,9 @@ def breach(module: str, imported: Import) -> str | None:
         return f"{top} is imported as the module loads"
     if top in HOMES and own not in HOMES[top]:
         return f"{top} is not at home here"
-    return None if DISTRIBUTED_AS.get(top, top) in declared() else f"{top} is no declared dependency"
+    return (
+        None if DISTRIBUTED_AS.get(top, top) in declared() else f"{top} is no declared dependency"
+    )
 
 
 def wing(module: str) -> tuple[str, str] | None:

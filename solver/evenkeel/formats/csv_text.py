@@ -71,14 +71,15 @@ class Table:
         self, faults: FaultList, column: str, wrong: Callable[[str], bool], message: str
     ) -> None:
         """Note the cells of a column that are wrong, the first of them one by one."""
-        listed = 0
-        for row, cell in enumerate(self.columns[column]):
-            if wrong(cell):
-                listed += 1
-                if listed <= LISTED_FAULTS:
-                    faults.add(self.at(row, column), quoted(cell), message)
-        if listed > LISTED_FAULTS:
-            faults.add(f"{self.name}: {column}", listed - LISTED_FAULTS, f"more cells: {message}")
+        cells = self.columns[column]
+        bad = {cell for cell in set(cells) if wrong(cell)}
+        if not bad:
+            return
+        rows = [row for row, cell in enumerate(cells) if cell in bad]
+        for row in rows[:LISTED_FAULTS]:
+            faults.add(self.at(row, column), quoted(cells[row]), message)
+        if len(rows) > LISTED_FAULTS:
+            faults.add(f"{self.name}: {column}", len(rows) - LISTED_FAULTS, f"more: {message}")
 
     def wholes(self, faults: FaultList, column: str, most: int) -> NDArray[np.int64]:
         """Return a column of whole numbers from 0 on; 0 where a cell is none, which is a fault."""
@@ -89,7 +90,9 @@ class Table:
             return not plain or int(cell) > most
 
         cells = self.columns[column]
-        if any(map(wrong, cells)):
+        joined = "".join(cells)
+        plain = joined.isascii() and joined.isdecimal() and min(map(len, cells)) > 0
+        if not plain or max(map(len, cells)) >= digits:
             self.each(faults, column, wrong, f"must be a whole number, at most {most}")
             cells = ["0" if wrong(cell) else cell for cell in cells]
         return np.fromiter(map(int, cells), np.int64, len(cells))
@@ -103,12 +106,18 @@ class Table:
         def fits(amount: float) -> bool:
             return 0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf)
 
-        found = [_amount(cell) if cell else default for cell in cells]
-        if not all(fits(one) or not cell for one, cell in zip(found, cells, strict=True)):
+        try:
+            found = np.fromiter(map(float, cells), np.float64, len(cells))
+        except ValueError:
+            told = [_amount(cell) if cell else default for cell in cells]
+            found = np.array(told, np.float64)
+        fine = (found >= 0.0) & ((found <= MOST_NUMBER) | (infinite & (found == math.inf)))
+        if not fine.all():
             message = "must be a number from 0 on, or an amount like 3TB"
             self.each(faults, column, lambda c: bool(c) and not fits(_amount(c)), message)
-            found = [0.0] * len(cells)
-        return np.array(found, np.float64)
+            empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
+            found = np.where(fine | empty, found, 0.0)
+        return found
 
 
 def _amount(cell: str) -> float:
@@ -155,13 +164,37 @@ def read_table(faults: FaultList, document: Document) -> Table:
     names = [title.lower() for title in titles]
     for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
         faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    ragged = 0
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=_delimiter(line), skipinitialspace=True,
         strict=True,
     )  # fmt: skip
+    lines: Sequence[int]
+    try:
+        rows = list(reader)
+    except csv.Error:
+        rows = []
+    plain = {len(row) for row in rows} == {len(names)} and reader.line_num == len(rows)
+    if plain and not any(row[0][:1] in ("", "#") for row in rows):
+        rows, lines = rows[1:], range(2, len(rows) + 1)
+    else:
+        rows, lines = _row_by_row(faults, document, text, names)
+    columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
+    columns = columns or [[] for _ in names]
+    by_name = dict(zip(names, titles, strict=True))
+    return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+
+
+def _row_by_row(
+    faults: FaultList, document: Document, text: str, names: Sequence[str]
+) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that fit the header, each with its line, noting those that do not."""
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    ragged = 0
+    delimiter = _delimiter(_header_line(text[:HEAD]))
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
     begin, seen = 1, False
     try:
         for row in reader:
@@ -183,10 +216,7 @@ def read_table(faults: FaultList, document: Document) -> Table:
     if ragged > LISTED_FAULTS:
         message = f"more rows have not the header's {len(names)} cells"
         faults.add(document.name, ragged - LISTED_FAULTS, message)
-    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
-    columns = columns or [[] for _ in names]
-    by_name = dict(zip(names, titles, strict=True))
-    return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+    return rows, lines
 
 
 def _cell(value: object) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,7 +289,8 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap, compare: bool) -> N
     assert found.map is not None
     document, path, stats = found.stats
     faults = found.faults
-    place = {name: p for p, name in enumerate(cluster.partitions.names)}
+    names = [f"{pool.id}.{pg:x}" for pool in native.pools for pg in range(pool.pg_num)]
+    place = {name: p for p, name in enumerate(names)}
     where: dict[int, int] = {}
     for i, one in enumerate(stats):
         p = place.get(one.pgid, -1)
@@ -335,20 +337,34 @@ def _check_up(
 ) -> None:
     """Note placement groups that are elsewhere than the map puts them."""
     native: CephMap = cluster.native
-    p = listed = 0
+    begin, elsewhere = 0, 0
     for pool in native.pools:
         rows = up(native.rows(pool, native.reweight), pool, cluster.nodes.alive)
-        for row in rows.tolist():
-            said, mapped = stats[p].up, [osd for osd in row if osd != NO_OSD]
-            said = [osd for osd in said if osd != NO_OSD]
-            if sorted(said) != sorted(mapped):
-                listed += 1
-                if listed <= LISTED_FAULTS:
-                    message = f"the map puts it on {mapped}: the files are of different times"
-                    faults.add(f"{path}[{where[p]}].up", said, message)
-            p += 1
-    if listed > LISTED_FAULTS:
-        faults.add(path, listed - LISTED_FAULTS, "more placement groups are elsewhere")
+        said = _padded([one.up for one in stats[begin : begin + pool.pg_num]], pool.size)
+        differ = (np.sort(said, axis=1) != np.sort(rows, axis=1)).any(axis=1)
+        for pg in np.flatnonzero(differ)[: max(LISTED_FAULTS - elsewhere, 0)].tolist():
+            mapped = [osd for osd in rows[pg].tolist() if osd != NO_OSD]
+            message = f"the map puts it on {mapped}: the files are of different times"
+            at = f"{path}[{where[begin + pg]}].up"
+            faults.add(at, stats[begin + pg].up[: pool.size + 1], message)
+        elsewhere += int(np.count_nonzero(differ))
+        begin += pool.pg_num
+    if elsewhere > LISTED_FAULTS:
+        faults.add(path, elsewhere - LISTED_FAULTS, "more placement groups are elsewhere")
+
+
+def _padded(lists: Sequence[Sequence[int]], size: int) -> NDArray[np.int64]:
+    """Return lists as rows, (n, size): ``NO_OSD`` behind short ones, -1 where one is too long."""
+    width = np.fromiter(map(len, lists), np.int64, len(lists))
+    fits = width <= size
+    flat = np.fromiter(chain.from_iterable(lists), np.int64, int(width.sum()))
+    slot = np.arange(len(flat)) - np.repeat(np.cumsum(width) - width, width)
+    row = np.repeat(np.arange(len(lists)), width)
+    rows = np.full((len(lists), size), NO_OSD, np.int64)
+    rows[~fits] = -1
+    kept = fits[row]
+    rows[row[kept], slot[kept]] = flat[kept]
+    return rows
 
 
 def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:

@@ -303,13 +303,11 @@ def _leases(
 
     told = Table(table.name, {"lease_holder": cells}, table.lines, table.titles)
     told.each(faults, "lease_holder", wrong, "must be a store that is known, or empty")
-    return np.array(
-        [
-            -1 if cells[r] in ("", "0") or wrong(cells[r]) else place.get(int(cells[r]), -1)
-            for r in rows
-        ],
-        np.int32,
-    )
+    at = {
+        cell: -1 if cell in ("", "0") or wrong(cell) else place.get(int(cell), -1)
+        for cell in set(cells)
+    }
+    return np.array([at[cells[row]] for row in rows.tolist()], np.int32)
 
 
 def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:

@@ -1,8 +1,11 @@
 """Statements that carry a placement out, or the table of ranges with where they are."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from evenkeel.formats.csv_text import encode_table
 from evenkeel.model.cluster import Cluster
@@ -47,13 +50,11 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 def _table(cluster: Cluster, placement: Placement) -> bytes:
     """Return the ranges as ``SHOW RANGES`` prints them."""
     stores = list(cluster.nodes.names)
-    rows = range(len(placement))
+    rows, held = range(len(placement)), _by_role(placement)
     columns: dict[str, Sequence[Any]] = {"range_id": list(cluster.partitions.names)}
-    columns["replicas"] = [
-        _array(stores[n] for role in Role for n in _of(placement, p, role)) for p in rows
-    ]
+    columns["replicas"] = [_array(stores[n] for role in Role for n in held[role][p]) for p in rows]
     for name, role in COLUMNS.items():
-        columns[name] = [_array(stores[n] for n in _of(placement, p, role)) for p in rows]
+        columns[name] = [_array(stores[n] for n in held[role][p]) for p in rows]
     leads = placement.leader_node.tolist()
     columns["lease_holder"] = [stores[n] if n >= 0 else "" for n in leads]
     if cluster.bytes_dimension >= 0:
@@ -69,23 +70,26 @@ def _array(ids: Any) -> str:
     return "{" + ",".join(ids) + "}"
 
 
-def _of(placement: Placement, p: int, role: Role) -> list[int]:
-    """Return the nodes of a partition that hold a replica in a role."""
-    at = slice(placement.first[p], placement.first[p + 1])
-    node = placement.node[at]
-    found: list[int] = node[(placement.role[at] == role) & (node >= 0)].tolist()
+def _by_role(placement: Placement) -> dict[Role, list[list[int]]]:
+    """Return the nodes of each partition that hold a replica in each role."""
+    found: dict[Role, list[list[int]]] = {}
+    for role in Role:
+        held = np.flatnonzero((placement.role == role) & (placement.node >= 0))
+        nodes = placement.node[held].tolist()
+        ends = np.searchsorted(held, placement.first).tolist()
+        found[role] = [nodes[a:b] for a, b in pairwise(ends)]
     return found
 
 
 def _statements(cluster: Cluster, now: Placement, then: Placement) -> bytes:
     """Return a statement for each replica and lease that goes elsewhere."""
     stores, lines = list(cluster.nodes.names), []
-    leads, led = then.leader_node, now.leader_node
-    for p in range(len(now)):
-        name = cluster.partitions.names[p]
+    leads, led = then.leader_node.tolist(), now.leader_node.tolist()
+    was, will = _by_role(now), _by_role(then)
+    for p, name in enumerate(cluster.partitions.names):
         moved = False
         for role, kind in KINDS.items():
-            before, after = _of(now, p, role), _of(then, p, role)
+            before, after = was[role][p], will[role][p]
             leaves = [n for n in before if n not in after]
             joins = [n for n in after if n not in before]
             moved |= bool(leaves or joins)

@@ -195,8 +195,7 @@ def _amounts(
     if found.sizes:
         # replicas that catch up are smaller for a while: the largest tells the size
         load[:, order.index("disk")] = [
-            max((size for size, _ in found.sizes.get(name, {}).values()), default=0.0)
-            for name in names
+            max(held.values())[0] if (held := found.sizes.get(name)) else 0.0 for name in names
         ]
     for name, loads in every.items():
         d = order.index(name)
@@ -256,15 +255,21 @@ def _folders(
     found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int64]
 ) -> dict[str, dict[str, str]]:
     """Return the log directory of each replica that any file tells, by partition and broker."""
+    if not (found.sizes or rows.log_dirs):
+        return {}
     text = {broker: str(broker) for broker in brokers.tolist()}
+    first, broker = rows.first.tolist(), rows.broker.tolist()
     folders = {}
-    for p, name in enumerate(names if found.sizes or rows.log_dirs else ()):
-        held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
-        sizes = found.sizes.get(name, {})
-        own = {text[broker]: folder for broker, (_, folder) in sizes.items() if broker in held}
-        for broker, folder in zip(held, rows.log_dirs.get(p, ()), strict=False):
-            if folder != ANY or text[broker] not in own:
-                own[text[broker]] = folder
+    for p, name in enumerate(names):
+        held, told = broker[first[p] : first[p + 1]], rows.log_dirs.get(p, ())
+        sizes = found.sizes.get(name)
+        if sizes is None:
+            own = dict(zip(map(text.__getitem__, held), told, strict=False))
+        else:
+            own = {text[one]: folder for one, (_, folder) in sizes.items() if one in held}
+            for one, folder in zip(held, told, strict=False):
+                if folder != ANY or text[one] not in own:
+                    own[text[one]] = folder
         if own:
             folders[name] = own
     return folders

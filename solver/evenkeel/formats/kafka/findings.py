@@ -1,6 +1,5 @@
 """What the files of a Kafka cluster say together, gathered before it becomes a cluster."""
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,8 +16,8 @@ MOST = 2**31 - 1
 
 def whole(text: str) -> int | None:
     """Return a number that Kafka can count to, or None."""
-    number = int(text) if re.fullmatch("[0-9]{1,10}", text) else MOST + 1
-    return number if number <= MOST else None
+    plain = text.isascii() and text.isdecimal() and len(text) <= 10
+    return int(text) if plain and int(text) <= MOST else None
 
 
 class TopicPartition(NamedTuple):

@@ -231,7 +231,9 @@ def _replicas(
     """Return partitions in the order in which they first stand, with their replicas."""
     names, groups = _partition_names(table)
     place: dict[str, int] = {}
-    owner = np.fromiter((place.setdefault(name, len(place)) for name in names), np.int64)
+    for name in dict.fromkeys(names):
+        place[name] = len(place)
+    owner = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
     order = np.argsort(owner, kind="stable")
     first = np.zeros(len(place) + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=len(place)), out=first[1:])
@@ -239,7 +241,8 @@ def _replicas(
     known = {name: n for n, name in enumerate(nodes)}
     known[""] = -1
     table.each(faults, "node", lambda cell: cell not in known, "is no node of the other table")
-    node = np.fromiter((known.get(cell, -1) for cell in table.columns["node"]), np.int64)
+    at = {cell: known.get(cell, -1) for cell in set(table.columns["node"])}
+    node = np.fromiter(map(at.__getitem__, table.columns["node"]), np.int64, len(table))
     given: Arguments = {
         "partition_names": list(place),
         "placement": node[order],
@@ -323,20 +326,20 @@ def _roles(
     """Return roles, and the slot that leads each partition."""
     if "role" not in table.columns:
         return {}
-    cells = [cell.lower() for cell in table.columns["role"]]
+    cells = table.columns["role"]
     message = "is no role: leader, voter, non_voter or learner"
     table.each(faults, "role", lambda cell: cell.lower() not in ROLES, message)
-    role = np.array([ROLES.get(cell, Role.VOTER) for cell in cells], np.int64)[order]
-    leads = np.array([cell == "leader" for cell in cells], np.bool_)[order]
+    codes = {cell: int(ROLES.get(cell.lower(), Role.VOTER)) for cell in set(cells)}
+    role = np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells))[order]
+    leading = {cell: cell.lower() == "leader" for cell in codes}
+    leads = np.fromiter(map(leading.__getitem__, cells), np.bool_, len(cells))[order]
     owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
     leader = np.full(len(first) - 1, -1)
-    for at in np.flatnonzero(leads).tolist():
-        p = owner[at]
-        if leader[p] >= 0:
-            row = int(order[at])
-            before = table.at(int(order[first[p] + leader[p]]), "role")
-            faults.add(table.at(row, "role"), "leader", f"{before} leads already")
-        leader[p] = at - first[p]
+    at = np.flatnonzero(leads)
+    leader[owner[at]] = at - first[owner[at]]
+    for k in np.flatnonzero(owner[at][1:] == owner[at][:-1])[:LISTED_FAULTS].tolist():
+        before, row = (table.at(int(order[at[i]]), "role") for i in (k, k + 1))
+        faults.add(row, "leader", f"{before} leads already")
     return {"role": role, "leader": leader}
 
 
