@@ -164,24 +164,33 @@ def read_table(faults: FaultList, document: Document) -> Table:
     names = [title.lower() for title in titles]
     for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
         faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_delimiter(line), skipinitialspace=True,
-        strict=True,
-    )  # fmt: skip
     lines: Sequence[int]
-    try:
-        rows = list(reader)
-    except csv.Error:
-        rows = []
-    plain = {len(row) for row in rows} == {len(names)} and reader.line_num == len(rows)
-    if plain and not any(row[0][:1] in ("", "#") for row in rows):
-        rows, lines = rows[1:], range(2, len(rows) + 1)
+    plain = _plain_columns(document.data, text, _delimiter(line), len(names))
+    if plain is not None:
+        columns, lines = plain, range(2, len(plain[0]) + 2)
     else:
         rows, lines = _row_by_row(faults, document, text, names)
-    columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
-    columns = columns or [[] for _ in names]
+        columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
+        columns = columns or [[] for _ in names]
     by_name = dict(zip(names, titles, strict=True))
     return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+
+
+def _plain_columns(data: bytes, text: str, delimiter: str, count: int) -> list[list[str]] | None:
+    """Return the columns below the header; None if anything is quoted, left out or ragged."""
+    if '"' in text or text.count("\r") != text.count("\r\n"):
+        return None
+    codes = np.frombuffer(data.rstrip(b"\r\n") + b"\n", np.uint8)
+    marks = codes[(codes == ord(delimiter)) | (codes == ord("\n"))]
+    if len(marks) % count:
+        return None
+    ends = marks.reshape(-1, count) == ord("\n")
+    if ends[:, :-1].any() or not ends[:, -1].all():
+        return None
+    cells = text.rstrip("\r\n").replace("\n", delimiter).split(delimiter)
+    if any(cell[:1] in ("", "#") for cell in cells[::count]):
+        return None
+    return [list(map(str.strip, cells[count + i :: count])) for i in range(count)]
 
 
 def _row_by_row(
