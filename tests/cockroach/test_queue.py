@@ -2,14 +2,21 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import evenkeel as ek
+from evenkeel.strategies.cockroach.actions import ACTIONS
 from evenkeel.strategies.cockroach.compile import fleet_of
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
+from evenkeel.strategies.cockroach.one_range.replicas import rng_state_of
 from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
 from evenkeel.strategies.cockroach.settings import Cockroach
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.single_decision import decide_alone
+from tests.naive.cockroach import queue as naive
+from tests.support.cockroach_problems import compiled, problems
 
 QUEUE_ALONE = Cockroach(mode="off")
 
@@ -205,3 +212,56 @@ def test_complete_ranges_in_trouble_come_to_rest_without_thrash(seed):
         settled = cluster.with_placement(result.placement)
         again = ek.solve(settled, "cockroach", options=QUEUE_ALONE, seed=seed)
         assert len(again.native.log) == 0
+
+
+@st.composite
+def ranges_in_need(draw):
+    """A range that lacks replicas, has too many, learners, or a past, somewhere in a cluster."""
+    problem, voters, others = draw(problems())
+    everywhere = range(len(problem.stores))
+    roles = dict.fromkeys(voters, naive.VOTER) | dict.fromkeys(others, naive.NON_VOTER)
+    for s in draw(st.sets(st.sampled_from(everywhere), max_size=2)):
+        change = draw(st.sampled_from([None, naive.VOTER, naive.NON_VOTER, naive.LEARNER]))
+        roles.pop(s, None)
+        if change is not None:
+            roles[s] = change
+    return problem, naive.Range(
+        slots=draw(st.permutations(sorted(roles.items()))),
+        left=draw(st.lists(st.sampled_from(everywhere), max_size=naive.REMEMBERED, unique=True)),
+        size=draw(st.sampled_from([0.0, 0.0, 5.0, 60.0])),
+        joint=draw(st.integers(0, 9)) == 0,
+    )
+
+
+@pytest.mark.small
+@settings(max_examples=150)
+@given(ranges_in_need())
+def test_a_decision_is_one_of_those_that_may_come_of_the_draws(case):
+    problem, one = case
+    allocator, view = compiled(problem)
+    view.amount[kernel.BYTES] = [100.0 * store.used for store in problem.stores]
+    count, width = len(one.slots), len(one.slots) + 2
+    ranges = kernel.Ranges(
+        first=np.array([0, count]),
+        store=np.array([s for s, _ in one.slots], np.int32),
+        role=np.array([role for _, role in one.slots], np.uint8),
+        lease=np.full(1, -1, np.int16),
+        config=np.zeros(1, np.int32),
+        replica_load=np.zeros((kernel.AMOUNTS, 1)),
+        lease_load=np.zeros((kernel.AMOUNTS, 1)),
+        raft=np.full(1, kernel.NOT_MODELLED, np.int8),
+        up_to_date=np.ones(count, bool),
+        behind=np.zeros(count, bool),
+        joint=np.array([one.joint]),
+    )
+    ranges.replica_load[kernel.BYTES] = one.size
+    left = nothing_left(1)
+    left.store[0, : len(one.left)] = one.left
+    counts = [s.host for s in problem.stores if s.status != kernel.DECOMMISSIONING]
+    expected = naive.decide(problem, one)
+    for seed in range(12):
+        step = decide_alone(
+            ranges, allocator.context(view, width), len(set(counts)), 0, left, rng_state_of(seed)
+        )
+        named = (step.came, ACTIONS[step.action], step.role, step.target, step.removed)
+        assert named in expected

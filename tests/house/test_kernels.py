@@ -94,9 +94,6 @@ HELD_BY = {
     "longhorn/test_rules.py::test_tiers": [
         "longhorn.state.link_all",
     ],
-    "simulate/test_range_decider.py::test_each_action_leads_to_its_change": [
-        "cockroach.single_decision.decide_alone",
-    ],
 }
 """Kernels that no test names, since their callers stand between: the test that holds each."""
 

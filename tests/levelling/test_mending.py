@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from evenkeel.strategies.levelling.pair_moves import new_counts
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
@@ -15,7 +16,11 @@ from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
+from tests.core.test_state import assert_books_are_right
+from tests.naive.levelling import pair_mending as naive_pairs
 from tests.naive.levelling import repair as naive
+from tests.naive.levelling import seats as naive_seats
+from tests.support.random_problems import random_budgeted, random_problem
 from tests.support.small_problems import Small, random_small
 
 seeds = st.integers(0, 2**32 - 1)
@@ -88,6 +93,48 @@ def test_a_partition_that_can_be_led_by_one_move_is(seed: int) -> None:
         for slot, at in enumerate(row):
             for n in range(len(small.zone)):
                 assert at < 0 or not could_lead(problem, state, last, slot, n)
+
+
+@pytest.mark.small
+@settings(max_examples=60)
+@given(seeds)
+def test_leaders_are_seated_as_by_hand(seed: int) -> None:
+    _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)
+    order = np.random.default_rng(seed).permutation(len(state.leader))
+    expected = naive_seats.seat_leaders(problem, state, order.tolist())
+    before = state.node.copy()
+    moved = seat_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))), order)
+    assert moved == np.count_nonzero(state.node != before)
+    assert state.node.tolist() == expected.node.tolist()
+    assert state.leader.tolist() == expected.leader.tolist()
+    assert_books_are_right(problem, state)
+
+
+@pytest.mark.small
+@settings(max_examples=60)
+@given(seeds)
+def test_pairs_are_mended_as_by_hand(seed: int) -> None:
+    _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)
+    rng = np.random.default_rng(seed)
+    nodes, replicas = len(state.replicas), len(state.node)
+    forced = (state.node < 0) | (rng.random(replicas) < 0.3)
+    dropped = (state.node < 0) & (rng.random(replicas) < 0.2)
+    kind = rng.integers(0, rng.integers(1, nodes + 1), nodes)
+    kind = np.unique(kind, return_inverse=True)[1].astype(np.int64)
+    targets = new_targets(problem, rng.integers(1, 4, nodes).astype(float), 1.0)
+    order, looks = rng.permutation(len(state.leader)), np.array([rng.choice([0, 200, 10**6])])
+    expected, pairs, left = naive_pairs.mend_pairs(
+        problem, state, targets, forced.tolist(), dropped.tolist(), order.tolist(), kind.tolist(),
+        int(looks[0]),
+    )  # fmt: skip
+    before, after = new_counts(problem), new_counts(problem)
+    assert pairs == mend_pairs(
+        problem, state, targets, forced, dropped, order, kind, int(kind.max()) + 1, looks, before,
+        after,
+    )  # fmt: skip
+    assert state.node.tolist() == expected.node.tolist()
+    assert looks[0] == left
+    assert_books_are_right(problem, state)
 
 
 @given(seeds)

@@ -326,6 +326,12 @@ def should_move(problem, now, members):
 
 def rebalance(problem, voters, others, is_voter):
     """(whether something should move, all outcomes as (target, removed); None for none)."""
+    should, outcomes = scored_rebalance(problem, voters, others, is_voter)
+    return should, {one and one[:2] for one in outcomes}
+
+
+def scored_rebalance(problem, voters, others, is_voter):
+    """The same, the outcomes with how much better the target is."""
     found, must = classes(problem, voters, others, is_voter)
     if not must and not any(should_move(problem, *one) for one in found):
         return False, {None}
@@ -380,13 +386,13 @@ def _outcomes(problem, voters, others, is_voter, options):
         if (at, target["store"]) in seen:
             continue
         seen.add((at, target["store"]))
-        yield from _simulated(problem, voters, others, is_voter, options, at, target)
+        yield from _simulated(problem, voters, others, is_voter, options, at, target, most)
 
 
-def _simulated(problem, voters, others, is_voter, options, at, target):
+def _simulated(problem, voters, others, is_voter, options, at, target, score):
     s = target["store"]
     if target.get("promotes"):
-        yield s, options[at][0]["store"]
+        yield s, options[at][0]["store"], score
         return
     if is_voter:
         _, gone = to_remove(problem, sorted([*voters, s]), [e for e in others if e != s], True)
@@ -396,7 +402,7 @@ def _simulated(problem, voters, others, is_voter, options, at, target):
         yield None
     for removed in gone:
         if removed != s:
-            yield s, removed
+            yield s, removed, score
         else:
             left = list(options)
             left[at] = (left[at][0], [c for c in left[at][1] if c["store"] != s])

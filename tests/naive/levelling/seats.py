@@ -1,0 +1,58 @@
+"""Moving a replica so that it may lead, in plain Python: every node is tried, every rule asked."""
+
+import struct
+
+import numpy as np
+
+from evenkeel_kernels.core.node_scan import FAR
+from evenkeel_kernels.core.problem import VOTER, Problem, State
+from tests.naive.core.state import admits, loads, recount, row
+
+
+def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State:
+    """The state once a voter of each partition that cannot be led went to where it may lead."""
+    state = state._replace(node=state.node.copy(), leader=state.leader.copy())
+    for p in partitions:
+        replicas, before = row(problem, p), int(state.leader[p])
+        if any(may_lead(problem, state, p, k) for k in replicas):
+            continue
+        order = [slot for slot in range(len(replicas)) if slot == before]
+        order += [slot for slot in range(len(replicas)) if slot != before]
+        for slot in order:
+            k = replicas[slot]
+            if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
+                continue
+            state.leader[p] = slot
+            n = best_node(problem, state, k, 0.5 * FAR)
+            if n is not None:
+                state.node[k] = n
+                break
+            state.leader[p] = before
+    return state
+
+
+def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether a replica stands where a leader may, room apart."""
+    n, rank = int(state.node[k]), problem.rules.lead_rank[problem.partitions.rule[p]]
+    return bool(n >= 0 and state.role[k] == VOTER and problem.nodes.leads[n] and rank[n] < 255)
+
+
+def best_node(problem: Problem, state: State, k: int, ceiling: float) -> int | None:
+    """The admitted node that is least full of its watermarks with the replica; None for none.
+
+    Scores that agree in all bits but the last ones, which a node's number takes up, are equal.
+    """
+    books, size = recount(problem, state), np.array(loads(problem, state, k))
+    keep = -(1 << (len(state.replicas) - 1).bit_length())
+    found = []
+    for n in range(len(state.replicas)):
+        scale = 1.0 / np.maximum(problem.nodes.watermark[:, n], 1e-30)
+        score = float(((books["load"][:, n] + size) * scale).max())
+        if score <= ceiling and admits(problem, state, k, n):
+            found.append(((bits(score) & keep) | n, n))
+    return min(found)[1] if found else None
+
+
+def bits(score: float) -> int:
+    """The bits of a double, read as an integer."""
+    return int(struct.unpack("<q", struct.pack("<d", score))[0])
