@@ -12,7 +12,7 @@ import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel_kernels.build.jit import backend
 
-EXPECTED = "e0d08bc3cd58072c"
+EXPECTED = "c96ed00f71f5fe41"
 
 warnings.simplefilter("error", RuntimeWarning)
 cluster = expansion(partitions=200, nodes=25, zones=5)

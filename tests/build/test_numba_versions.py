@@ -117,3 +117,13 @@ def test_an_unknown_numba_compiles_anew_what_a_changed_module_goes_into(toys):
     assert call(toys, UNKNOWN["newer"])[:3] == [(1.0).hex(), "numba_public", "0"]
     (toys / "toys/inner.py").write_text("STEP = 2.0\n")
     assert call(toys, UNKNOWN["newer"])[:3] == [(2.0).hex(), "numba_public", "0"]
+
+
+def test_the_answer_that_all_versions_are_asked_for_is_the_one_of_these():
+    """What `make versions` compares with goes stale unseen where nothing else runs it."""
+    smoke = places.ROOT / ".ci" / "smoke.py"
+    done = subprocess.run(
+        [sys.executable, str(smoke)], check=False, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
