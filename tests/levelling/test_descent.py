@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel_kernels.build.jit import no_alloc
@@ -14,7 +14,7 @@ from evenkeel_kernels.core.problem import State
 from evenkeel_kernels.core.state import lead, settle
 from evenkeel_kernels.levelling.descent import descend, relieve, send_home
 from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_leaders
-from evenkeel_kernels.levelling.offload import cover, shed_each
+from evenkeel_kernels.levelling.offload import cover, cover_lazily, shed_each
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.redistribution import redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
@@ -105,6 +105,32 @@ def test_a_cover_covers_and_in_one_dimension_nothing_smaller_does(seed: int) -> 
         assert count >= least
     if dimensions == 1:
         assert count == max(1, least)
+
+
+@pytest.mark.small
+@settings(max_examples=150)
+@given(seeds)
+def test_a_cover_takes_what_adds_most_at_every_step(seed: int) -> None:
+    """Ties and items without weight included, whether all are looked at again or few."""
+    rng = np.random.default_rng(seed)
+    dimensions, items = int(rng.integers(1, 5)), int(rng.integers(0, 25))
+    value = rng.integers(0, rng.choice([2, 5, 50]), (dimensions, items)).astype(float)
+    hard = value.sum(axis=1) * rng.choice([0.0, 0.1, 0.6, 1.1], dimensions)
+    soft = hard + rng.choice([0.0, 3.0], dimensions)
+    weight = rng.choice([0.0, 0.1, 1.0, 3.7], dimensions)
+    limit = int(rng.integers(0, items + 1))
+    expected = naive.greedy_cover(value, hard, soft, weight, limit)
+    gain = np.empty(items)
+    for choose, scratch in (
+        (cover, gain.view(np.int64)),
+        (cover_lazily, np.empty(items, np.int64)),
+    ):
+        chosen = np.full(items, 7)
+        count = choose(
+            value, items, value.max(axis=1, initial=0.0), hard, soft, weight, gain, scratch,
+            np.empty(dimensions), chosen, limit,
+        )  # fmt: skip
+        assert (count, chosen[: min(count, limit)].tolist()) == expected
 
 
 @given(seeds)
@@ -376,7 +402,7 @@ def test_a_node_that_is_full_of_what_must_stay_reads_nothing_it_has_not_chosen()
     gain, never = np.empty(2), np.full(2, 1 << 40)  # a place that is in no array
     count = shed_each(
         problem, state, np.zeros(2, bool), np.zeros(2), 0.0, first, member, np.empty(2, np.int64),
-        np.empty((2, 2)), gain, gain.view(np.int64), never, np.empty((7, 2)), np.empty(2, np.int64),
-        0, 1,
+        np.empty((2, 2)), gain, gain.view(np.int64), np.empty(0, np.int64), never,
+        np.empty((7, 2)), np.empty(2, np.int64), 0, 1,
     )  # fmt: skip
     assert count == 0

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import Problem
+from evenkeel_kernels.levelling.offload import MANY
 
 Result = TypeVar("Result")
 
@@ -47,7 +48,7 @@ def looks_in_slice(problem: Problem) -> int:
 def node_slices(nodes: int, replicas: int) -> Iterator[tuple[int, int]]:
     """Cut the nodes, which hold so many replicas in all, for them to choose what they give away."""
     each = replicas // max(1, nodes)
-    return slices(nodes, max(1, PAIRS // max(1, each * each)))
+    return slices(nodes, max(1, PAIRS // max(1, each * min(each, MANY))))
 
 
 def slices(count: int, step: int) -> Iterator[tuple[int, int]]:

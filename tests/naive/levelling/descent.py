@@ -17,6 +17,38 @@ def fewest(values: np.ndarray, need: np.ndarray) -> int:
     return values.shape[1] + 1
 
 
+def greedy_cover(
+    value: np.ndarray, hard: np.ndarray, soft: np.ndarray, weight: np.ndarray, limit: int
+) -> tuple[int, list[int]]:
+    """Columns taken one by one, each the one that adds most now; how many, ``limit`` + 1 if short.
+
+    The last one need only cover what is left, and then be no larger than it must.
+    """
+    rest, chosen = soft.copy(), []
+    counts = [d for d in range(len(soft)) if weight[d] > 0.0]
+    while len(chosen) < limit:
+        free = [i for i in range(value.shape[1]) if i not in chosen]
+        adds = {
+            i: sum(weight[d] * min(value[d, i], rest[d]) for d in counts if rest[d] > 0.0)
+            for i in free
+        }
+        lacks = hard - soft + rest
+        last = {}
+        for i in free:
+            if adds[i] > 0.0 and (value[:, i] >= lacks).all():
+                last[i] = adds[i]
+                for d, wanted in enumerate(rest):
+                    last[i] -= weight[d] * max(0.0, value[d, i] - max(wanted, 0.0))
+        if last:
+            return len(chosen) + 1, [*chosen, max(last, key=lambda i: (last[i], -i))]
+        best = max(free, key=lambda i: (adds[i], -i), default=-1)
+        if best < 0 or adds[best] == 0.0:
+            break
+        chosen.append(best)
+        rest = rest - value[:, best]
+    return limit + 1, chosen + [-1] * (limit - len(chosen))
+
+
 def penalty(plain: PlainState, scale: np.ndarray, knee: float) -> float:
     """Sum over nodes and dimensions of the square of the pressure above ``knee``."""
     loads = np.array([plain.load(n) for n in range(len(plain.small.zone))]).T
