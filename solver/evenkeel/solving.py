@@ -23,7 +23,7 @@ from evenkeel.verdict import Found, verdict
 
 logger = logging.getLogger("evenkeel.solve")
 
-JUDGING = 4e-7
+JUDGING = 5e-7
 """Seconds per replica that are kept of a time limit to judge the result in."""
 
 

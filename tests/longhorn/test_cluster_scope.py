@@ -406,12 +406,19 @@ class TestLimits:
             if progress.work > 0:
                 raise StopIteration
 
-        for bound in ({"time_limit": 0.0}, {"callback": enough}):
-            result = ek.solve(cluster, "longhorn", options=options, **bound)
-            assert result.stop_reason == ("time" if "time_limit" in bound else "interrupted")
-            assert len(result.native.points) < len(free.native.points)
-            assert result.audit.hard == 0
+        result = ek.solve(cluster, "longhorn", options=options, callback=enough)
+        assert result.stop_reason == "interrupted"
+        assert len(result.native.points) < len(free.native.points)
+        assert result.audit.hard == 0
         assert told
+
+    def test_what_there_is_no_time_to_plan_stays_as_it_is(self):
+        cluster = skewed(volumes=200, hosts=12, seed=1)
+        options = ek.options.Longhorn(scope="cluster", replica_auto_balance="best-effort")
+        result = ek.solve(cluster, "longhorn", options=options, time_limit=0.0)
+        assert result.stop_reason == "time"
+        assert result.comparison.moves == 0
+        assert "no time" in result.message
 
     def test_what_it_cannot_do_is_refused(self):
         cluster = cluster_of(hosts(), [volume("v", "h0")], settings=loose())

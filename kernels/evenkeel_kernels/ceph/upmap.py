@@ -211,13 +211,54 @@ def _need(s: Spread, bands: Bands, osd: int, giving: bool) -> float:
     return -excess if giving else excess
 
 
+class Course(NamedTuple):
+    """Where levelling stands between two slices, and its working space. N devices.
+
+    Attributes
+    ----------
+    at : (6,) int64
+        ``TURN`` and so on.
+    refused : (N,) bool
+        Devices that no token can be exchanged with, of the one that is being settled.
+    toward : (N,) int32
+        The next device on the way back to where a search for a chain began; -1 if not reached.
+    queue : (N,) int32
+        Devices reached, in order.
+    broken : (N,) int32
+        How often a chain from each device broke.
+    """
+
+    at: NDArray[np.int64]
+    refused: NDArray[np.bool_]
+    toward: Ints
+    queue: Ints
+    broken: Ints
+
+
+TURN, SOURCE, READ, WRITTEN, MOVES, LOOKED = range(6)
+"""Of ``Course.at``: 0 while over-full devices give, 1 while empty ones take, 2 at the end; the
+device from which a chain is sought, -1 for none; how much of the queue was read and written; moves
+made; tokens and devices looked at."""
+
+LOOKS = 20_000_000
+"""Tokens and devices that a slice looks at: some hundredths of a second."""
+
+
+def new_course(devices: int) -> Course:
+    """Begin levelling so many devices."""
+    at = np.zeros(LOOKED + 1, np.int64)
+    at[SOURCE] = NOWHERE
+    toward, queue = np.zeros(devices, np.int32), np.zeros(devices, np.int32)
+    return Course(at, np.zeros(devices, np.bool_), toward, queue, np.zeros(devices, np.int32))
+
+
 @no_alloc
-def _settle_directly(
-    s: Spread, bands: Bands, osd: int, giving: bool, refused: NDArray[np.bool_]
-) -> bool:
+def _settle_directly(s: Spread, bands: Bands, osd: int, giving: bool, course: Course) -> bool:
     """Move one token off ``osd``, or onto it, in one move with the device that needs it most."""
+    refused = course.refused
     refused[:] = False
     while True:
+        course.at[LOOKED] += s.tally.size
         partner = NOWHERE
         most = -np.inf
         for other in range(s.tally.size):
@@ -228,6 +269,7 @@ def _settle_directly(
                     partner = other
         if partner < 0:
             return False
+        course.at[LOOKED] += s.tally[osd if giving else partner]
         token = _link(s, osd, partner, giving)
         if token >= 0:
             _move(s, token, partner if giving else osd)
@@ -236,32 +278,42 @@ def _settle_directly(
 
 
 @no_alloc
-def _settle_along(
-    s: Spread, bands: Bands, osd: int, giving: bool, toward: Ints, queue: Ints
-) -> int:
-    """Move tokens along a shortest chain of devices between ``osd`` and one with room.
+def _begin_chain(course: Course, osd: int) -> None:
+    """Begin to look for a chain of devices from ``osd``."""
+    course.toward[:] = NOWHERE
+    course.toward[osd] = osd
+    course.queue[0] = osd
+    course.at[SOURCE] = osd
+    course.at[READ] = 0
+    course.at[WRITTEN] = 1
 
-    Returns the moves made; 0 if there is no chain, and a negative number if it broke.
+
+@no_alloc
+def _seek_on(s: Spread, bands: Bands, course: Course, giving: bool) -> int:
+    """Look one device further for a shortest chain from the source to a device with room.
+
+    Returns that device; the source itself while there is more to look at, and -1 if there is no
+    chain.
     """
-    toward[:] = NOWHERE
-    toward[osd] = osd
-    queue[0] = osd
-    read = 0
-    written = 1
-    while read < written:
-        here = queue[read]
-        read += 1
-        for there in range(s.tally.size):
-            if toward[there] >= 0 or s.enclosure[there] != s.enclosure[osd]:
-                continue
-            if _link(s, here, there, giving) < 0:
-                continue
-            toward[there] = here
-            if _has_room(s, bands, there, giving):
-                return _follow(s, osd, there, giving, toward)
-            queue[written] = there
-            written += 1
-    return 0
+    at, toward = course.at, course.toward
+    osd = at[SOURCE]
+    if at[READ] == at[WRITTEN]:
+        return NOWHERE
+    here = course.queue[at[READ]]
+    at[READ] += 1
+    for there in range(s.tally.size):
+        at[LOOKED] += 1
+        if toward[there] >= 0 or s.enclosure[there] != s.enclosure[osd]:
+            continue
+        at[LOOKED] += s.tally[here if giving else there]
+        if _link(s, here, there, giving) < 0:
+            continue
+        toward[there] = here
+        if _has_room(s, bands, there, giving):
+            return there
+        course.queue[at[WRITTEN]] = there
+        at[WRITTEN] += 1
+    return osd
 
 
 @no_alloc
@@ -298,7 +350,36 @@ def _outermost(s: Spread, bands: Bands, giving: bool, broken: Ints) -> int:
     return worst
 
 
-@jit
+@no_alloc
+def level_some(s: Spread, bands: Bands, budget: int, course: Course, looks: int) -> bool:
+    """Go on with `level` for about so many looks; whether it has come to its end."""
+    at = course.at
+    until = at[LOOKED] + looks
+    while at[TURN] < 2 and at[LOOKED] < until:
+        giving = at[TURN] == 0
+        if at[SOURCE] >= 0:
+            osd = at[SOURCE]
+            end = _seek_on(s, bands, course, giving)
+            if end == osd:
+                continue
+            length = _follow(s, osd, end, giving, course.toward) if end >= 0 else 0
+            at[MOVES] += abs(length)
+            if length <= 0:
+                course.broken[osd] += PATIENCE if length == 0 else 1
+            at[SOURCE] = NOWHERE
+            continue
+        at[LOOKED] += s.tally.size
+        osd = _outermost(s, bands, giving, course.broken) if at[MOVES] < budget else NOWHERE
+        if osd < 0:
+            at[TURN] += 1
+            course.broken[:] = 0
+        elif _settle_directly(s, bands, osd, giving, course):
+            at[MOVES] += 1
+        else:
+            _begin_chain(course, osd)
+    return at[TURN] == 2
+
+
 def level(s: Spread, bands: Bands, budget: int) -> int:
     """Move tokens until every device is within its band, or no chain of moves helps.
 
@@ -316,23 +397,7 @@ def level(s: Spread, bands: Bands, budget: int) -> int:
     int
         Moves it made.
     """
-    n = s.tally.size
-    refused = np.empty(n, np.bool_)
-    toward = np.empty(n, np.int32)
-    queue = np.empty(n, np.int32)
-    broken = np.empty(n, np.int32)
-    moves = 0
-    for giving in (True, False):
-        broken[:] = 0
-        while moves < budget:
-            osd = _outermost(s, bands, giving, broken)
-            if osd < 0:
-                break
-            if _settle_directly(s, bands, osd, giving, refused):
-                moves += 1
-                continue
-            length = _settle_along(s, bands, osd, giving, toward, queue)
-            moves += abs(length)
-            if length <= 0:
-                broken[osd] += PATIENCE if length == 0 else 1
-    return moves
+    course = new_course(s.tally.size)
+    while not level_some(s, bands, budget, course, LOOKS):
+        pass
+    return int(course.at[MOVES])

@@ -5,6 +5,7 @@ rule that only a dead replica satisfied did not hold. What is short of replicas 
 judged by what lives, since a replica that is given up and one on a dead node are equally lost.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,8 +55,15 @@ class Regressions:
         return bool(self.counts)
 
 
-def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressions:
+def regressions(
+    cluster: Cluster,
+    after: Placement,
+    audited: Audit,
+    baselines: Callable[[], list[Audit]] | None = None,
+) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
+
+    Whoever asks more than once hands in what gives the audits of `baselines_of` without delay.
 
     Examples
     --------
@@ -82,10 +90,10 @@ def regressions(cluster: Cluster, after: Placement, audited: Audit) -> Regressio
     hard = [one for one in audited.found if KINDS[one.kind].hard and one.kind not in BY_LIFE]
     if not hard:
         return found
-    baselines = _baselines(cluster, before)
+    found_before = baselines_of(cluster) if baselines is None else baselines()
     for rule in dict.fromkeys(map(_rule, hard)):
         worse_rows = _Rows.of(rule, hard).worse_than(
-            [_Rows.of(rule, each.found) for each in baselines], cluster
+            [_Rows.of(rule, each.found) for each in found_before], cluster
         )
         if len(worse_rows):
             kind = rule[0]
@@ -154,8 +162,9 @@ def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64
     return found
 
 
-def _baselines(cluster: Cluster, before: Placement) -> list[Audit]:
+def baselines_of(cluster: Cluster) -> list[Audit]:
     """Audit what came in, and what is left of it without replicas that do not live."""
+    before = cluster.placement
     found = [audit(cluster, before)]
     dead = before.node >= 0
     dead &= ~np.append(_serves(cluster), False)[before.node]

@@ -31,6 +31,8 @@ def _mended_then_minimised(request: Request) -> Outcome:
     from evenkeel.strategies.cost.method import reassign
 
     mended = searched(request)
+    if mended.stop_reason in ("time", "interrupted"):
+        return mended
     start = request.cluster.placement.replaced(mended.node, mended.leader)
     found = reassign(replace(request, start=start))
     return replace(found, node=np.where(found.node < 0, mended.node, found.node))

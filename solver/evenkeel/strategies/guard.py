@@ -1,12 +1,13 @@
 """The guard: whatever a method does, its result is no worse than what came in."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.regressions import regressions
+from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 
@@ -25,8 +26,9 @@ class Guarded(NamedTuple):
 
 def guarded(cluster: Cluster, placement: Placement) -> Guarded:
     """Put back the partitions that became worse than before; all of them, if need be."""
+    before = cache(lambda: baselines_of(cluster))
     audited = audit(cluster, placement)
-    found = regressions(cluster, placement, audited)
+    found = regressions(cluster, placement, audited, before)
     if not found:
         return Guarded(placement, audited, 0, "")
     strikes = found.count
@@ -39,12 +41,12 @@ def guarded(cluster: Cluster, placement: Placement) -> Guarded:
         restored |= again
         placement = _put_back(cluster.placement, placement, again)
         audited = audit(cluster, placement)
-        found = regressions(cluster, placement, audited)
+        found = regressions(cluster, placement, audited, before)
         if not found:
             reason = f"{int(restored.sum()):,} partitions stay as they came; else worse: {said}."
             return Guarded(placement, audited, strikes, reason)
     reason = f"Everything stays as it came; what was found would be worse: {said}."
-    return Guarded(cluster.placement, audit(cluster, cluster.placement), strikes, reason)
+    return Guarded(cluster.placement, before()[0], strikes, reason)
 
 
 def _put_back(before: Placement, after: Placement, which: NDArray[np.bool_]) -> Placement:

@@ -143,6 +143,9 @@ class Method:
         takes a cluster, what to level and a seed, and returns a ``Decider``.
     refresh : str
         What brings the cluster's payload up to date in a simulation, ``"module:name"``.
+    begins : float
+        Seconds per replica that it takes to begin, on a slow day: with less time left it is not
+        begun, and everything stays where the search would have started.
     fixed_membership : bool
         Whether that payload knows no nodes and partitions but those that it was read with.
     warmup : str
@@ -161,6 +164,7 @@ class Method:
     engine: str = ""
     decider: str = ""
     refresh: str = ""
+    begins: float = 0.0
     fixed_membership: bool = False
     warmup: str = "expanded"
 
@@ -203,6 +207,7 @@ METHODS: dict[str, Method] = {
             minimises=True,
             goals=("level", "floor", "leaders", "soft_yield"),
             never_worse=True,
+            begins=3e-7,
             engine="balance:BalanceEngine",
             warmup="any",
         ),
@@ -223,6 +228,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.options:Leaders",
             limits=BUDGETS,
             never_worse=True,
+            begins=8e-7,
             warmup="placed",
         ),
         Method(
@@ -300,6 +306,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.longhorn.settings:Longhorn",
             limits=BUDGETS,
             starts=False,
+            begins=2e-6,
             refresh="evenkeel.strategies.longhorn.refresh:refresh_payload",
             fixed_membership=True,
             warmup="volumes",

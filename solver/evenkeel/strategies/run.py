@@ -27,6 +27,9 @@ from evenkeel_kernels.build.inventory import told_of_preparing
 OVERTIME, OVERTIME_SHARE = 0.1, 0.05
 """Seconds, and part of it, by which a time limit may be exceeded without a word."""
 
+NO_TIME = "There was no time to begin: everything stays as it came."
+"""Said where a method was not begun."""
+
 ASKED_APART = ("floor", "soft_yield")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
@@ -124,7 +127,7 @@ def run_checked(chosen: Method, request: Request) -> Run:
     with told_of_preparing(watch.exclude):
         strategy = chosen.load()
         watch.exclude(time.perf_counter() - began)
-        outcome = strategy(request)
+        outcome = strategy(request) if _is_time_for(chosen, request) else _not_begun(request)
     ended = time.perf_counter()
     timings = {chosen.name: ended - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
@@ -139,6 +142,20 @@ def run_checked(chosen: Method, request: Request) -> Run:
         outcome = _corrected(outcome, looked)
     outcome = _with_warnings(outcome, _about_time(watch))
     return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _is_time_for(chosen: Method, request: Request) -> bool:
+    """Whether there is time to begin, where a method takes some to read the cluster."""
+    takes = chosen.begins * len(request.start.node)
+    return takes == 0.0 or request.watch.seconds_left > takes
+
+
+def _not_begun(request: Request) -> Outcome:
+    """Leave everything where the search would have started."""
+    start = request.start
+    return Outcome(
+        node=start.node.copy(), leader=start.leader.copy(), stop_reason="time", message=NO_TIME
+    )
 
 
 def _with_warnings(outcome: Outcome, more: Sequence[str]) -> Outcome:

@@ -14,6 +14,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.failure_domains import blocks, failure_domains
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, up, upmapped, with_primaries
+from evenkeel.strategies.shared.stopping import Clock
 
 FORMAT = "ceph"
 """Name of the system in ``cluster.native_format``."""
@@ -49,7 +50,14 @@ class CephMap:
     items: Mapping[int, Pairs] = field(default_factory=dict)
     affinity: NDArray[np.int64] | None = None
 
-    def rows(self, pool: Pool, reweight: NDArray[np.int64], *, upmaps: bool = True) -> Rows:
+    def rows(
+        self,
+        pool: Pool,
+        reweight: NDArray[np.int64],
+        *,
+        upmaps: bool = True,
+        clock: Clock | None = None,
+    ) -> Rows:
         """Place the groups of a pool.
 
         Parameters
@@ -60,13 +68,15 @@ class CephMap:
             16.16 fixed point; 0 is out.
         upmaps : bool
             Whether the pairs in force are applied.
+        clock : Clock, optional
+            Asked between slices; it may raise ``OutOfTime``.
 
         Returns
         -------
         ndarray of int32, shape (pg_num, size)
             Devices by slot, ``NO_OSD`` for none.
         """
-        mapped = raw(self.crush, pool, reweight)
+        mapped = raw(self.crush, pool, reweight, clock=clock)
         if not upmaps:
             return mapped
         return upmapped(mapped, reweight, items=self.items.get(pool.id))

@@ -1,6 +1,6 @@
 """Ceph's CRUSH and the upmap balancer as methods of ``solve``, on a cluster with a Ceph map."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,14 @@ from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
 from evenkeel.strategies.ceph.crush_map import NO_OSD
-from evenkeel.strategies.ceph.placement import Pairs, Rows, up, with_primaries
+from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, up, with_primaries
 from evenkeel.strategies.ceph.primaries import ReadBalanced
 from evenkeel.strategies.ceph.upmap import Upmapped
 from evenkeel.strategies.options import CephCrush, Upmap
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.stopping import Clock, OutOfTime
+
+NO_TIME = "Stopped early: what was not levelled until then stays as it is."
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,36 +31,52 @@ class Upmaps:
 
 
 def ceph_crush(request: Request) -> Outcome:
-    """Place every pool by Ceph's CRUSH."""
-    options = request.options
+    """Place every pool by Ceph's CRUSH; what there is no time for stays."""
+    options, clock = request.options, Clock(request.watch)
     assert isinstance(options, CephCrush)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
-    rows = [native.rows(pool, reweight, upmaps=options.upmaps) for pool in native.pools]
-    leaders = [
-        native.leaders(pool, row, alive) for pool, row in zip(native.pools, rows, strict=True)
-    ]
-    return Outcome(node=_nodes(rows), leader=np.concatenate(leaders), stop_reason="exhausted")
+    node, leader = request.start.node.copy(), request.start.leader.copy()
+    for pool, groups, replicas in _pools(native):
+        try:
+            rows = native.rows(pool, reweight, upmaps=options.upmaps, clock=clock)
+        except OutOfTime:
+            break
+        node[replicas] = _nodes(rows)
+        leader[groups] = native.leaders(pool, rows, alive)
+    return Outcome(
+        node=node,
+        leader=leader,
+        stop_reason=clock.reason or "exhausted",
+        message=NO_TIME if clock.reason else "",
+    )
 
 
 def ceph_upmap(request: Request) -> Outcome:
-    """Level the devices of every pool by ``pg-upmap-items``, each pool by itself."""
-    options = request.options
+    """Level the devices of every pool by ``pg-upmap-items``, each pool by itself.
+
+    Pools that there is no time for stay as they are, with the pairs in force.
+    """
+    options, clock = request.options, Clock(request.watch)
     assert isinstance(options, Upmap)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
     levelled: dict[int, Upmapped] = {}
     read: dict[int, ReadBalanced] = {}
-    leaders = []
-    for pool in native.pools:
-        found = levelled[pool.id] = upmap.balance(
-            native.crush,
-            pool,
-            reweight=reweight,
-            items=native.items.get(pool.id),
-            deviation=options.deviation,
-            spare=options.spare,
-        )
+    node, leader = request.start.node.copy(), request.start.leader.copy()
+    for pool, groups, replicas in _pools(native):
+        try:
+            found = levelled[pool.id] = upmap.balance(
+                native.crush,
+                pool,
+                reweight=reweight,
+                items=native.items.get(pool.id),
+                deviation=options.deviation,
+                spare=options.spare,
+                clock=clock,
+            )
+        except OutOfTime:
+            break
         present, primary = with_primaries(up(found.rows, pool, alive), pool, native.affinity)
         if options.primaries and pool.kind == "replicated":
             read[pool.id] = primaries.balance(
@@ -66,21 +85,34 @@ def ceph_upmap(request: Request) -> Outcome:
                 pool,
                 devices=native.crush.devices,
                 affinity=native.affinity,
+                clock=clock,
             )
             primary = read[pool.id].primary
-        leaders.append(slots_of(found.rows, primary))
+        node[replicas] = _nodes(found.rows)
+        leader[groups] = slots_of(found.rows, primary)
+    told = [_told(number, found) for number, found in levelled.items()]
     return Outcome(
-        node=_nodes([found.rows for found in levelled.values()]),
-        leader=np.concatenate(leaders),
-        stop_reason="exhausted",
-        message=" ".join(_told(number, found) for number, found in levelled.items()),
+        node=node,
+        leader=leader,
+        stop_reason=clock.reason or "exhausted",
+        message=" ".join([*told, NO_TIME] if clock.reason else told),
         native=Upmaps(
-            items={number: found.items for number, found in levelled.items()},
+            items=dict(native.items) | {number: found.items for number, found in levelled.items()},
             primaries={number: found.changes for number, found in read.items()},
             levelled=levelled,
             read=read,
         ),
     )
+
+
+def _pools(native: CephMap) -> Iterator[tuple[Pool, slice, slice]]:
+    """Yield each pool with its partitions and its replicas in the cluster's slots."""
+    group = replica = 0
+    for pool in native.pools:
+        groups = slice(group, group + pool.pg_num)
+        replicas = slice(replica, replica + pool.pg_num * pool.size)
+        yield pool, groups, replicas
+        group, replica = groups.stop, replicas.stop
 
 
 def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
@@ -100,8 +132,9 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     return native, np.where(cluster.nodes.may_hold, native.reweight, 0)
 
 
-def _nodes(rows: Sequence[Rows]) -> NDArray[np.int32]:
-    flat = np.concatenate([row.ravel() for row in rows])
+def _nodes(rows: Rows) -> NDArray[np.int32]:
+    """Return the nodes of a pool's slots."""
+    flat = rows.ravel()
     return np.where(flat == NO_OSD, -1, flat).astype(np.int32)
 
 

@@ -17,7 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
+from evenkeel.strategies.shared.stopping import Clock
 from evenkeel_kernels.ceph.crush import hash_pairs
+
+SLICE = 1 << 14
+"""Placement groups that CRUSH maps between two looks at the clock."""
 
 Rows = NDArray[np.int32]
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
@@ -112,18 +116,26 @@ def raw(
     pool: Pool,
     reweight: ArrayLike | None = None,
     exists: ArrayLike | None = None,
+    clock: Clock | None = None,
 ) -> Rows:
-    """Place all groups of a pool by CRUSH alone.
+    """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock says stop.
 
     References
     ----------
     Ceph, ``OSDMap::_pg_to_raw_osds``.
     """
     named = [name for name in (str(pool.id), "-1") if name in crush.choose_args]
-    mapped = crush.map(pool.rule, seeds(pool), pool.size, reweight, named[0] if named else None)
+    clock, inputs = clock or Clock(), seeds(pool)
+    rows = np.empty((pool.pg_num, pool.size), np.int32)
+    for begin in range(0, pool.pg_num, SLICE):
+        clock.ask("crush", begin)
+        some = slice(begin, begin + SLICE)
+        rows[some] = crush.map(
+            pool.rule, inputs[some], pool.size, reweight, named[0] if named else None
+        ).osd
     if exists is None:
-        return mapped.osd
-    return _without(mapped.osd, ~np.asarray(exists, bool), pool)
+        return rows
+    return _without(rows, ~np.asarray(exists, bool), pool)
 
 
 def _without(rows: Rows, absent: NDArray[np.bool_], pool: Pool) -> Rows:

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD
 from evenkeel.strategies.ceph.placement import Pool, Rows
+from evenkeel.strategies.ceph.upmap import levelled
+from evenkeel.strategies.shared.stopping import Clock
 from evenkeel_kernels.ceph import upmap as kernels
 
 ROUNDING = 1e-9
@@ -53,6 +55,7 @@ def balance(
     *,
     devices: int,
     affinity: ArrayLike | None = None,
+    clock: Clock | None = None,
 ) -> ReadBalanced:
     """Choose primaries so that devices lead as many groups as they should, with few changes."""
     faults = FaultList()
@@ -72,7 +75,7 @@ def balance(
     alone = np.zeros(devices, np.int32), np.arange(devices, dtype=np.int32)
     state = kernels.spread(chosen, 1, choice, *alone)
     for bands in _narrowing(desired, float(np.abs(state.tally - desired).max(initial=0.0))):
-        kernels.level(state, bands, rows.size * rows.size)
+        levelled(state, bands, rows.size * rows.size, clock or Clock())
     changed = np.flatnonzero(chosen != primary)
     return ReadBalanced(
         primary=chosen,

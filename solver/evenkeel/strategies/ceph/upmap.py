@@ -22,6 +22,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.failure_domains import FailureDomains, broken, failure_domains
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, upmapped
+from evenkeel.strategies.shared.stopping import Clock
 from evenkeel_kernels.ceph import upmap as kernels
 
 HALVINGS = 60
@@ -96,8 +97,12 @@ def balance(
     items: Pairs | None = None,
     deviation: float = 1.0,
     spare: float = 0.08,
+    clock: Clock | None = None,
 ) -> Upmapped:
-    """Find pairs that level the devices of one pool."""
+    """Find pairs that level the devices of one pool, as far as the clock lets it.
+
+    Raises ``OutOfTime`` if it says stop before all groups are mapped.
+    """
     faults = FaultList()
     if not deviation >= 0.5:
         faults.add("deviation", deviation, "must be at least 0.5")
@@ -105,7 +110,8 @@ def balance(
         faults.add("spare", spare, "must not be negative")
     faults.raise_if_any()
     weights = np.full(crush.devices, IN) if reweight is None else np.asarray(reweight)
-    mapped = raw(crush, pool, weights)
+    clock = clock or Clock()
+    mapped = raw(crush, pool, weights, clock=clock)
     before = upmapped(mapped, weights, items=items)
     domains = failure_domains(crush, pool.rule, pool.size)
     deserved = domains.weight * weights / IN
@@ -114,8 +120,8 @@ def balance(
     state = kernels.spread(
         osd, pool.size, np.empty((osd.size, 0), np.int32), domains.enclosure, domains.domain
     )
-    needed = kernels.level(state, aims.bands, osd.size * crush.devices)
-    kernels.level(state, aims.lifted, int(spare * needed))
+    needed = levelled(state, aims.bands, osd.size * crush.devices, clock)
+    levelled(state, aims.lifted, int(spare * needed), clock)
     placed = np.where(osd == kernels.NOWHERE, NO_OSD, osd).astype(np.int32).reshape(before.shape)
     pairs = pairs_between(mapped, placed)
     rows = upmapped(mapped, weights, items=pairs)
@@ -129,6 +135,15 @@ def balance(
         unresolved=_outside(state.tally, aims.bands),
         broken=broken(domains, rows),
     )
+
+
+def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Clock) -> int:
+    """Level within a budget of moves until the clock says stop; how many were made."""
+    course = kernels.new_course(len(state.tally))
+    done = False
+    while not done and clock.goes_on("upmap", int(course.at[kernels.LOOKED])):
+        done = kernels.level_some(state, bands, budget, course, kernels.LOOKS)
+    return int(course.at[kernels.MOVES])
 
 
 def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
-from evenkeel.strategies.leaders.flow import NO_TIME, Arcs, OutOfTime, arcs_of, least_within
+from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.stopping import StopReason, Watch
+from evenkeel.strategies.shared.stopping import Clock, StopReason, Watch
 from evenkeel_kernels.core.leader_lists import Leading
 from evenkeel_kernels.leaders.level_by_load import (
     LeaderAssignment,
@@ -112,8 +112,13 @@ class _Bound:
 def level_loads(request: Request) -> Outcome:
     """Choose leaders so that the fullest node, over all dimensions, is as empty as can be."""
     cluster, start, watch = request.cluster, request.start, request.watch
+    clock = Clock(watch)
     arcs = arcs_of(cluster, start.node, start.leader)
+    if not clock.goes_on("arcs", 0):
+        return stays(start, clock.reason)
     task = _levels(request, arcs)
+    if not clock.goes_on("levels", 0):
+        return stays(start, clock.reason)
     began = np.full(arcs.count, -1)
     began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
     stop: StopReason = "optimum"
@@ -125,9 +130,7 @@ def level_loads(request: Request) -> Outcome:
         try:
             taken, bound = _by_flow(task, watch)
         except OutOfTime as over:
-            return Outcome(
-                node=start.node, leader=start.leader, stop_reason=over.reason, message=NO_TIME
-            )
+            return stays(start, over.reason)
         level, work = bound.level, len(arcs.p)
     else:
         search = _Search(task, _simple_bound(request, task), began, request.seed, watch)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Placement, Role
+from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 
 SECONDS_PER_ARC = 1.2e-5
@@ -64,7 +65,14 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     return Arcs(standing, index.astype(np.int64), node[standing].astype(np.int64), now, len(led))
 
 
-NO_TIME = "There is no time for the flow that levels leaders: all of them stay."
+NO_TIME = "There is no time to level leaders: all of them stay."
+
+
+def stays(start: Placement, reason: StopReason | None) -> Outcome:
+    """Leave all leaders where they are."""
+    return Outcome(
+        node=start.node, leader=start.leader, stop_reason=reason or "time", message=NO_TIME
+    )
 
 
 class OutOfTime(Exception):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.leaders.flow import NO_TIME, Arcs, OutOfTime, arcs_of, least_within
+from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
 from evenkeel.strategies.options import Leaders
 from evenkeel.strategies.registry import Outcome, Request
 
@@ -84,9 +84,7 @@ def _fewest(request: Request) -> Outcome:
             arcs, lambda at: _most(share, float(ratios[at])), len(ratios), request.watch
         )
     except OutOfTime as over:
-        return Outcome(
-            node=start.node, leader=start.leader, stop_reason=over.reason, message=NO_TIME
-        )
+        return stays(start, over.reason)
     most = _most(share, float(ratios[high]))
     leader = start.leader.copy()
     if chosen is not None:

@@ -13,6 +13,7 @@ from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel.strategies.longhorn.stepping import AutoBalance
 from evenkeel.strategies.longhorn.system import DEGRADED, HEALTHY, UNKNOWN, Replicas
 from evenkeel.strategies.longhorn.to_cluster import as_cluster
+from evenkeel.strategies.shared.stopping import Clock
 from evenkeel_kernels.longhorn import state as marks
 
 
@@ -35,11 +36,12 @@ def nodes_in_slots(work: AutoBalance) -> tuple[NDArray[np.int32], int]:
     return node, int(np.count_nonzero(~found))
 
 
-def one_by_one(cluster: Cluster, options: Longhorn) -> float:
-    """Return the bytes that Longhorn's own rule copies, volume by volume."""
+def one_by_one(cluster: Cluster, options: Longhorn, clock: Clock) -> float:
+    """Return the bytes that Longhorn's own rule copies, volume by volume; asks the clock."""
     work = AutoBalance(cluster, replace(options, scope="volume"))
+    clock.ask("one by one", 0)
     while not work.slice():
-        pass
+        clock.ask("one by one", 0)
     node, _ = nodes_in_slots(work)
     before = cluster.placement
     moved = np.flatnonzero(joined(before, before.replaced(node, before.leader)))

@@ -42,15 +42,19 @@ class Watch:
     time_limit: float | None
     work_limit: int | None
     callback: Callback | None
-    started: float = field(default_factory=time.perf_counter)
     halted: bool = False
     excluded: float = 0.0
     reserve: float = 0.0
+    clock: Callable[[], float] = time.perf_counter
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
 
     @property
     def seconds(self) -> float:
         """Seconds since the watch was made that count."""
-        return time.perf_counter() - self.started - self.excluded
+        return self.clock() - self.started - self.excluded
 
     @property
     def seconds_left(self) -> float:
@@ -91,3 +95,27 @@ class Watch:
         if self.work_limit is not None and progress.work >= self.work_limit:
             return "work"
         return None
+
+
+class OutOfTime(Exception):
+    """The watch says stop, and what is under way gives nothing before it is done."""
+
+
+class Clock:
+    """Asks a watch between slices whose number changes nothing, and remembers why it said stop."""
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self._watch = Watch(None, None, None) if watch is None else watch
+        self.reason: StopReason | None = None
+
+    def goes_on(self, stage: str, work: int) -> bool:
+        """Whether to go on, so much being done."""
+        if self.reason is None:
+            told = Progress(stage, work, self._watch.seconds, 0, 0.0)
+            self.reason = self._watch.look(told)
+        return self.reason is None
+
+    def ask(self, stage: str, work: int) -> None:
+        """Raise ``OutOfTime`` if there is a reason to stop."""
+        if not self.goes_on(stage, work):
+            raise OutOfTime

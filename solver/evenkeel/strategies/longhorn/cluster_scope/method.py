@@ -30,6 +30,7 @@ from evenkeel.strategies.longhorn.settings import Longhorn, Settings
 from evenkeel.strategies.longhorn.system import BEST_EFFORT, LEAST_EFFORT, System
 from evenkeel.strategies.longhorn.write_back import one_by_one
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.stopping import Clock, OutOfTime
 
 EVENNESS = {LEAST_EFFORT: 0.1, BEST_EFFORT: 1.0}
 """Share of all data that it is worth to copy to bring the fullest disk down by the level itself."""
@@ -41,16 +42,34 @@ DATA = Goals(level={"bytes": 0.0})
 def cluster_scope(
     request: Request, options: Longhorn, system: System, settings: Settings
 ) -> Outcome:
-    """Plan for all volumes at once."""
+    """Plan for all volumes at once; what there is no time to plan stays as it is."""
+    clock = Clock(request.watch)
+    try:
+        return _planned(request, options, system, settings, clock)
+    except OutOfTime:
+        assert clock.reason is not None
+        was = request.cluster.placement
+        return Outcome(
+            node=was.node.copy(), leader=was.leader.copy(), stop_reason=clock.reason,
+            message="There was no time for a plan: everything stays as it is.",
+        )  # fmt: skip
+
+
+def _planned(
+    request: Request, options: Longhorn, system: System, settings: Settings, clock: Clock
+) -> Outcome:
+    """Plan until no volume is made worse; ``OutOfTime`` where the clock ends it before."""
     goals = _checked(request, options, system)
+    clock.ask("volumes", 0)
     found = standings(request.cluster, system, settings)
+    clock.ask("problem", 0)
     space = space_problem(request.cluster, system, settings, found, options.load)
     problem, effort = _of_hardest_effort(space, found)
     weight = EVENNESS[effort] if options.evenness is None else options.evenness
-    share, fewer_than = _allowed(request, options)
+    share, fewer_than = _allowed(request, options, clock)
     stayed = np.zeros(len(problem.partitions), np.bool_)
     while True:
-        search = Search(request, goals, problem, weight, share, fewer_than)
+        search = Search(request, goals, problem, weight, share, fewer_than, clock)
         plan, best = search.cheapest(levels=bool(found.balanced.any()))
         too_far = overreached(space, problem, best.node)
         if not too_far.any():
@@ -71,7 +90,7 @@ def cluster_scope(
     )
 
 
-def _allowed(request: Request, options: Longhorn) -> tuple[float, float]:
+def _allowed(request: Request, options: Longhorn, clock: Clock) -> tuple[float, float]:
     """Return the share of all data that may be copied, or the bytes that are too many.
 
     Whoever says nothing gets no dearer a plan than Longhorn's own. More would not come to rest:
@@ -81,7 +100,7 @@ def _allowed(request: Request, options: Longhorn) -> tuple[float, float]:
         return options.most_copied, 0.0
     if request.limits.bytes is not None:
         return np.inf, 0.0
-    return 0.0, one_by_one(request.cluster, options)
+    return 0.0, one_by_one(request.cluster, options, clock)
 
 
 def _checked(request: Request, options: Longhorn, system: System) -> Goals:

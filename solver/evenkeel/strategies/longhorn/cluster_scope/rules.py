@@ -83,7 +83,9 @@ def rules_of(
     tags: dict[str, NDArray[np.bool_]] = {}
     kind: dict[tuple[int, bytes], int] = {}
     rule = np.zeros(len(like), np.int32)
-    for p, own in _by_volume(owner[outside], node[outside], len(like)):
+    bare = np.bincount(owner[outside], minlength=len(like)) == 0
+    first_bare = np.flatnonzero(bare)[np.unique(like[bare], return_index=True)[1]]
+    for p, own in _by_volume(owner[outside], node[outside], np.append(owner[outside], first_bare)):
         key = (int(like[p]), own.tobytes())
         if key not in kind:
             kind[key] = len(rules)
@@ -92,17 +94,21 @@ def rules_of(
             able = (may[like[p]] & receives) | mask
             rules.append(_rule(system, classes[like[p]], f"+{MAY}:{len(rules)}", able))
         rule[p] = kind[key]
+    for p in first_bare.tolist():
+        rule[bare & (like == like[p])] = rule[p]
     return Rules(rules, rule, tags, may, like)
 
 
 def _by_volume(
-    owner: NDArray[np.int32], node: NDArray[np.int32], volumes: int
+    owner: NDArray[np.int32], node: NDArray[np.int32], volumes: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int32]]]:
-    """Yield every volume with its own disks of those listed, sorted."""
+    """Yield some volumes, ascending, each with its own disks of those listed, sorted."""
     order = np.lexsort((node, owner))
-    ends = np.cumsum(np.bincount(owner, minlength=volumes))
-    for p, own in enumerate(np.split(node[order], ends[:-1])):
-        yield p, np.unique(own)
+    owner, node = owner[order], node[order]
+    some = np.unique(volumes)
+    begins, ends = np.searchsorted(owner, some), np.searchsorted(owner, some, side="right")
+    for p, begin, end in zip(some.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        yield p, np.unique(node[begin:end])
 
 
 def usable(system: System, settings: Settings, like: Likeness) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from evenkeel.strategies.levelling.run import searched
 from evenkeel.strategies.longhorn.cluster_scope.problem import LOAD
 from evenkeel.strategies.longhorn.cluster_scope.rules import zones_first
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.stopping import Progress
+from evenkeel.strategies.shared.stopping import Clock, OutOfTime, Progress
 
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02)
 """Tolerances that are tried, as parts of how uneven disks are when what must be is mended."""
@@ -66,6 +66,7 @@ class Search:
     evenness: float
     most_copied: float
     fewer_than: float
+    clock: Clock
 
     def cheapest(self, *, levels: bool) -> tuple[ClusterPlan, Outcome]:
         """Return the candidate of least cost; among equals the first tried, which copies least."""
@@ -74,16 +75,19 @@ class Search:
         points, work = [least], mended.work
         most = self._most(least)
         if levels and mended.stop_reason != "limits":
-            for outcome, point in self._levelled(chosen.uneven, most):
-                points.append(point)
-                work += outcome.work
-                if point.copied <= most and point.cost < chosen.cost:
-                    best, chosen = outcome, point
-                told = Progress("level", work, self.request.watch.seconds, 0, chosen.cost)
-                stop = self.request.watch.stop(told)
-                if stop is not None or outcome.stop_reason in CUT_SHORT:
-                    best = replace(best, stop_reason=stop or outcome.stop_reason)
-                    break
+            try:
+                for outcome, point in self._levelled(chosen.uneven, most):
+                    points.append(point)
+                    work += outcome.work
+                    if point.copied <= most and point.cost < chosen.cost:
+                        best, chosen = outcome, point
+                    told = Progress("level", work, self.request.watch.seconds, 0, chosen.cost)
+                    stop = self.request.watch.stop(told)
+                    if stop is not None or outcome.stop_reason in CUT_SHORT:
+                        best = replace(best, stop_reason=stop or outcome.stop_reason)
+                        break
+            except OutOfTime:
+                best = replace(best, stop_reason=self.clock.reason or "time")
         if chosen.cost > least.cost - WORTH:
             best, chosen = replace(mended, stop_reason=best.stop_reason), least
         plan = ClusterPlan(tuple(points), chosen, self.evenness, most)
@@ -174,6 +178,7 @@ class Search:
     def _tried(
         self, problem: Cluster, start: Placement, tolerance: float | None, limits: Limits
     ) -> tuple[Outcome, Point]:
+        self.clock.ask("plan", 0)
         goals = Goals(level={name: self._wish(name, tolerance) for name in problem.dimensions})
         asked = self._asked(problem, start, goals, limits)
         outcome = searched(asked)

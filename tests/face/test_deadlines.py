@@ -1,0 +1,161 @@
+"""Deadlines: whenever time is up a solve ends soon, and leaves nothing worse than it came.
+
+The clock is one that counts how often it is read, so that nothing here depends on how fast a
+machine is. How well limits are kept in seconds is for ``python -m bench.deadlines`` to say.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import evenkeel as ek
+from bench.deadlines import CASES, Case
+from evenkeel.measure.audit import audit
+from evenkeel.measure.regressions import regressions
+from evenkeel.strategies.ceph import placement as crush_slices
+from evenkeel.strategies.longhorn import method as volume_slices
+from evenkeel.strategies.registry import METHODS
+from evenkeel.strategies.run import Run, run_method
+from evenkeel.strategies.shared.stopping import Progress, Watch
+from evenkeel_kernels.ceph import upmap as upmap_slices
+from evenkeel_kernels.levelling import slices
+from evenkeel_kernels.levelling.leaders import moves as leader_slices
+from evenkeel_kernels.levelling.leaders import transport as transport_slices
+from tests.support.effort import mostly_long
+
+PARTITIONS = 300
+
+SETTLING = 30
+"""Readings of the clock that phases may take to see that time is up, each for itself."""
+
+MANY, FEW = 400, 12
+"""Readings up to which time is up; few where a search has no end but that of its time."""
+
+BRIEF = ("balance level 0.04", "balance 1,000 moves", "ceph_upmap ", "longhorn cluster")
+"""Cases that every run of the suite tries."""
+
+
+GUARDED = ("leaders",)
+"""Methods that need the guard with any limit and with none: they look at no capacity."""
+
+
+def named(case: Case) -> str:
+    return f"{case.method} {case.name}"
+
+
+BY_NAME = {named(case): case for case in CASES}
+
+
+class Strikes:
+    """A clock that stands still, and after so many readings is far beyond any limit."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.read = after, 0
+
+    def __call__(self) -> float:
+        self.read += 1
+        return 0.0 if self.read <= self.after else 1e9
+
+
+def solved(case: Case, after: int, **more: Any) -> tuple[Run, Strikes]:
+    """Solve with time that is up after so many readings of the clock."""
+    clock = Strikes(after)
+    watch = Watch(1.0, None, None, clock=clock)
+    run = run_method(case.method, case.cluster(PARTITIONS), watch=watch, **case.asked, **more)
+    return run, clock
+
+
+@pytest.mark.parametrize("name", mostly_long(BY_NAME, BRIEF))
+def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -> None:
+    case = BY_NAME[name]
+    never_worse = METHODS[case.method].never_worse
+    after, reached_its_end = 1, False
+    while not reached_its_end and after < (FEW if case.name == "a cost" else MANY):
+        run, clock = solved(case, after)
+        reached_its_end = clock.read <= after
+        assert clock.read - after <= SETTLING, after
+        if never_worse:
+            assert run.guard == 0 or case.method in GUARDED, after
+            assert not worse_than_before(run), after
+        if after == 1:
+            assert run.outcome.stop_reason in ("time", "optimum"), run.outcome.message
+        after = after + 1 + after // 3
+
+
+def worse_than_before(run: Run) -> bool:
+    """Whether anything is worse than it came."""
+    cluster = run.request.cluster
+    return bool(regressions(cluster, run.placement, audit(cluster, run.placement)))
+
+
+@contextmanager
+def thin_slices() -> Iterator[None]:
+    """Let slices be so thin that a small cluster takes as many as a large one does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "LOOKS", 40_000)
+        patch.setattr(slices, "PAIRS", 5_000)
+        for module in (leader_slices, transport_slices):
+            patch.setattr(module, "PARTITIONS", 20)
+        patch.setattr(crush_slices, "SLICE", 16)
+        patch.setattr(upmap_slices, "LOOKS", 2_000)
+        patch.setattr(volume_slices, "BUDGET", 2_000)
+        yield
+
+
+def looks(case: Case) -> list[str]:
+    """The stages that the caller hears of."""
+    told: list[str] = []
+    run_method(
+        case.method, case.cluster(PARTITIONS),
+        watch=Watch(None, None, lambda progress: told.append(progress.stage)), **case.asked,
+    )  # fmt: skip
+    return told
+
+
+SLICED = {
+    "balance level 0.04": {"place": 5, "leaders": 10},
+    "balance repair": {"place": 3},
+    "balance 1,000 moves": {"repair": 3},
+    "ceph_crush ": {"crush": 10},
+    "ceph_upmap ": {"crush": 10, "upmap": 3},
+    "longhorn volume by volume": {"balance": 5},
+}
+"""Cases, and how many looks their long phases take at least in thin slices."""
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_long_phases_are_cut(name: str) -> None:
+    case = BY_NAME[name]
+    with thin_slices():
+        told = looks(case)
+    for stage, least in SLICED[name].items():
+        assert told.count(stage) >= least, stage
+
+
+def test_stopped_between_thin_slices_nothing_is_worse() -> None:
+    case = BY_NAME["balance level 0.04"]
+    with thin_slices():
+        for after in range(1, 120, 7):
+            run, _ = solved(case, after)
+            assert run.guard == 0, after
+            assert not worse_than_before(run), after
+
+
+def test_a_caller_that_stops_between_thin_slices_gets_what_was_levelled_until_then() -> None:
+    case = BY_NAME["ceph_upmap "]
+    cluster = case.cluster(PARTITIONS)
+
+    def stop(progress: Progress) -> None:
+        if progress.stage == "upmap" and progress.work > 0:
+            raise StopIteration
+
+    with thin_slices():
+        result = ek.solve(cluster, case.method, callback=stop, **case.asked)
+    assert result.stop_reason == "interrupted"
+    ((_, found),) = result.native.levelled.items()
+    assert found.moves > 0
+    assert found.after.spread < found.before.spread
+    whole = ek.solve(cluster, case.method, **case.asked)
+    assert found.moves < whole.native.levelled[1].moves
