@@ -177,6 +177,31 @@ def test_bands_are_met_wherever_they_can_be(domains, osds, groups, seed):
     assert np.array_equal(np.bincount(after.ravel(), minlength=n), state.tally)
 
 
+@pytest.mark.small
+@given(st.integers(2, 5), st.integers(1, 3), st.integers(1, 12), st.integers(0, 999))
+def test_slices_make_the_moves_that_are_made_at_once(domains, osds, groups, seed):
+    random = np.random.default_rng(seed)
+    size, n = int(random.integers(1, domains + 1)), domains * osds
+    order = [random.permutation(domains)[:size] for _ in range(groups)]
+    rows = np.array([row * osds + random.integers(0, osds, size) for row in order], np.int32)
+    share = rows.size / n
+    low, high = (np.full(n, int(x), np.int32) for x in (share, np.ceil(share)))
+    bands = kernels.Bands(low, high, np.full(n, share))
+
+    def begun():
+        none = np.empty((rows.size, 0), np.int32)
+        domain = np.repeat(np.arange(domains, dtype=np.int32), osds)
+        return kernels.spread(rows.ravel().copy(), size, none, np.zeros(n, np.int32), domain)
+
+    budget = int(random.choice([2, 10**6]))
+    whole, sliced, course = begun(), begun(), kernels.new_course(n)
+    made = kernels.level(whole, bands, budget)
+    while not kernels.level_some(sliced, bands, budget, course, 1):
+        assert course.at[kernels.MOVES] <= made
+    assert course.at[kernels.MOVES] == made
+    assert np.array_equal(sliced.osd, whole.osd)
+
+
 @pytest.mark.parametrize(
     ("row", "rule", "breaks"),
     [

@@ -159,3 +159,12 @@ def test_a_caller_that_stops_between_thin_slices_gets_what_was_levelled_until_th
     assert found.after.spread < found.before.spread
     whole = ek.solve(cluster, case.method, **case.asked)
     assert found.moves < whole.native.levelled[1].moves
+
+
+@pytest.mark.parametrize("name", ["balance level 0.04", "longhorn cluster", "leaders by load"])
+def test_what_there_is_no_time_to_begin_stays_as_it_came(name: str) -> None:
+    case = BY_NAME[name]
+    result = ek.solve(case.cluster(PARTITIONS), case.method, time_limit=0.0, **case.asked)
+    assert result.stop_reason == "time"
+    assert result.comparison.moves == result.comparison.leader_changes == 0
+    assert "no time" in result.message

@@ -412,14 +412,6 @@ class TestLimits:
         assert result.audit.hard == 0
         assert told
 
-    def test_what_there_is_no_time_to_plan_stays_as_it_is(self):
-        cluster = skewed(volumes=200, hosts=12, seed=1)
-        options = ek.options.Longhorn(scope="cluster", replica_auto_balance="best-effort")
-        result = ek.solve(cluster, "longhorn", options=options, time_limit=0.0)
-        assert result.stop_reason == "time"
-        assert result.comparison.moves == 0
-        assert "no time" in result.message
-
     def test_what_it_cannot_do_is_refused(self):
         cluster = cluster_of(hosts(), [volume("v", "h0")], settings=loose())
         with pytest.raises(InvalidInput) as caught:
