@@ -287,7 +287,8 @@ class Refining:
         self, value: float, trail: Trail, most_moves: int, effort: NDArray[np.int64]
     ) -> bool:
         """Complete what stands with so many moves; whether ``best`` got better, and is sound."""
-        kept = Best(*(part.copy() for part in self.best))
+        own = self.best
+        kept = Best(own.node.copy(), own.leader.copy(), own.worth.copy())
         if not complete(
             self.problem, self.state, self._aim, self._course, self.best, trail, most_moves, effort
         ):
