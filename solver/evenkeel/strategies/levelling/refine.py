@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.budgets import is_affordable
 from evenkeel.strategies.levelling.floors import floors_of
 from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
@@ -59,15 +59,13 @@ def in_their_slots(
     node, leader = node.copy(), leader.copy()
     for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
         first, end = int(before.first[p]), int(before.first[p + 1])
-        led = int(node[first + leader[p]]) if leader[p] >= 0 else -1
         for k in range(first, end):
             here = before.node[k]
             for i in range(first, end) if node[k] != here >= 0 else ():
                 if node[i] == here and before.role[i] == before.role[k]:
                     node[i], node[k] = node[k], node[i]
-        if led >= 0:
-            votes = before.role[first:end] == Role.VOTER
-            leader[p] = int(np.flatnonzero((node[first:end] == led) & votes)[0])
+                    if leader[p] in (i - first, k - first):
+                        leader[p] = i + k - 2 * first - leader[p]
     return before.replaced(node, leader)
 
 

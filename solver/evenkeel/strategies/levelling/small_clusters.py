@@ -213,11 +213,13 @@ class Refining:
                 since, fewest = self._done, self.best.worth[2]
             if self._is_done(value) or self._done >= min(most, since + self.patience):
                 return
-            known = np.isfinite(self.best.worth[0])
-            best = (self.best.node, self.best.leader) if known else self._start
-            self._look_at(self.home if run % 2 == 0 else best, value)
+            odd, sound = run % 2, self.best.worth[0] == 0.0
+            begin = self.home if sound else self._start
+            if odd and np.isfinite(self.best.worth[0]):
+                begin = self.best.node, self.best.leader
+            self._look_at(begin, value)
             move_penalty = unit * TOLLS[run // 2 % len(TOLLS)]
-            heat = unit * HEATS[run % len(HEATS)]
+            heat = unit * HEATS[odd if sound else 0]
             self._run(
                 Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, heat, 0.0003 * unit, 0.0),
                 LENGTHS[run % len(LENGTHS)] * self._steps,
