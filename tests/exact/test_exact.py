@@ -8,6 +8,11 @@ from hypothesis import Phase, given, settings
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
+from tests.judge.case import build
+from tests.judge.clusters import draw
+from tests.judge.mending import left_undone
+from tests.judge.verdict import standing_of
+from tests.judge.world import World
 from tests.naive.exact import brute_force as naive
 from tests.support.clusters import clusters
 from tests.support.effort import mostly_long
@@ -174,3 +179,16 @@ def test_ctrl_c_still_reaches_python_after_a_proof():
     ek.conflicts(cluster)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_it_leaves_no_more_undone_than_balance_does():
+    case = draw("states", 42000)
+    cluster, goals, limits = build(case)
+    found, other = (
+        ek.solve(cluster, method, goals=goals, limits=limits, seed=case.seed)
+        for method in ("exact", "balance")
+    )
+    assert len(found.unplaced) <= len(other.unplaced)
+    assert not list(left_undone(World(case), standing_of(found.placement)))
+    assert "the search before it" in found.message
+    assert found.guard == 0

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tests.judge.case import source_of
 from tests.judge.clusters import FAMILIES, draw
+from tests.judge.figures import table
 from tests.judge.trial import Tried, try_one, world_of
 
 CHUNK = 10
@@ -59,6 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
             break
     tallies = _tallied(tried)
     _report(tallies)
+    for line in (
+        table([one.beside for one in tried if one.beside is not None]) if asked.small else ()
+    ):
+        _say(line)
     _say(
         f"{len(tried)} solves, {sum(t.said.startswith('refused') for t in tried)} of them refused, "
         f"{sum(t.clusters for t in tallies)} findings; "

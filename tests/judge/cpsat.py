@@ -1,33 +1,28 @@
-"""Small clusters in CP-SAT, from the user's input alone: what could be mended, and how cheaply.
+"""Small clusters in CP-SAT, from the user's input alone: what could be, and how cheaply.
 
-A placement is modelled by how many voters and how many other replicas of a partition stand on each
-node, and which node leads it; slots of one role are alike. Wishes (soft rules, preferred leaders)
-are left out. Loads become integers, a millionth of a unit each.
+A placement is modelled by how many voters and how many other replicas of a partition stand on
+each node, and which node leads it; slots of one role are alike. What soft rules and preferred
+leaders are short of is summed up (`Model.wishes`). Loads are integers, a millionth of a unit each.
 """
 
-from collections.abc import Iterator
-from math import floor, inf, isfinite
+from math import ceil, floor, isfinite
 from typing import Any
 
 from ortools.sat.python import cp_model
 
-from tests.judge.broken import SLACK, everything, is_hard
-from tests.judge.verdict import Finding, exceeded, way
+from tests.judge.broken import SLACK
 from tests.judge.world import VOTER, Bound, Standing, World
 
 SCALE = 1_000_000
-MOST_CELLS = 400
-"""Partitions times nodes up to which a case is small."""
-SECONDS = 5.0
-TOO_MANY_MOVES = 2
-"""Moves above the fewest that are still no finding."""
-
-AT_MOST = frozenset({"spread", "max_domains"})
-OF_LIFE = frozenset({"on_dead", "not_kept", "unassigned", "min_active", "leader", "leaderless"})
-"""What may be broken in a case whose repairs under budgets are compared by endangerment."""
+EFFORT = 2.0
+"""Deterministic seconds for each question."""
 
 Sum = Any
 """A linear expression of CP-SAT."""
+
+
+class Undecided(Exception):
+    """CP-SAT did not find out within its effort."""
 
 
 class Model:
@@ -39,6 +34,7 @@ class Model:
         self.voter: list[dict[int, Any]] = []
         self.other: list[dict[int, Any]] = []
         self.leads: list[dict[int, Any]] = []
+        self.wishes: Sum = 0
         for p in range(world.partitions):
             self._partition(p)
         for p in range(world.partitions):
@@ -121,26 +117,36 @@ class Model:
         slots = sum(len(world.came.rows[p]) for p in members)
         for kind, tier, amount, hard in bounds:
             domain = world.domain[tier]
-            if not hard:
-                continue
             held = {
                 e: self._inside(members, {n for n, at in enumerate(domain) if at == e})
                 for e in sorted(set(domain) - {-1})
             }
             if kind == "spread":
                 for count in held.values():
-                    cp.add(count <= amount)
+                    cp.add(count <= amount + self._slack(hard, slots))
             elif kind == "skew":
+                slack = self._slack(hard, slots)
                 for e in world.eligible(q, tier):
                     for count in held.values():
-                        cp.add(count - held[e] <= amount)
+                        cp.add(count - held[e] <= amount + slack)
             else:
                 taken = {e: cp.new_bool_var("") for e in held}
                 for e, count in held.items():
                     cp.add(count <= slots * taken[e])
                     cp.add(count >= taken[e])
-                used = sum(taken.values())
-                cp.add(used >= amount if kind == "min_domains" else used <= amount)
+                used, slack = sum(taken.values()), self._slack(hard, slots + amount)
+                if kind == "min_domains":
+                    cp.add(used >= amount - slack)
+                else:
+                    cp.add(used <= amount + slack)
+
+    def _slack(self, hard: bool, most: int) -> Sum:
+        """Return how far a limit may be exceeded, which counts among the wishes."""
+        if hard:
+            return 0
+        slack = self.cp.new_int_var(0, most, "")
+        self.wishes += slack
+        return slack
 
     def _terms(self, q: int, members: list[int]) -> None:
         world = self.world
@@ -159,6 +165,20 @@ class Model:
                 mask = world.mask(text)
                 there = sum(count(p, n) for p in members for n in self.nodes(p) if mask[n])
                 self.cp.add(there >= least)
+        for p in members:
+            self._lead(p, [world.mask(text) for text in rule.get("lead", ())])
+
+    def _lead(self, p: int, choices: list[list[bool]]) -> None:
+        """Count the choices that a leader is behind the best voter that could lead."""
+        first: set[int] = set()
+        for mask in choices:
+            first |= {n for n in self.leads[p] if mask[n]}
+            behind = self.cp.new_bool_var("")
+            for n in first:
+                for other in self.leads[p].keys() - first:
+                    most = len(self.world.came.rows[p])
+                    self.cp.add(self.voter[p][n] <= most * (1 + behind - self.leads[p][other]))
+            self.wishes += behind
 
     def _voters(self, p: int, n: int) -> Sum:
         return self.voter[p].get(n, 0)
@@ -214,8 +234,13 @@ class Model:
 
     # what is asked ------------------------------------------------------------------------------
 
-    def within(self, target: list[list[float]], leaders: list[float]) -> None:
+    def within(self, bounds: Any) -> None:
         """Hold loads and leaders to the targets of the goals."""
+        target, leaders = bounds.target.tolist(), bounds.leader_target.tolist()
+        for n, least in enumerate(bounds.floor.tolist()):
+            for d, load in enumerate(least):
+                if load > 0.0:
+                    self.cp.add(self.load[n][d] >= fewest(load))
         for n in range(self.world.nodes):
             if not self.world.carries[n]:
                 continue
@@ -225,46 +250,93 @@ class Model:
             if isfinite(leaders[n]):
                 self.cp.add(sum(at[n] for at in self.leads if n in at) <= floor(leaders[n]))
 
-    def budgets(self) -> bool:
-        """Hold moves to the budgets; False where one is not modelled."""
-        limits, world = self.world.case.limits, self.world
-        if set(limits) - {"moves", "bytes", "node_in", "node_out"}:
-            return False
-        rows = world.came.rows
-        everyone = range(world.partitions)
+    def hold_budgets(self) -> None:
+        """Hold moves and leader changes to the budgets."""
+        limits, world, cp = self.world.case.limits, self.world, self.cp
+        rows, everyone = world.came.rows, range(world.partitions)
         if limits.get("moves") is not None:
-            self.cp.add(self.moves <= limits["moves"])
+            cp.add(self.moves <= limits["moves"])
         if limits.get("bytes") is not None:
-            d, total = world.bytes, 0
-            for p in everyone:
-                for n in self.nodes(p):
-                    if n not in rows[p]:
-                        voter = whole(world.voter_load[p][d])
-                        total += voter * self.voter[p][n]
-                        total += whole(world.light_load[p][d]) * self.other[p][n]
-                        if n in self.leads[p]:
-                            total += (whole(world.leader_load[p][d]) - voter) * self.leads[p][n]
-            self.cp.add(total <= most(limits["bytes"]))
+            cp.add(self._moved_bytes() <= most(limits["bytes"]))
+        if limits.get("leader_changes") is not None:
+            cp.add(self.leader_changes <= limits["leader_changes"])
+        for p in everyone if limits.get("partition_moves") is not None else ():
+            joining = sum(self.on(p, n) for n in self.nodes(p) if n not in rows[p])
+            cp.add(joining <= limits["partition_moves"])
         for n in range(world.nodes):
             if limits.get("node_in") is not None:
                 into = sum(self.on(p, n) for p in everyone if n not in rows[p])
-                self.cp.add(into <= limits["node_in"])
+                cp.add(into <= limits["node_in"])
             if limits.get("node_out") is not None and world.serves[n]:
                 out = sum(1 - self._stays(p, n) for p in everyone for at in rows[p] if at == n)
-                self.cp.add(out <= limits["node_out"])
-        return True
+                cp.add(out <= limits["node_out"])
+        for tier, amount in limits.get("domain_in", {}).items():
+            self._hold_crossings(tier, amount, enter=True)
+        for tier, amount in limits.get("domain_out", {}).items():
+            self._hold_crossings(tier, amount, enter=False)
+
+    @property
+    def leader_changes(self) -> Sum:
+        """Count the partitions that another node leads, the one that did being alive."""
+        total: Sum = 0
+        for p in range(self.world.partitions):
+            old = self.world.came.leader_node(p)
+            if old >= 0 and self.world.alive[old]:
+                total += 1 - self.leads[p].get(old, 0)
+        return total
+
+    def _moved_bytes(self) -> Sum:
+        world, d = self.world, self.world.bytes
+        total: Sum = 0
+        for p in range(world.partitions):
+            for n in self.nodes(p):
+                if n not in world.came.rows[p]:
+                    voter = whole(world.voter_load[p][d])
+                    total += voter * self.voter[p][n]
+                    total += whole(world.light_load[p][d]) * self.other[p][n]
+                    if n in self.leads[p]:
+                        total += (whole(world.leader_load[p][d]) - voter) * self.leads[p][n]
+        return total
+
+    def _hold_crossings(self, tier: str, amount: int, *, enter: bool) -> None:
+        """Hold what enters, or leaves, each domain; what its lost nodes held did not leave it."""
+        world, domain = self.world, self.world.domain[tier]
+        for e in sorted(set(domain) - {-1}):
+            inside = {n for n, at in enumerate(domain) if at == e}
+            total: Sum = 0
+            for p, row in enumerate(world.came.rows):
+                was = sum(n in inside and (enter or world.serves[n]) for n in row)
+                crossing = self.cp.new_int_var(0, len(row), "")
+                now = self._inside([p], inside)
+                self.cp.add(crossing >= (now - was if enter else was - now))
+                total += crossing
+            self.cp.add(total <= amount)
+
+    def hint(self, standing: Standing) -> None:
+        """Start from a placement."""
+        self.cp.clear_hints()
+        for p, row in enumerate(standing.rows):
+            roles = self.world.roles[p]
+            led = standing.leader_node(p)
+            for n in self.nodes(p):
+                held = [role for at, role in zip(row, roles, strict=True) if at == n]
+                voting = held.count(VOTER)
+                self.cp.add_hint(self.voter[p][n], voting)
+                self.cp.add_hint(self.other[p][n], len(held) - voting)
+            for n, leads in self.leads[p].items():
+                self.cp.add_hint(leads, n == led)
 
     def least(self, objective: Sum = 0) -> int | None:
-        """Minimise; None if it cannot be. Raises TimeoutError where that was not found out."""
+        """Minimise; None if it cannot be. Raises Undecided where that was not found out."""
         self.cp.minimize(objective)
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = SECONDS
+        solver.parameters.max_deterministic_time = EFFORT
         solver.parameters.num_workers = 1
         status = solver.solve(self.cp)
         if status == cp_model.INFEASIBLE:
             return None
         if status != cp_model.OPTIMAL:
-            raise TimeoutError
+            raise Undecided
         return round(solver.objective_value)
 
 
@@ -278,126 +350,6 @@ def most(room: float) -> int:
     return floor(room * SCALE * (1.0 + SLACK) + 1e-3)
 
 
-def is_small(world: World) -> bool:
-    """Whether CP-SAT is asked about a case."""
-    finite = all(c != inf for at in world.capacity for c in at)
-    return finite and world.partitions * world.nodes <= MOST_CELLS
-
-
-def beside_the_best(world: World, after: Standing, result: Any) -> Iterator[Finding]:
-    """Yield what CP-SAT does and the result does not, and what it disproves."""
-    if not is_small(world):
-        return
-    try:
-        yield from _mending(world, after, result)
-        if world.case.limits or not result.success:
-            yield from _endangered(world, after)
-    except TimeoutError:
-        return
-
-
-def _mending(world: World, after: Standing, result: Any) -> Iterator[Finding]:
-    moves = len(way(world, after).joined)
-    valid = not any(is_hard(kind) for kind, *_ in everything(world, after))
-    cut_short = result.stop_reason in ("time", "work", "interrupted")
-    fewest = Model(world)
-    least = fewest.least(fewest.moves)
-    if valid and least is None:
-        raise AssertionError("the judge's model forbids a placement that its verdict allows")
-    if least is None:
-        return
-    if result.bounds.moves_feasible > least:
-        yield Finding(
-            "bound on mending moves disproved", f"{result.bounds.moves_feasible}: {least}"
-        )
-    if not valid:
-        carried = Model(world)
-        if not cut_short and carried.budgets() and carried.least(carried.moves) is not None:
-            yield Finding("mendable but unmended", f"in {least} moves; {result.message!r}")
-        return
-    if world.case.goals.get("floor") is not None:
-        return
-    level = Model(world)
-    level.within(result.bounds.target.tolist(), result.bounds.leader_target.tolist())
-    reached = level.least(level.moves)
-    if reached is None:
-        return
-    if result.bounds.moves_level > reached:
-        yield Finding("bound on moves disproved", f"{result.bounds.moves_level}: {reached}")
-    if result.goals_reached:
-        if moves > reached + TOO_MANY_MOVES and not cut_short:
-            yield Finding("moves far above the fewest", f"{moves} of {reached}")
-        if moves > reached and result.status == "optimal":
-            yield Finding("optimal with more moves than needed", f"{moves} of {reached}")
-        return
-    if cut_short:
-        return
-    level = Model(world)
-    level.within(result.bounds.target.tolist(), result.bounds.leader_target.tolist())
-    if level.budgets() and level.least(level.moves) is not None:
-        yield Finding("goals reachable but missed", f"in {reached} moves; {result.message!r}")
-
-
-def _endangered(world: World, after: Standing) -> Iterator[Finding]:
-    """Compare what a result leaves in danger, within budgets, with the least that CP-SAT can."""
-    if not _comparable(world) or any(exceeded(world, after)):
-        return
-    goals = _dangers(world)
-    model = Model(world, partly=True)
-    if not model.budgets():
-        return
-    for name, of_model, of_result in goals:
-        objective = of_model(model)
-        best, own = model.least(objective), of_result(after)
-        if best is None or best > own:
-            return  # the result is better than this model allows: it is worse in another way
-        if best < own:
-            yield Finding(f"more {name} than need be", f"{own}, at least {best}")
-            return
-        model.cp.add(objective <= best)
-
-
-def _comparable(world: World) -> bool:
-    broken = everything(world, world.came)
-    bounds = [b for q in (*world.rule, -1) for b in world.bounds[q]]
-    return (
-        all(not is_hard(kind) or kind in OF_LIFE for kind, *_ in broken)
-        and all(b.kind in AT_MOST for b in bounds if b.hard)
-        and all(not rule.get("place") and not rule.get("voters_place") for rule in world.rules)
-        and all(q < 0 for q in world.group_rule)
-        and not any(world.pinned)
-        and all(world.serves[n] or not world.may_hold[n] for n in range(world.nodes))
-    )
-
-
-def _dangers(world: World) -> list[tuple[str, Any, Any]]:
-    """Return measures of danger, worst first: a name, and how to count it in model and result."""
-    found: list[tuple[str, Any, Any]] = []
-    every = [p for p in range(world.partitions) if world.wanted[p]]
-
-    def fewer(least: dict[int, int]) -> tuple[Any, Any]:
-        def of_model(model: Model) -> Sum:
-            total: Sum = 0
-            for p, want in least.items():
-                if want > 0:
-                    short = model.cp.new_bool_var("")
-                    model.cp.add(model.live(p) + want * short >= want)
-                    total += short
-            return total
-
-        def of_result(after: Standing) -> int:
-            return sum(world.live(after.rows[p]) < want for p, want in least.items())
-
-        return of_model, of_result
-
-    for deficit in range(max(world.min_active, default=0), 0, -1):
-        least = {p: world.min_active[p] - deficit + 1 for p in every}
-        found.append((f"partitions {deficit} below min_active", *fewer(least)))
-    quorum = {p: world.voters[p] // 2 + 1 for p in every if world.voters[p] == world.wanted[p]}
-    found.append(("partitions without quorum", *fewer(quorum)))
-    found.append((
-        "replicas missing",
-        lambda model: sum(world.wanted[p] - model.live(p) for p in every),
-        lambda after: sum(max(0, world.wanted[p] - world.live(after.rows[p])) for p in every),
-    ))  # fmt: skip
-    return found
+def fewest(load: float) -> int:
+    """Return the least load, in millionths, that counts as so much."""
+    return ceil(load * SCALE * (1.0 - SLACK) - 1e-3)

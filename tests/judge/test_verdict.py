@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import evenkeel as ek
+from tests.judge.beside import beside_the_best
 from tests.judge.case import Case, build
 from tests.judge.clusters import FAMILIES, draw
-from tests.judge.cpsat import beside_the_best
 from tests.judge.mending import left_undone
 from tests.judge.trial import try_one
 from tests.judge.verdict import claims, exceeded, standing_of, worse
@@ -177,9 +177,9 @@ def test_an_honest_result_is_left_alone():
 def test_cp_sat_finds_what_was_left_undone():
     at, result = solved(placement=[[0, -1], [1, 3]], replicas=2, min_active=2)
     idle = lie(result, placement=result.cluster.placement, status="partial")
-    found = kinds(beside_the_best(at, at.came, idle))
+    found = kinds(beside_the_best(at, at.came, idle).findings)
     assert found == {"mendable but unmended", "more partitions 1 below min_active than need be"}
-    assert kinds(beside_the_best(at, standing_of(result.placement), result)) == set()
+    assert kinds(beside_the_best(at, standing_of(result.placement), result).findings) == set()
 
 
 def lie(result: ek.Result, **said: object) -> ek.Result:

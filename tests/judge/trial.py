@@ -4,8 +4,8 @@ import time
 from dataclasses import dataclass, field
 
 import evenkeel as ek
+from tests.judge.beside import Beside, beside_the_best
 from tests.judge.case import Case, build
-from tests.judge.cpsat import beside_the_best
 from tests.judge.mending import left_undone
 from tests.judge.studies import of_pipeline, of_sweep
 from tests.judge.verdict import Finding, judged, standing_of
@@ -34,6 +34,7 @@ class Tried:
     findings: list[Finding] = field(default_factory=list)
     after: Standing | None = None
     said: str = ""
+    beside: Beside | None = None
     solving: float = 0.0
     judging: float = 0.0
 
@@ -72,7 +73,8 @@ def try_one(
     if method in MENDING:
         tried.findings += left_undone(world, tried.after)
         if small:
-            tried.findings += beside_the_best(world, tried.after, result)
+            tried.beside = beside_the_best(world, tried.after, result)
+            tried.findings += tried.beside.findings
     tried.judging = time.process_time() - began
     return tried
 

@@ -24,24 +24,37 @@ from tests.support.small_problems import random_small, tiny_case
 seeds = st.integers(0, 2**32 - 1)
 
 
-def begun(small, value=1.0, most_leaders=np.inf, forced=None):
-    """What a run starts from; replicas without a node are to get one."""
+def begun(small, value=1.0, most_leaders=np.inf, forced=None, least=0.0):
+    """What a run starts from; replicas without a node are to get one.
+
+    Nodes are to carry at least a part of their targets.
+    """
     problem, state = small.arrays()
     nodes = len(small.zone)
     targets, scratch = (
         new_targets(problem, np.full(nodes, most_leaders), 1.0 + 1e-10) for _ in range(2)
     )
-    aim = Aim(np.ones(1), targets, scratch)
+    finite = np.isfinite(problem.nodes.watermark)
+    floor = np.where(finite, problem.nodes.watermark, 0.0) * least
+    aim = Aim(np.ones(1), targets, scratch, floor)
     course = Course(
         forced=state.node < 0 if forced is None else forced,
         was=state.leader.copy(),
         led=np.ones(len(state.leader), bool),
+        mixed=mixed_roles(problem, state),
         faults=np.zeros(len(state.leader), np.int64),
+        tally=np.zeros(4, np.int64),
         random=np.array([88172645463325252], np.uint64),
     )
-    best = Best(state.node.copy(), state.leader.copy(), np.full(4, np.inf))
+    best = Best(state.node.copy(), state.leader.copy(), np.full(5, np.inf))
     begin_course(problem, state, aim, value, course)
     return problem, state, aim, course, best
+
+
+def mixed_roles(problem, state):
+    """Whether the replicas of each partition have more than one role, (P,)."""
+    rows = (recounting.row(problem, p) for p in range(len(state.leader)))
+    return np.array([len({int(state.role[k]) for k in row}) > 1 for row in rows], bool)
 
 
 def new_trail(state, steps=24):
@@ -59,23 +72,29 @@ def placed(state, best):
 
 @pytest.mark.small
 @settings(max_examples=100)
-@given(seeds, st.sampled_from([1.0, 1.3]), st.sampled_from([np.inf, 1.0, 2.0]))
-def test_faults_and_worth_are_what_counting_them_anew_gives(seed, value, most_leaders):
-    problem, state, aim, course, best = begun(random_small(seed), value, most_leaders)
+@given(
+    seeds, st.sampled_from([1.0, 1.3]), st.sampled_from([np.inf, 1.0, 2.0]),
+    st.sampled_from([0.0, 0.2]),
+)  # fmt: skip
+def test_faults_and_worth_are_what_counting_them_anew_gives(seed, value, most_leaders, least):
+    problem, state, aim, course, best = begun(
+        random_small(seed), value, most_leaders, least=least
+    )  # fmt: skip
     for p, faults in enumerate(course.faults.tolist()):
         assert faults == naive.faults_of(problem, state, course, p)
     expected = naive.worth(problem, state, aim, course)
     assert note(problem, state, aim, course, best, 0.0) == (expected is not None)
     if expected is not None:
-        assert (best.worth[0], best.worth[2], best.worth[3]) == expected
+        assert (best.worth[0], *best.worth[2:]) == expected
         assert best.worth[1] == value
 
 
 @pytest.mark.small
 @settings(max_examples=40)
-@given(seeds, st.sampled_from([0.0, 0.01]))
-def test_what_a_run_keeps_is_worth_what_it_says(seed, fall):
-    problem, state, aim, course, best = begun(random_small(seed), 1e3 if fall else 1.0)
+@given(seeds, st.sampled_from([0.0, 0.01]), st.sampled_from([0.0, 0.2]))
+def test_what_a_run_keeps_is_worth_what_it_says(seed, fall, least):
+    small = random_small(seed)
+    problem, state, aim, course, best = begun(small, 1e3 if fall else 1.0, least=least)
     before = recounting.recount(problem, state)
     assert before["load"] == pytest.approx(state.load)
     pace = Pace(1e-3, 1e-4, 0.2, 0.1, 1e-4, fall)
@@ -88,14 +107,14 @@ def test_what_a_run_keeps_is_worth_what_it_says(seed, fall):
     if np.isfinite(best.worth[0]):
         begin_course(problem, state, aim, float(best.worth[1]) * (1.0 + 1e-12), course)
         kept = placed(state, best)
-        assert naive.worth(problem, kept, aim, course) == (
-            best.worth[0], best.worth[2], best.worth[3],
-        )  # fmt: skip
+        assert naive.worth(problem, kept, aim, course) == (best.worth[0], *best.worth[2:])
         home = problem.partitions.home
         for k in np.flatnonzero((best.node != home) & (best.node >= 0)):
             mask = problem.rules.allowed[problem.partitions.mask[problem.partitions.owner[k]]]
-            assert problem.nodes.accepts[best.node[k]]
-            assert mask[best.node[k]]
+            row = recounting.row(problem, problem.partitions.owner[k])
+            here = int(best.node[k])
+            stood = here in {int(home[i]) for i in row if not course.forced[i]}
+            assert stood or (problem.nodes.accepts[here] and mask[here])
 
 
 @pytest.mark.small
@@ -111,7 +130,7 @@ def test_runs_never_keep_what_is_better_than_the_best_there_is(seed):
     pace = Pace(1e-2, 1e-3, 0.5, 0.1, 1e-3, 0.0)
     for _ in range(3):
         refine(problem, state, aim, course, best, pace, 0, 3_000, 3_000)
-    found = None if np.isinf(best.worth[0]) else (best.worth[0], best.worth[2], best.worth[3])
+    found = None if np.isinf(best.worth[0]) else (best.worth[0], *best.worth[2:])
     if found is not None:
         assert fewest is not None
         assert found >= fewest
@@ -132,7 +151,7 @@ def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, mo
     ]  # fmt: skip
     least = min((w[1] for w in worths if w is not None and w[0] == 0), default=None)
     if better:
-        assert naive.worth(problem, state, aim, course) == (0, best.worth[2], best.worth[3])
+        assert naive.worth(problem, state, aim, course) == (0, *best.worth[2:])
         assert best.worth[2] <= most
         assert least is not None
         assert least <= best.worth[2]

@@ -51,21 +51,51 @@ def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
     targets = aim.targets
     over = np.maximum(counts["load"] * targets.scale - targets.knee, 0.0) ** 2
     led = np.maximum(counts["leaders"] * targets.leader_scale - targets.knee, 0.0) ** 2
-    return np.asarray(over.sum(0) + led)
+    lack = np.where(aim.floor > 0.0, aim.floor - counts["load"], 0.0)
+    short = np.maximum(lack, 0.0) * np.where(aim.floor > 0.0, aim.asked.scale, 0.0)
+    return np.asarray(over.sum(0) + led + (short**2).sum(0))
 
 
 def worth(problem: Problem, state: State, aim: Aim, course: Course) -> tuple[float, ...] | None:
-    """Broken rules, moves and changes of leaders; None where a node carries too much."""
+    """Broken rules, moves, changes of leaders, roles traded; None where a node carries too much."""
     if (strains(problem, state, aim) > 0.0).any():
         return None
     faults = sum(faults_of(problem, state, course, p) for p in range(len(state.leader)))
-    return faults, moves(problem, state, course), int((state.leader != course.was).sum())
+    changes = leader_changes(problem, state, course)
+    return faults, moves(problem, state), changes, trades(problem, state, course)
 
 
-def moves(problem: Problem, state: State, course: Course) -> int:
-    """Count the replicas that are elsewhere though they need not be."""
+def moves(problem: Problem, state: State) -> int:
+    """Count the replicas on nodes that are new to their partition."""
+    rows = [naive.row(problem, p) for p in range(len(state.leader))]
     home = problem.partitions.home
-    return int(((state.node >= 0) & (state.node != home) & ~course.forced).sum())
+    stood = [{int(home[k]) for k in row} for row in rows]
+    return sum(
+        state.node[k] >= 0 and int(state.node[k]) not in before
+        for before, row in zip(stood, rows, strict=True)
+        for k in row
+    )
+
+
+def trades(problem: Problem, state: State, course: Course) -> int:
+    """Count the replicas that stand where another of their partition stood, if roles differ."""
+    home, count = problem.partitions.home, 0
+    for p in np.flatnonzero(course.mixed).tolist():
+        row = naive.row(problem, p)
+        stood = {int(home[k]) for k in row}
+        at = [(int(home[k]), int(state.node[k])) for k in row if state.node[k] >= 0]
+        count += sum(was != now and now in stood for was, now in at)
+    return count
+
+
+def leader_changes(problem: Problem, state: State, course: Course) -> int:
+    """Count the partitions that another node leads than before."""
+    count = 0
+    for p, slot in enumerate(state.leader.tolist()):
+        row, was = naive.row(problem, p), int(course.was[p])
+        old = int(problem.partitions.home[row[was]]) if was >= 0 else None
+        count += slot >= 0 and int(state.node[row[slot]]) != old
+    return count
 
 
 def everything(problem: Problem, state: State, course: Course) -> Iterator[State]:
@@ -82,9 +112,9 @@ def everything(problem: Problem, state: State, course: Course) -> Iterator[State
         if home < 0 and keeps:
             where.append([NOWHERE])
             continue
-        may = [
-            n for n in nodes if (n == home and keeps) or (problem.nodes.accepts[n] and allowed[n])
-        ]
+        row = naive.row(problem, partitions.owner[k])
+        kept = {int(partitions.home[i]) for i in row if not course.forced[i]}
+        may = [n for n in nodes if n in kept or (problem.nodes.accepts[n] and allowed[n])]
         if not keeps:
             may = [n for n in may if n != home] + [NOWHERE] * (home < 0)
         where.append(may)

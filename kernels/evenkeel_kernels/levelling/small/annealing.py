@@ -30,16 +30,21 @@ from evenkeel_kernels.levelling.penalty import Targets, passing_lead, passing_pa
 from evenkeel_kernels.levelling.repair import breaches
 
 COOL_EVERY = 64
+FAULTS, MOVES, CHANGES, TRADES = 0, 1, 2, 3  # of a tally
 SHIFT, RETURN, TRADE = 40, 55, 80  # per cent of the proposals, cumulative; the rest hand on
 ONE = float(1 << 30)
 
 
 class Aim(NamedTuple):
-    """How full nodes may be: a multiple of their targets, and never more than they can hold."""
+    """How full nodes may be: a multiple of their targets, and never more than they can hold.
+
+    Nor less than their floors.
+    """
 
     value: NDArray[np.float64]  # (1,) the multiple; 1 is what was asked for
     asked: Targets  # of the targets
     targets: Targets  # of what a node may carry and lead within the aim
+    floor: NDArray[np.float64]  # (D, N) the least that a node must carry
 
 
 class Best(NamedTuple):
@@ -47,14 +52,15 @@ class Best(NamedTuple):
 
     node: NDArray[np.int32]  # (K,)
     leader: NDArray[np.int16]  # (P,)
-    worth: NDArray[np.float64]  # (4,) broken rules (inf: none met), aim, moves, leader changes
+    worth: NDArray[np.float64]  # (5,) broken rules (inf: none met), aim, moves, leader changes,
+    # trades of roles
 
 
 class Pace(NamedTuple):
     """How a run goes."""
 
     move_penalty: float  # price of a move, in units of the penalty
-    lead_toll: float  # price of a change of leaders
+    lead_toll: float  # price of a change of leaders, or of a role traded
     fault: float  # price of a broken rule
     hot: float  # temperature at the start
     cold: float  # and at the end
@@ -67,7 +73,9 @@ class Course(NamedTuple):
     forced: NDArray[np.bool_]  # (K,) replicas that had to leave home
     was: NDArray[np.int16]  # (P,) who led
     led: NDArray[np.bool_]  # (P,) whether somebody is to lead
+    mixed: NDArray[np.bool_]  # (P,) whether its replicas are not all of one role
     faults: NDArray[np.int64]  # (P,) broken rules of each partition
+    tally: NDArray[np.int64]  # (4,) broken rules, moves, changes of leaders and trades of roles
     random: NDArray[np.uint64]  # (1,) state of the generator
 
 
@@ -84,7 +92,7 @@ def set_aim(problem: Problem, aim: Aim, value: float) -> None:
 
 @device_function
 def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
-    """Penalty of node ``n``: what it carries and leads beyond the aim, and beyond its capacity.
+    """Penalty of node ``n``: what it carries and leads beyond the aim, or lacks to its floor.
 
     Every other limit that it breaks counts ``fault``.
     """
@@ -92,6 +100,9 @@ def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> fl
     total = squared_excess(state.leaders[n] * targets.leader_scale[n], targets.knee)
     for d in range(state.load.shape[0]):
         total += squared_excess(state.load[d, n] * targets.scale[d, n], targets.knee)
+        if aim.floor[d, n] > 0.0:
+            lack = (aim.floor[d, n] - state.load[d, n]) * aim.asked.scale[d, n]
+            total += squared_excess(lack, 0.0)
         if nodes.transient[d]:
             held = state.load[d, n] + state.held[d, n]
             total += squared_excess(held * nodes.inverse[d, n], targets.knee)
@@ -130,10 +141,15 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
 
 @inline_only
 def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
-    """Whether ``n`` is the home of ``k``, which it may keep, or a node where it may stand."""
-    if n == problem.partitions.home[k]:
+    """Whether ``n`` may keep a replica of the same partition, or ``k`` may stand there."""
+    partitions = problem.partitions
+    if n == partitions.home[k]:
         return not course.forced[k]
-    return may_stand(problem, index(problem.partitions.owner[k]), n)
+    p = index(partitions.owner[k])
+    for i in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[i] == n and not course.forced[i]:
+            return True
+    return may_stand(problem, p, n)
 
 
 @inline_only
@@ -177,41 +193,83 @@ def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i:
 
 
 @inline_only
-def is_away(problem: Problem, course: Course, k: int, n: int) -> int:
-    """Whether ``k`` on ``n`` has moved though it need not have: 1 or 0."""
-    return int(n != problem.partitions.home[k] and not course.forced[k])
+def is_away(problem: Problem, k: int, n: int) -> int:
+    """Whether ``n`` is new to the partition of ``k``: 1 or 0; who trades roles does not move."""
+    partitions = problem.partitions
+    p = index(partitions.owner[k])
+    for i in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[i] == n:
+            return 0
+    return 1
+
+
+@inline_only
+def is_reseated(problem: Problem, course: Course, k: int, n: int) -> int:
+    """Whether ``k`` on ``n`` is where a replica of its partition, of another role maybe, stood."""
+    if not course.mixed[problem.partitions.owner[k]] or n == problem.partitions.home[k]:
+        return 0
+    return 1 - is_away(problem, k, n)
+
+
+@inline_only
+def is_led_anew(problem: Problem, course: Course, p: int, n: int) -> int:
+    """Whether another node than ``n`` led ``p`` before: 1 or 0."""
+    was = course.was[p]
+    return int(was < 0 or problem.partitions.home[problem.partitions.first[p] + was] != n)
+
+
+@inline_only
+def changes_of(problem: Problem, state: State, course: Course, p: int, q: int) -> int:
+    """Count the changes of leaders of ``p`` and of ``q``, -1 for none: 0 to 2."""
+    count = 0
+    first, leader = problem.partitions.first, state.leader
+    if leader[p] >= 0:
+        count += is_led_anew(problem, course, p, index(state.node[first[p] + leader[p]]))
+    if q >= 0 and leader[q] >= 0:
+        count += is_led_anew(problem, course, q, index(state.node[first[q] + leader[q]]))
+    return count
+
+
+@no_alloc
+def count_up(problem: Problem, state: State, course: Course) -> None:
+    """Add up broken rules, moves and changes of leaders. O(K R)."""
+    faults, moves, changes, trades = 0, 0, 0, 0
+    for p in range(course.faults.shape[0]):
+        faults += course.faults[p]
+        changes += changes_of(problem, state, course, p, index(-1))
+    for k in range(state.node.shape[0]):
+        if state.node[k] >= 0:
+            moves += is_away(problem, k, index(state.node[k]))
+            trades += is_reseated(problem, course, k, index(state.node[k]))
+    tally = course.tally
+    tally[FAULTS], tally[MOVES], tally[CHANGES], tally[TRADES] = faults, moves, changes, trades
 
 
 @no_alloc
 def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, fall: float) -> bool:
-    """Keep the placement as the best one if it is, and lower an aim that it is within.
+    """Keep the placement, whose ``tally`` is up to date, as the best one if it is.
 
-    ``fall`` is that of the pace. Whether it was kept. O(D N + K).
+    Lowers an aim that it is within by ``fall``, that of the pace. Whether it was kept. O(D N + K),
+    where the tally is no worse.
     """
-    faults = 0
-    for p in range(course.faults.shape[0]):
-        faults += course.faults[p]
     worth, within = best.worth, aim.value[0]
+    tally = course.tally
+    faults, moves, changes, trades = tally[FAULTS], tally[MOVES], tally[CHANGES], tally[TRADES]
     if faults > worth[0] or (faults == worth[0] and within > worth[1]):
         return False
+    if faults == worth[0] and within == worth[1]:
+        if moves > worth[2] or (moves == worth[2] and changes > worth[3]):
+            return False
+        if moves == worth[2] and changes == worth[3] and trades >= worth[4]:
+            return False
     for n in range(state.replicas.shape[0]):
         if strain(problem, state, aim, 1.0, n) > 0.0:
-            return False
-    moves = 0
-    for k in range(state.node.shape[0]):
-        if state.node[k] >= 0:
-            moves += is_away(problem, course, k, index(state.node[k]))
-    changes = 0
-    for p in range(state.leader.shape[0]):
-        changes += int(state.leader[p] != course.was[p])
-    if faults == worth[0] and within == worth[1]:
-        if moves > worth[2] or (moves == worth[2] and changes >= worth[3]):
             return False
     for k in range(state.node.shape[0]):
         best.node[k] = state.node[k]
     for p in range(state.leader.shape[0]):
         best.leader[p] = state.leader[p]
-    worth[0], worth[1], worth[2], worth[3] = faults, within, moves, changes
+    worth[0], worth[1], worth[2], worth[3], worth[4] = faults, within, moves, changes, trades
     if fall > 0.0 and within > 1.0:
         most = 0.0
         for n in range(state.replicas.shape[0]):
@@ -229,15 +287,19 @@ def begin_course(problem: Problem, state: State, aim: Aim, value: float, course:
     set_aim(problem, aim, value)
     for p in range(course.faults.shape[0]):
         course.faults[p] = faults_of(problem, state, course, p)
+    count_up(problem, state, course)
 
 
 @inline_only
-def is_plain(problem: Problem) -> bool:
-    """Whether loads and leaders are all that strains a node."""
+def is_plain(problem: Problem, aim: Aim) -> bool:
+    """Whether too much load and too many leaders are all that strains a node."""
     nodes = problem.nodes
     for d in range(nodes.transient.shape[0]):
         if nodes.transient[d]:
             return False
+        for n in range(nodes.max_replicas.shape[0]):
+            if aim.floor[d, n] > 0.0:
+                return False
     for n in range(nodes.max_replicas.shape[0]):
         if nodes.max_replicas[n] < 1 << 30:
             return False
@@ -263,7 +325,7 @@ def refine(
     partitions, random, targets = problem.partitions, course.random, aim.targets
     n_nodes, n_replicas = state.replicas.shape[0], state.node.shape[0]
     n_partitions = state.leader.shape[0]
-    plain = is_plain(problem)
+    plain = is_plain(problem, aim)
     heat = pace.hot
     accepted = 0
     for step in range(begin, end):
@@ -272,7 +334,7 @@ def refine(
         kind = draw(random, 100)
         allowed = -heat * math.log((draw(random, 1 << 30) + 1.0) / ONE)
         k, p, i, q = index(-1), index(-1), index(-1), index(-1)
-        slot, led = index(-1), index(-1)
+        slot, led, more, trades = index(-1), index(-1), 0, 0
         if kind < TRADE:
             k = index(draw(random, n_replicas))
             p = index(partitions.owner[k])
@@ -283,31 +345,51 @@ def refine(
                 there = index(partitions.home[k])
             else:
                 i = index(draw(random, n_replicas))
+                size = partitions.first[p + 1] - partitions.first[p]
+                if course.mixed[p] and draw(random, 4) == 0:
+                    i = index(partitions.first[p] + draw(random, size))
                 q = index(partitions.owner[i])
                 there = index(state.node[i])
-                if here < 0 or q == p or not partitions.movable[i]:
+                if here < 0 or not partitions.movable[i]:
                     continue
+                if q == p:
+                    if state.role[i] == state.role[k]:
+                        continue
+                    q = index(-1)
             if there < 0 or there == here or not partitions.movable[k]:
                 continue
             if here < 0 and not course.forced[k]:
                 continue
-            more = is_away(problem, course, k, there) - is_away(problem, course, k, here)
+            more = is_away(problem, k, there)
+            trades = is_reseated(problem, course, k, there)
+            if here >= 0:
+                more -= is_away(problem, k, here)
+                trades -= is_reseated(problem, course, k, here)
             if i >= 0:
-                more += is_away(problem, course, i, here) - is_away(problem, course, i, there)
-            change = pace.move_penalty * more
+                more += is_away(problem, i, here) - is_away(problem, i, there)
+                trades += is_reseated(problem, course, i, here)
+                trades -= is_reseated(problem, course, i, there)
+            change = pace.move_penalty * more + pace.lead_toll * trades
             if plain and here >= 0:
                 rough = change - pace.fault * course.faults[p]
                 if i < 0:
                     rough += passing_replica(partitions, state, targets, k, here, there)
                 else:
                     rough += passing_pair(partitions, state, targets, k, i, here, there)
-                    rough -= pace.fault * course.faults[q]
+                    if q >= 0:
+                        rough -= pace.fault * course.faults[q]
                     if leads_now(partitions.first, state.leader, p, k) != leads_now(
-                        partitions.first, state.leader, q, i
+                        partitions.first, state.leader, index(partitions.owner[i]), i
                     ):
-                        rough = -1.0
+                        rough = -np.inf
                 if rough > allowed:
                     continue
+                if i < 0 or q >= 0:
+                    rough += pace.fault * breaches(problem, state, p, k, there)
+                    if q >= 0:
+                        rough += pace.fault * breaches(problem, state, q, i, here)
+                    if rough > allowed:
+                        continue
         else:
             p = index(draw(random, n_partitions))
             first = partitions.first[p]
@@ -321,11 +403,14 @@ def refine(
             there = index(state.node[first + slot])
             if not may_lead(problem, state, p, first + slot) or here == there:
                 continue
-            change = pace.lead_toll * (int(led == course.was[p]) - int(slot == course.was[p]))
+            change = pace.lead_toll * is_led_anew(problem, course, p, there)
+            if here >= 0:
+                change -= pace.lead_toll * is_led_anew(problem, course, p, here)
             if plain and here >= 0:
                 rough = change - pace.fault * course.faults[p]
                 if rough + passing_lead(partitions, state, targets, p, here, there) > allowed:
                     continue
+        before = changes_of(problem, state, course, p, q)
         change -= strain(problem, state, aim, pace.fault, there)
         if here >= 0:
             change -= strain(problem, state, aim, pace.fault, here)
@@ -353,9 +438,14 @@ def refine(
                 move(problem, state, k, here)
             continue
         accepted += 1
+        course.tally[FAULTS] += own - course.faults[p]
         course.faults[p] = own
         if q >= 0:
+            course.tally[FAULTS] += other - course.faults[q]
             course.faults[q] = other
+        course.tally[MOVES] += more
+        course.tally[TRADES] += trades
+        course.tally[CHANGES] += changes_of(problem, state, course, p, q) - before
         if hot == 0.0:
             note(problem, state, aim, course, best, pace.fall)
     return accepted

@@ -21,6 +21,7 @@ from evenkeel_kernels.levelling.small.annealing import (
     Aim,
     Best,
     Course,
+    count_up,
     faults_of,
     is_away,
     moved_if_joining,
@@ -128,6 +129,7 @@ def complete(
     if moves_needed(problem, state, aim, course, trail) > most_moves:
         return False
     if trail.spot[0] == NOWHERE:
+        count_up(problem, state, course)
         return note(problem, state, aim, course, best, 0.0)
     while level >= 0:
         spot = trail.spot[level]
@@ -148,9 +150,9 @@ def complete(
                 c += 1
                 if n == here or (here < 0 and not course.forced[k]):
                     continue
-                cost = is_away(problem, course, k, n)
+                cost = is_away(problem, k, n)
                 if here >= 0:
-                    cost -= is_away(problem, course, k, here)
+                    cost -= is_away(problem, k, here)
                 if cost > trail.left[level]:
                     continue
                 was_hot = strain(problem, state, aim, 1.0, n) > 0.0
@@ -190,6 +192,7 @@ def complete(
                     trail.cursor[level] = 0
                     trail.spot[level] = most_pressing(state, aim, course)
                     if trail.spot[level] == NOWHERE:
+                        count_up(problem, state, course)
                         if note(problem, state, aim, course, best, 0.0):
                             return True
                         trail.cursor[level] = n_replicas * (n_nodes + 1)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.logs import tell
+from evenkeel.strategies.exact.ills import harms, worth
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.exact.stages import Search, in_stages, led
@@ -15,6 +16,8 @@ from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.stopping import StopReason
 
 logger = logging.getLogger("evenkeel.exact")
+
+OUTDONE = "What CP-SAT found would be worse than what the search before it did, which stands."
 
 
 def exact(request: Request) -> Outcome:
@@ -41,7 +44,7 @@ def exact(request: Request) -> Outcome:
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_said(found.proof))
     node = kept(cluster, found.node)
-    return Outcome(
+    answer = Outcome(
         node=node,
         leader=led(cluster, node, found.leader),
         stop_reason=stop_reason,
@@ -50,6 +53,10 @@ def exact(request: Request) -> Outcome:
         timings=begun.timings,
         native=found.proof,
     )
+    best = found.proof.status == "optimal" or worth(request, answer) <= worth(request, begun)
+    if best and not harms(request, answer):
+        return answer
+    return replace(begun, native=found.proof, message=OUTDONE)
 
 
 def _cut_short(search: Search) -> StopReason:

@@ -1,17 +1,12 @@
 """The exact way out for ``balance``: what its search left without a node, on small clusters."""
 
 from dataclasses import replace
-from typing import NamedTuple
-
-import numpy as np
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.regressions import regressions
-from evenkeel.measure.wanted import has_leaders
-from evenkeel.model.placement import Role
-from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes, missing_places
+from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
+from evenkeel.strategies.exact.ills import Ills, endangered, is_better, missing
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import Found, Search, Stages, led
 from evenkeel.strategies.options import Exact
@@ -38,7 +33,7 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     cluster = request.cluster
     if size_of(cluster) > Exact().largest:
         return outcome
-    before = _Ills.of(request, outcome)
+    before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
     start = cluster.placement.replaced(outcome.node, outcome.leader)
@@ -50,12 +45,12 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     stages = Stages.of(cluster, request.bounds, request.limits, start, search)
     stages.place()
     better = _answered(request, outcome, stages.found)
-    if better is None or not _is_better(request, outcome, better):
+    if better is None or not is_better(request, outcome, better):
         return _no_better(request, outcome, better, stages.found.proof)
     search.effort = search.spent + (LONGEST if unhurried else POLISH)
     stages.level_and_move()
     level = _answered(request, outcome, stages.found)
-    if level is not None and _is_better(request, outcome, level):
+    if level is not None and is_better(request, outcome, level):
         better = level
     return _told(request, before, better, stages.found.proof)
 
@@ -72,21 +67,21 @@ def _no_better(request: Request, outcome: Outcome, other: Outcome | None, proof:
     """Say whether it is proven that what has no node finds none."""
     if other is None or proof.status != "optimal":
         return outcome
-    return _proven_short(request, outcome, _missing(request, other))
+    return _proven_short(request, outcome, missing(request, other))
 
 
 def _proven_short(request: Request, outcome: Outcome, least: int) -> Outcome:
     """Say of what is short of a live replica that it must be, if ``least`` says so."""
-    short = _endangered(request, outcome)[2]
-    if not short or _missing(request, outcome) != least:
+    short = endangered(request, outcome)[2]
+    if not short or missing(request, outcome) != least:
         return outcome
     told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."
     return replace(outcome, message=outcome.message or told)
 
 
-def _told(request: Request, before: "_Ills", better: Outcome, proof: Proof) -> Outcome:
+def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outcome:
     """Say what was mended, and why it ends there: by the placement that is handed out."""
-    cluster, after = request.cluster, _Ills.of(request, better)
+    cluster, after = request.cluster, Ills.of(request, better)
     placement = cluster.placement.replaced(better.node, better.leader)
     met = goals_met(levelness(cluster, placement), request.bounds)
     stop: StopReason = "tolerance" if met else "exhausted"
@@ -97,59 +92,3 @@ def _told(request: Request, before: "_Ills", better: Outcome, proof: Proof) -> O
     if placed == 0:
         told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
     return replace(better, stop_reason=stop, message=told)
-
-
-class _Ills(NamedTuple):
-    """What is wrong with a placement: replicas and leaders missing, and hard rules broken."""
-
-    missing: int
-    broken: int
-
-    @classmethod
-    def of(cls, request: Request, outcome: Outcome) -> "_Ills":
-        return cls(_missing(request, outcome), _broken(request, outcome))
-
-    def __bool__(self) -> bool:
-        return self.missing > 0 or self.broken > 0
-
-
-def _is_better(request: Request, found: Outcome, other: Outcome) -> bool:
-    """Whether ``other`` leaves less undone, nothing more endangered, and nothing is made worse."""
-    cluster = request.cluster
-    if _Ills.of(request, other) >= _Ills.of(request, found):
-        return False
-    placement = cluster.placement.replaced(other.node, other.leader)
-    if regressions(cluster, placement, audit(cluster, placement)):
-        return False
-    return _endangered(request, other) <= _endangered(request, found)
-
-
-def _endangered(request: Request, outcome: Outcome) -> tuple[int, int, int]:
-    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
-    cluster = request.cluster
-    partitions, placement = cluster.partitions, cluster.placement
-    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[outcome.node]
-    votes = lives & (placement.role == Role.VOTER)
-    count = len(partitions)
-    live = np.bincount(placement.owner[lives], minlength=count)
-    voting = np.bincount(placement.owner[votes], minlength=count)
-    quorum = partitions.voters // 2 + 1
-    return (
-        int(np.maximum(partitions.min_active - live, 0).sum()),
-        int(np.maximum(quorum - voting, 0)[partitions.voters > 0].sum()),
-        int(np.maximum(partitions.replicas - live, 0).sum()),
-    )
-
-
-def _broken(request: Request, outcome: Outcome) -> int:
-    """How often hard rules are broken."""
-    cluster = request.cluster
-    return audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).hard
-
-
-def _missing(request: Request, outcome: Outcome) -> int:
-    """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
-    cluster = request.cluster
-    missing = missing_places(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
-    unled = (outcome.leader < 0) & (missing < cluster.partitions.replicas)
-    return int(missing.sum()) + int(unled.sum()) * has_leaders(cluster)

@@ -1,6 +1,7 @@
 """Filling nodes up to their floors, once nothing is above its target any more."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import by_node
@@ -29,5 +30,9 @@ def fill_to_floors(run: Run) -> None:
 
 def floors_met(run: Run) -> bool:
     """Whether every node holds its floor; true where none is asked for."""
-    floor = run.request.bounds.floor.T
-    return bool((run.state.load >= floor * (1.0 - ROUNDING)).all())
+    return bool((run.state.load >= floors_of(run)).all())
+
+
+def floors_of(run: Run) -> NDArray[np.float64]:
+    """Return what each node is to hold at least, up to a rounding, (D, N)."""
+    return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)

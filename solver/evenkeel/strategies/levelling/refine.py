@@ -1,9 +1,15 @@
 """Refining what the search found, where replicas are few."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.model.placement import Placement
+from evenkeel.strategies.levelling.budgets import is_affordable
+from evenkeel.strategies.levelling.floors import floors_of
 from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
 from evenkeel.strategies.levelling.small_clusters import (
+    BRIEF_PATIENCE,
     BRIEF_STEPS,
     BRIEF_WAYS,
     LARGEST,
@@ -14,27 +20,53 @@ from evenkeel_kernels.core.problem import UNLIMITED
 
 
 def refine_small(run: Run) -> bool:
-    """Refine what was found on a small cluster; whether what stands now comes from that."""
+    """Refine what was found on a small cluster; whether what stands now comes from that.
+
+    The runs do not know budgets: what they find is taken if it is within them.
+    """
     request, cluster = run.request, run.request.cluster
-    if run.stop is not None or size_of(cluster) > LARGEST or run.problem.budgets.binds:
+    binds = run.problem.budgets.binds
+    if run.stop is not None or size_of(cluster) > LARGEST or (binds and run.waiting.any()):
         return False
-    before = run.work
+    before, was = run.work, _audited(run, run.placement).counts
+
+    def is_sound(node: NDArray[np.int32], leader: NDArray[np.int16]) -> bool:
+        counts = _audited(run, cluster.placement.replaced(node, leader)).counts
+        return all(n <= was[kind] for kind, n in counts.items())
+
     brief = not run.may_take_long
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
-        (request.start.node.copy(), request.start.leader.copy()), run.forced,
-        run.most_leaders, int(request.bounds.moves_level), request.seed,
-        BRIEF_STEPS if brief else UNLIMITED, BRIEF_WAYS if brief else UNLIMITED,
-        lambda done, level: run.tell("refine", before + done, level),
+        (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), run.due,
+        run.most_leaders, floors_of(run), int(request.bounds.moves_level), request.seed,
+        BRIEF_STEPS if brief else UNLIMITED, BRIEF_PATIENCE if brief else UNLIMITED,
+        BRIEF_WAYS if brief else UNLIMITED,
+        is_sound, lambda done, level: run.tell("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():
         return False
-    better = cluster.placement.replaced(refining.best.node, refining.best.leader)
-    kinds = _audited(run, run.placement).counts
-    if any(n > kinds[kind] for kind, n in _audited(run, better).counts.items()):
+    better = in_their_slots(cluster.placement, refining.best.node, refining.best.leader)
+    if not is_sound(better.node, better.leader) or (binds and not is_affordable(run, better)):
         return False
     run.restart_from(better.node, better.leader)
     return True
+
+
+def in_their_slots(
+    before: Placement, node: NDArray[np.int32], leader: NDArray[np.int16]
+) -> Placement:
+    """Return a placement in which who stays on a node in its role stays in its slot."""
+    node, leader = node.copy(), leader.copy()
+    for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
+        first, end = int(before.first[p]), int(before.first[p + 1])
+        for k in range(first, end):
+            here = before.node[k]
+            for i in range(first, end) if node[k] != here >= 0 else ():
+                if node[i] == here and before.role[i] == before.role[k]:
+                    node[i], node[k] = node[k], node[i]
+                    if leader[p] in (i - first, k - first):
+                        leader[p] = i + k - 2 * first - leader[p]
+    return before.replaced(node, leader)
 
 
 def _audited(run: Run, placement: Placement) -> Audit:

@@ -25,8 +25,8 @@ from evenkeel_kernels.levelling.redistribution import moves_made
 class Run:
     """What is solved, where the search stands, and what was decided before it.
 
-    ``forced (K,)`` replicas must get another node, ``dropped (K,)`` ones are too many, and no node
-    shall lead more than ``most_leaders (N,)``.
+    ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
+    ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``.
     """
 
     request: Request
@@ -40,6 +40,10 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)
     work: int = 0
     stop: StopReason | None = None
+    due: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.due = self.forced.copy()
 
     @property
     def targets(self) -> Targets:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
@@ -47,13 +48,18 @@ MOST_STEPS = 20_000
 TOLLS = (0.03, 0.01, 0.003, 0.001)
 """Prices of a move, in units of the mean square of what a replica presses."""
 
+HEATS = (0.03, 0.01)
+"""Temperatures at the beginning, in the same units: from what came in, and from the best so far."""
+
 WAYS_PER_PLACE = 800
-WAYS_AT_ONCE = 5_000
-"""Changes tried to do with one move less, in all and with the same moves taken back."""
+WAYS_AT_ONCE, WAYS_APART = 5_000, 8
+"""Changes tried to do with one move less, in all and with the same moves taken back; of what is
+left, one in so many at most."""
 LONGEST_WAY = 24
 
-BRIEF_STEPS, BRIEF_WAYS = 150_000, 10_000
-"""Steps of all runs, and changes tried to do with less, where no more is asked for."""
+BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
+"""Steps of all runs, steps without a move less, and changes tried to do with less, where no more is
+asked for."""
 PARTS = 8
 """No run takes more than one in so many of the steps allowed."""
 
@@ -80,12 +86,18 @@ class Refining:
         Replicas that must get another node.
     most_leaders : ndarray of float64, shape (N,)
         Leaders that each node may have.
+    floor : ndarray of float64, shape (D, N)
+        Load that each node is to hold at least.
     fewest_moves : int
         Proven least, where the goals are met.
     seed : int
         All randomness comes from it.
-    most_steps, most_ways : int
-        Steps of all runs together, and changes tried to do with one move less.
+    most_steps, patience, most_ways : int
+        Steps of all runs together, steps without a move less after which no fewer are looked for,
+        and changes tried to do with one less.
+    is_sound : callable
+        Whether a placement, nodes and leading slots, breaks nothing that what came does not break:
+        rules of groups are not asked when moves are taken back.
     goes_on : callable
         Told the steps done and the best level so far; whether to go on.
     """
@@ -96,10 +108,13 @@ class Refining:
     home: tuple[NDArray[np.int32], NDArray[np.int16]]
     forced: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
+    floor: NDArray[np.float64]
     fewest_moves: int
     seed: int
     most_steps: int
+    patience: int
     most_ways: int
+    is_sound: Callable[[NDArray[np.int32], NDArray[np.int16]], bool]
     goes_on: Callable[[int, float], bool]
     best: Best = field(init=False)
     _aim: Aim = field(init=False)
@@ -113,14 +128,16 @@ class Refining:
     def __post_init__(self) -> None:
         problem, state, cluster = self.problem, self.state, self.cluster
         targets, scratch = (new_targets(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
-        self._aim = Aim(np.ones(1), targets, scratch)
+        self._aim = Aim(np.ones(1), targets, scratch, self.floor.copy())
         self._start = state.node.copy(), state.leader.copy()
-        self.best = Best(state.node.copy(), state.leader.copy(), np.full(4, np.inf))
+        self.best = Best(state.node.copy(), state.leader.copy(), np.full(5, np.inf))
         self._course = Course(
             forced=self.forced,
             was=self.home[1].copy(),
             led=(cluster.partitions.replicas > 0) & has_leaders(cluster),
+            mixed=_mixed_roles(problem, state),
             faults=np.zeros(len(state.leader), np.int64),
+            tally=np.zeros(4, np.int64),
             random=np.array([2 * self.seed + 88172645463325252], np.uint64),
         )
         self._unit = mean_square(targets, problem.partitions.voter_load) or 1.0
@@ -131,6 +148,10 @@ class Refining:
         """Refine; whether ``best`` holds a placement within all capacities."""
         self._look_at(self._start, 1.0)
         self._search(1.0, self.most_steps // 3)
+        if self.best.worth[0] > 0.0 and self._aim.floor.any():
+            self._aim.floor[:] = 0.0  # out of reach, as far as is known
+            self._look_at(self._start, 1.0)
+            self._search(1.0, self.most_steps * 2 // 3)
         value = 1.0
         if self.best.worth[0] > 0.0:
             self._descend()
@@ -153,7 +174,7 @@ class Refining:
     def _look_at_home(self, value: float) -> None:
         """Take what was there for the best, if it is within an aim."""
         own = self.best
-        worth = np.array([own.worth[0], np.inf, np.inf, np.inf])
+        worth = np.array([own.worth[0], np.inf, np.inf, np.inf, np.inf])
         self.best = Best(own.node.copy(), own.leader.copy(), worth)
         self._look_at(self.home, value)
         if worth[1] == value:
@@ -176,24 +197,31 @@ class Refining:
             return True
         if self.best.worth[0] > 0.0 or self.best.worth[1] > value:
             return False
-        made = self.best.worth[2] + np.count_nonzero(self.forced)
-        return bool(self.best.worth[2] == 0.0 or (value == 1.0 and made <= self.fewest_moves))
+        made = self.best.worth[2]
+        least = max(np.count_nonzero(self.forced), self.fewest_moves if value == 1.0 else 0)
+        return bool(made <= least)
 
     def _search(self, value: float, until: int) -> None:
         """Look for placements within an aim, and of these for the one with the fewest moves.
 
         Not beyond ``until`` steps while there is none within the aim: it may be out of reach.
         """
-        unit = self._unit
+        unit, since, fewest = self._unit, self._done, np.inf
         for run in range(RUNS):
             most = until if np.isinf(self.best.worth[2]) else self.most_steps
-            if self._is_done(value) or self._done >= most:
+            if self.best.worth[2] < fewest or self.best.worth[0] > 0.0:
+                since, fewest = self._done, self.best.worth[2]
+            if self._is_done(value) or self._done >= min(most, since + self.patience):
                 return
-            known = run % 2 == 1 and np.isfinite(self.best.worth[0])
-            self._look_at((self.best.node, self.best.leader) if known else self._start, value)
+            odd, sound = run % 2, self.best.worth[0] == 0.0
+            begin = self.home if sound else self._start
+            if odd and np.isfinite(self.best.worth[0]):
+                begin = self.best.node, self.best.leader
+            self._look_at(begin, value)
             move_penalty = unit * TOLLS[run // 2 % len(TOLLS)]
+            heat = unit * HEATS[odd if sound else 0]
             self._run(
-                Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, 0.03 * unit, 0.0003 * unit, 0.0),
+                Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, heat, 0.0003 * unit, 0.0),
                 LENGTHS[run % len(LENGTHS)] * self._steps,
             )
 
@@ -244,21 +272,43 @@ class Refining:
             better = False
             self._look_at((self.best.node, self.best.leader), value)
             node = self.state.node
-            away = np.flatnonzero((node >= 0) & (node != home) & ~self.forced)
+            away = np.flatnonzero((node >= 0) & (node != home) & (home >= 0) & ~self.forced)
             for some in _subsets(away):
-                was = node[some].copy()
+                was = self.state.node[some]
                 relocate(problem, self.state, some, home[some])
                 begin_course(problem, self.state, self._aim, value, self._course)
-                share = np.array([min(left, WAYS_AT_ONCE)], np.int64)
+                share = np.array([min(1 + left // WAYS_APART, WAYS_AT_ONCE)], np.int64)
                 left -= int(share[0]) + 1
-                better = complete(
-                    problem, self.state, self._aim, self._course, self.best, trail,
-                    len(some) - 1, share,
-                )  # fmt: skip
+                better = self._completed(value, trail, len(some) - 1, share)
                 left += int(share[0])
                 if better or left <= 0:
                     break
                 relocate(problem, self.state, some, was)
+
+    def _completed(
+        self, value: float, trail: Trail, most_moves: int, effort: NDArray[np.int64]
+    ) -> bool:
+        """Complete what stands with so many moves; whether ``best`` got better, and is sound."""
+        own = self.best
+        kept = Best(own.node.copy(), own.leader.copy(), own.worth.copy())
+        if not complete(
+            self.problem, self.state, self._aim, self._course, self.best, trail, most_moves, effort
+        ):
+            return False
+        if self.is_sound(self.best.node, self.best.leader):
+            return True
+        self.best = kept
+        self._look_at((kept.node, kept.leader), value)
+        return False
+
+
+def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
+    """Whether the replicas of each partition are not all of one role, (P,)."""
+    owner, count = problem.partitions.owner, len(state.leader)
+    others = np.bincount(owner[state.role != Role.VOTER], minlength=count)
+    size = np.diff(problem.partitions.first)
+    mixed: NDArray[np.bool_] = (others > 0) & (others < size)
+    return mixed
 
 
 def _subsets(away: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -1,0 +1,86 @@
+"""What is wrong with an answer, and which of two leaves less undone."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenkeel.measure.audit import audit
+from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import levelness
+from evenkeel.measure.regressions import regressions
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.placement import Role
+from evenkeel.strategies.exact.hopeless import missing_places
+from evenkeel.strategies.registry import Outcome, Request
+
+
+class Ills(NamedTuple):
+    """What is wrong with a placement: replicas and leaders missing, and hard rules broken."""
+
+    missing: int
+    broken: int
+
+    @classmethod
+    def of(cls, request: Request, outcome: Outcome) -> "Ills":
+        """Count them in an answer."""
+        return cls(missing(request, outcome), _broken(request, outcome))
+
+    def __bool__(self) -> bool:
+        return self.missing > 0 or self.broken > 0
+
+
+def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
+    """Whether ``other`` leaves less undone, nothing more endangered, and nothing is made worse."""
+    if Ills.of(request, other) >= Ills.of(request, found) or harms(request, other):
+        return False
+    return endangered(request, other) <= endangered(request, found)
+
+
+def endangered(request: Request, outcome: Outcome) -> tuple[int, int, int]:
+    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
+    cluster = request.cluster
+    partitions, placement = cluster.partitions, cluster.placement
+    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[outcome.node]
+    votes = lives & (placement.role == Role.VOTER)
+    count = len(partitions)
+    live = np.bincount(placement.owner[lives], minlength=count)
+    voting = np.bincount(placement.owner[votes], minlength=count)
+    quorum = partitions.voters // 2 + 1
+    return (
+        int(np.maximum(partitions.min_active - live, 0).sum()),
+        int(np.maximum(quorum - voting, 0)[partitions.voters > 0].sum()),
+        int(np.maximum(partitions.replicas - live, 0).sum()),
+    )
+
+
+def _broken(request: Request, outcome: Outcome) -> int:
+    """How often hard rules are broken."""
+    cluster = request.cluster
+    return audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).hard
+
+
+def missing(request: Request, outcome: Outcome) -> int:
+    """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
+    cluster = request.cluster
+    lacking = missing_places(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
+    unled = (outcome.leader < 0) & (lacking < cluster.partitions.replicas)
+    return int(lacking.sum()) + int(unled.sum()) * has_leaders(cluster)
+
+
+def harms(request: Request, outcome: Outcome) -> bool:
+    """Whether something is worse than it came."""
+    cluster = request.cluster
+    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    return bool(regressions(cluster, placement, audit(cluster, placement)))
+
+
+def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, int]:
+    """Say what is undone, soft rules broken, how far above targets nodes are, and the moves."""
+    cluster = request.cluster
+    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    level, target = levelness(cluster, placement), request.bounds.target
+    bound = np.isfinite(target) & (target > 0.0)
+    excess = float((level.loads[bound] / target[bound]).max(initial=1.0)) - 1.0
+    moves = compare(cluster, cluster.placement, placement).moves
+    ills = Ills.of(request, outcome)
+    return *ills, audit(cluster, placement).soft, round(excess, 9), moves
