@@ -224,6 +224,21 @@ def test_swaps_at_once_are_one_change_where_changes_are_joint():
     assert replay(cluster, steps, target=target, joint=True).ok
 
 
+def test_a_partition_without_a_rule_is_not_held_to_that_of_another():
+    cluster = tiny(
+        placement=[[-1, -1], [0, 1]], load=[[1.0]] * 2, rules=[ek.Rule(skew={"zone": 1})],
+        rule=[-1, 0], domains={"zone": list("abab")},
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([2, 3, 0, 1], np.int32), np.array([0, 0]))
+    kinds = (COPY, PROMOTE, LEAD, COPY, PROMOTE)
+    rows = [
+        Step(kind, 0, i // 3, -1 if i < 3 else 2, 2 + i // 3, 0.0, i, i + 1.0, i, (i - 1,) * (i > 0))
+        for i, kind in enumerate(kinds)
+    ]
+    rows[4] = rows[4]._replace(source=-1)
+    assert replay(cluster, steps_of(rows), target=target).ok
+
+
 def test_a_plan_that_stops_early_is_a_prefix_if_all_is_settled():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, 1], [0, 1]]

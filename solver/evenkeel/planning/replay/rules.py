@@ -113,7 +113,8 @@ def check_limits(passage: Passage) -> None:
             "max_domains": partial(Standing.widest, tier=tier),
             "skew": partial(Standing.skew, tier=tier, eligible=eligible, rule=scope.rule),
         }
-        amount = np.where(bound, binding.amount, UNBOUND)
+        # in 32 bits "unbound" would wrap to a limit of 0
+        amount = np.where(bound, binding.amount.astype(np.int64), UNBOUND)
         passage.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
 
 
