@@ -232,7 +232,9 @@ def test_a_partition_without_a_rule_is_not_held_to_that_of_another():
     target = cluster.placement.replaced(np.array([2, 3, 0, 1], np.int32), np.array([0, 0]))
     kinds = (COPY, PROMOTE, LEAD, COPY, PROMOTE)
     rows = [
-        Step(kind, 0, i // 3, -1 if i < 3 else 2, 2 + i // 3, 0.0, i, i + 1.0, i, (i - 1,) * (i > 0))
+        Step(
+            kind, 0, i // 3, -1 if i < 3 else 2, 2 + i // 3, 0.0, i, i + 1.0, i, (i - 1,) * (i > 0)
+        )
         for i, kind in enumerate(kinds)
     ]
     rows[4] = rows[4]._replace(source=-1)

@@ -105,6 +105,9 @@ class Plan:
         Steps with the same number belong together: what a partition goes through at once.
     blocked : tuple of Blocked
         Moves for which there was no safe order.
+    towards : Placement or None
+        Of the beginning of a longer plan: where that one leads. What that breaks in the end is not
+        asked of its beginning either.
 
     Examples
     --------
@@ -123,6 +126,7 @@ class Plan:
     protocol: Protocol
     change: NDArray[np.int32]
     blocked: tuple[Blocked, ...] = ()
+    towards: Placement | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -175,7 +179,7 @@ class Plan:
             What is broken first, if anything is, and the tightest points of every kind.
         """
         return replay(
-            self.cluster, self.steps, target=self.target, throttle=self.throttle,
+            self.cluster, self.steps, target=self.towards or self.target, throttle=self.throttle,
             joint=self.protocol.joint,
         )  # fmt: skip
 
@@ -190,7 +194,7 @@ class Plan:
         Returns
         -------
         Plan
-            Its target is where it ends.
+            Its target is where it ends; it is checked as the beginning of this one.
 
         Raises
         ------
@@ -203,7 +207,10 @@ class Plan:
             count -= 1
         steps = self.steps.first_ones(count)
         target = outcome(self.cluster.placement, steps, self.target)
-        return Plan(self.cluster, target, steps, self.throttle, self.protocol, self.change[:count])
+        return Plan(
+            self.cluster, target, steps, self.throttle, self.protocol, self.change[:count],
+            towards=self.towards or self.target,
+        )  # fmt: skip
 
     def undo(self) -> "Plan":
         """Return the plan back from where this one ends, planned afresh.

@@ -8,8 +8,9 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.planning.changes.acts import acts_of
+from evenkeel.planning.changes.acts import acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_target, in_place
+from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
@@ -79,7 +80,8 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    return planned(cluster, in_place(cluster, wanted), pace, protocol)
+    wanted = renamed(cluster, in_place(cluster, wanted), protocol)
+    return planned(cluster, wanted, pace, protocol)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
@@ -89,6 +91,10 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol, throttle.at_once)
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if protocol.whole and len(draft.stuck):
+        # what finds no room at once may find it one by one
+        acts = apart(acts, draft.stuck)
+        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     while len(draft.stuck):
         draft = staged(draft, target, throttle, protocol)
         half = halfway(draft)
