@@ -1,5 +1,6 @@
 """Draft: acts with all that they need and when each may start, before they become steps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,11 @@ from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.resources.turns import charge_turns
 from evenkeel.planning.scheduling import chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.ties import in_turn
+from evenkeel.planning.ties import tied
 from evenkeel_kernels.planning.schedule import Changes, Schedule
 
 
@@ -28,6 +30,7 @@ class Draft:
     """C changes of M acts, scheduled; those that never start wait for one another."""
 
     cluster: Cluster
+    target: Placement
     ends: Ends
     acts: Acts
     copies: Copies
@@ -46,8 +49,12 @@ class Draft:
         acts: Acts,
         throttle: Throttle,
         protocol: Protocol,
+        in_turn: Sequence[int] = (),
     ) -> "Draft":
-        """Charge acts for what they take, and start each as early as there is room."""
+        """Charge acts for what they take, and start each as early as there is room.
+
+        The changes ``in_turn`` come after all others, one after another.
+        """
         count = int(acts.change.max(initial=-1)) + 1
         split = (acts.act == Act.MOVE) & acts.votes
         if protocol.joint:
@@ -57,19 +64,27 @@ class Draft:
         charge_space(resources, cluster, target, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
+        charge_turns(resources, np.array(in_turn, np.int64))
         by_rank = ranks(cluster, acts, copies, throttle, count)
-        previous, held_back = in_turn(cluster, target, acts, by_rank, chained(acts, count))
+        previous, held_back = tied(cluster, target, acts, by_rank, chained(acts, count))
         held_back[acts.change[acts.blocked]] = True
         changes, schedule = scheduled(
             resources, copies.durations(acts, count),
             by_rank, previous, held_back,
         )  # fmt: skip
-        return cls(cluster, ends, acts, copies, split, resources, previous, changes, schedule)
+        return cls(
+            cluster, target, ends, acts, copies, split, resources, previous, changes, schedule
+        )
 
     @property
     def stuck(self) -> NDArray[np.intp]:
         """Changes that never start, ascending."""
         return np.flatnonzero(np.isnan(self.schedule.start))
+
+    @property
+    def left(self) -> int:
+        """How many replicas do not arrive."""
+        return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
 
     def steps(self) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""

@@ -179,8 +179,8 @@ class Plan:
             What is broken first, if anything is, and the tightest points of every kind.
         """
         return replay(
-            self.cluster, self.steps, target=self.towards or self.target, throttle=self.throttle,
-            joint=self.protocol.joint,
+            self.cluster, self.steps, target=self.target, towards=self.towards,
+            throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
         )  # fmt: skip
 
     def prefix(self, count: int) -> "Plan":
@@ -209,7 +209,7 @@ class Plan:
         target = outcome(self.cluster.placement, steps, self.target)
         return Plan(
             self.cluster, target, steps, self.throttle, self.protocol, self.change[:count],
-            towards=self.towards or self.target,
+            towards=self.target if self.towards is None else self.towards,
         )  # fmt: skip
 
     def undo(self) -> "Plan":

@@ -14,6 +14,7 @@ from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.search import searched
 from evenkeel.planning.staging import circles, halfway, staged
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
@@ -95,16 +96,28 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
         # what finds no room at once may find it one by one
         acts = apart(acts, draft.stuck)
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if len(draft.stuck):
+        draft = _unstuck(draft, throttle, protocol)
+    steps, change = draft.steps()
+    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+
+
+def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft in which as little as can be waits in vain."""
+    cluster, target, ends = draft.cluster, draft.target, draft.ends
+    found = searched(draft, protocol)
+    if found is not None:
+        way = Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
+        draft = min(draft, way, key=lambda one: one.left)
     while len(draft.stuck):
-        draft = staged(draft, target, throttle, protocol)
+        draft = staged(draft, throttle, protocol)
         half = halfway(draft)
         if not half.any():
             break
         # what would end on its detour is not to begin
         acts = replace(draft.acts, blocked=draft.acts.blocked | half)
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    steps, change = draft.steps()
-    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+    return draft
 
 
 def _blocked(draft: Draft) -> tuple[Blocked, ...]:

@@ -25,7 +25,7 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> Placemen
     for tier in reversed(range(len(cluster.topology))):
         rows, circle = _circles(cluster, ends, tier)
         some = ends.take(rows)
-        turns = turns_of(cluster, some, Safety(cluster, some), protocol, live)
+        turns = turns_of(cluster, some, Safety(cluster, some, protocol), protocol, live)
         stuck = np.flatnonzero(turns.disorderly)
         if len(stuck) == 0:
             continue
