@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.placement import Flag
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes
+from tests.naive.planning.replay import replay as plain_replay
 from tests.support.effort import mostly_long
 from tests.support.plans.one_by_one import rows_of, steps_of
 from tests.support.plans.random_plans import tampered
@@ -78,3 +81,99 @@ def test_undoing_a_prefix_gives_the_placement_that_was(batch):
                 was, now = getattr(cluster.placement, name), getattr(undone.end, name)
                 assert np.array_equal(was, now), (seed, name)
     assert back > 12
+
+
+def halfway(seed):
+    """A plan, and its cluster at some instant: what is being copied is flagged, a node has died."""
+    rng = np.random.default_rng([seed, 9])
+    cluster, plan = planned(seed)
+    steps = plan.steps
+    now = rng.uniform(0.0, max(plan.makespan, 1.0))
+    last = np.zeros(len(steps) + 1)
+    np.maximum.at(last, plan.change, steps.finish)
+    done = last[plan.change] <= now
+    placement = cluster.placement
+    node, leader, flags = placement.node.copy(), placement.leader.copy(), placement.flags.copy()
+    for i in np.flatnonzero(done).tolist():
+        k, p = steps.replica[i], steps.partition[i]
+        if steps.kind[i] == StepKind.REMOVE:
+            node[k] = -1 if node[k] == steps.source[i] else node[k]
+        elif steps.kind[i] == StepKind.COPY:
+            node[k] = steps.target[i]
+        elif steps.kind[i] == StepKind.LEAD:
+            leader[p] = k - placement.first[p]
+    serving = node.copy()
+    for i in np.flatnonzero(~done & (steps.kind == StepKind.COPY) & (steps.start <= now)).tolist():
+        node[steps.replica[i]] = steps.target[i]
+        flags[steps.replica[i]] |= Flag.INCOMING
+    placement = placement.replaced(node, leader)
+    observed = cluster.replace(
+        placement=node, leader=leader, flags=flags, first=placement.first, role=placement.role
+    )
+    if rng.random() < 0.7:
+        observed = observed.down(observed.nodes.names[int(rng.integers(len(cluster.nodes)))])
+    return rng, plan, observed, serving
+
+
+def judged(onwards, observed, serving, seed):
+    """What is gone on with is safe, and copies nothing that is there."""
+    found = onwards.check()
+    assert found.ok, (seed, str(found))
+    steps, begin = onwards.steps, onwards.cluster.placement
+    assert np.array_equal(begin.node, serving), seed
+    copies = np.flatnonzero(steps.kind == StepKind.COPY)
+    live = observed.nodes.alive
+
+    def places(node, which=None):
+        rows = zip(begin.owner.tolist(), node.tolist(), begin.role.tolist(), strict=True)
+        return {row for i, row in enumerate(rows) if which is None or which[i]}
+
+    role = begin.role[steps.replica[copies]]
+    made = [*zip(steps.partition[copies].tolist(), steps.target[copies].tolist(), role.tolist(),
+                 strict=True)]  # fmt: skip
+    assert len(made) == len({*made}), seed
+    assert not {*made} & places(begin.node), seed
+    # what is on its way to where it is to be goes on at once
+    coming = (observed.placement.flags & Flag.INCOMING) != 0
+    useful = coming & (observed.placement.node == onwards.target.node)
+    useful &= live[observed.placement.node]
+    starts = {(int(steps.replica[i]), int(steps.target[i])): steps.start[i] for i in copies}
+    late = [k for k in np.flatnonzero(useful).tolist()
+            if starts.get((k, int(observed.placement.node[k])), 0.0) > 0.0]  # fmt: skip
+    return len(late), int(useful.sum())
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
+def test_a_plan_is_gone_on_with_after_a_death(batch):
+    late = useful = 0
+    for seed in range(batch * 25, (batch + 1) * 25):
+        _, plan, observed, serving = halfway(seed)
+        one, every = judged(plan.resume(observed), observed, serving, seed)
+        late, useful = late + one, useful + every
+    assert late <= 0.1 * useful
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
+def test_a_target_that_changes_on_the_way_is_merged(batch):
+    for seed in range(batch * 25, (batch + 1) * 25):
+        rng, plan, observed, serving = halfway(seed)
+        node = np.where(rng.random(len(serving)) < 0.5, plan.target.node, serving)
+        node = np.where(observed.nodes.alive[node], node, plan.cluster.placement.node)
+        target = plan.target.replaced(node.astype(np.int32), plan.target.leader)
+        judged(plan.merge(target, observed=observed), observed, serving, seed)
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
+def test_a_step_that_is_tampered_with_is_found(batch):
+    """Unless it does no harm, as the plain replay knows."""
+    for seed in range(batch * 25, (batch + 1) * 25):
+        cluster, plan = planned(seed)
+        if not 0 < len(plan) <= 80:
+            continue
+        way, rows = tampered(
+            np.random.default_rng([seed, 7]), rows_of(plan.steps), len(cluster.nodes)
+        )
+        steps = steps_of(rows)
+        asked = {"target": plan.target, "throttle": plan.throttle, "joint": plan.protocol.joint}
+        found = {one.kind for one in replay(cluster, steps, **asked).breaches}
+        assert found == {kind for kind, _ in plain_replay(cluster, steps, **asked)}, (seed, way)

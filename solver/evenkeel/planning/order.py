@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.throttle import Throttle
@@ -16,7 +17,8 @@ def ranks(
 ) -> NDArray[np.int32]:
     """Return changes in the order of their priority, (C,).
 
-    Partitions with the fewest live replicas of those that lack some come first; then what leaves
+    Copies that are under way go on first. Then partitions with the fewest live replicas of those
+    that lack some come; then what leaves
     nodes above capacity, the most relief per byte first. Of the rest what holds up the busiest
     nodes goes first where copies are throttled, so that the plan is short, and otherwise what
     levels the most per byte.
@@ -35,9 +37,11 @@ def ranks(
     if throttle == Throttle():
         keys = [-total, -gain]
     else:
-        relieves = relieved > 0.0
-        keys = [-total, np.where(relieves, -gain, -_held_up(acts, copies, changes))]
-    order = np.lexsort((np.arange(changes), *keys, -(relieved > 0.0).astype(np.int8), danger))
+        keys = [-total, np.where(relieved > 0.0, -gain, -_held_up(acts, copies, changes))]
+    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    waits = np.bincount(acts.change, begun & copies.moves, changes) == 0.0
+    relieves = -(relieved > 0.0).astype(np.int8)
+    order = np.lexsort((np.arange(changes), *keys, relieves, danger, waits))
     return order.astype(np.int32)
 
 

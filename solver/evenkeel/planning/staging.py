@@ -205,7 +205,7 @@ class Room:
         return np.append(heaviest, 1.0)
 
     def _open_nodes(self, act: int, weight: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
-        """Yield nodes that receive a replica's partition, and what would be left, roomiest first."""
+        """Yield nodes that receive a partition, and what would be left there, roomiest first."""
         cluster, ends = self.draft.cluster, self.draft.ends
         p = int(self.draft.acts.partition[act])
         row = int(np.searchsorted(ends.partition, p))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.detours import detours
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
@@ -15,7 +15,7 @@ from evenkeel.planning.protocols import Protocol
 NEVER = 99
 """Position of a slot that does not act."""
 
-FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(6)
+UNDER_WAY, FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(-1, 6)
 """Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
 
 
@@ -74,11 +74,13 @@ def turns_of(
     orphaned = (ends.led >= 0) & ~led_live & deputes & led_moves & heir_votes
     orphaned &= flag_at(moves, ends.leads)
     front = np.where(heir_stays, ends.leads, np.where(orphaned, deputy, -1))
-    found = _ordered(ends, safety, protocol, moves, front, live)
+    begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
+    usual = _usual(ends, moves, live, begun)
+    found = _ordered(ends, safety, protocol, moves, front, usual)
     turns = Turns(moves, *found, deputy, deputes, np.zeros(0, np.int64), np.zeros(0, np.int32))
     # where no order is left to who leads and who is to lead, another leads in between
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
-    turns = _lent(ends, safety, protocol, turns, lends, live)
+    turns = _lent(ends, safety, protocol, turns, lends, usual)
     # who makes a detour does not lead: one that stays does, until who is to lead has arrived
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
     lends &= protocol.joint
@@ -119,11 +121,11 @@ def _ordered(
     protocol: Protocol,
     moves: NDArray[np.bool_],
     front: NDArray[np.int64],
-    live: NDArray[np.bool_],
+    usual: NDArray[np.int64],
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """Return an order, whether there is none, ``front`` and who leads after it."""
     current = np.where(front >= 0, front, ends.led)
-    turn = _usual(ends, moves, live)
+    turn = usual.copy()
     late = (current >= 0) & (current != ends.leads)
     late |= (ends.led == ends.leads) & (front < 0)
     held = np.flatnonzero(late & (current >= 0))
@@ -139,14 +141,14 @@ def _lent(
     protocol: Protocol,
     turns: Turns,
     lends: NDArray[np.bool_],
-    live: NDArray[np.bool_],
+    usual: NDArray[np.int64],
 ) -> Turns:
     """Return turns in which rows that lend their leads to a deputy do so if that gives an order."""
     if not lends.any():
         return turns
     front = np.where(lends, turns.deputy, turns.front)
     order, without, _, current = _ordered(
-        ends, safety, protocol, turns.moves & lends[:, None], front, live
+        ends, safety, protocol, turns.moves & lends[:, None], front, usual
     )
     helped = lends & ~without
     return replace(
@@ -156,8 +158,11 @@ def _lent(
     )  # fmt: skip
 
 
-def _usual(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return when each slot's turn is: what comes, then what lost its node, last what goes."""
+def _usual(
+    ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_], begun: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return when each slot's turn is: what is under way or comes, then what lost its node, last
+    what goes."""
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY
     turn[ends.before < 0] = FIRST
@@ -165,6 +170,7 @@ def _usual(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDA
     slot = ends.leads[some]
     turn[some, slot] = np.minimum(turn[some, slot], HEIR)
     turn[ends.after < 0] = LAST
+    turn[begun & moves] = UNDER_WAY
     return turn
 
 
