@@ -8,8 +8,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
-from evenkeel.planning.steps import StepKind
 from evenkeel.planning.replay import replay
+from evenkeel.planning.steps import StepKind
 from tests.naive.planning.orders import least_bytes
 from tests.naive.planning.replay import replay as plain_replay
 from tests.support.effort import mostly_long
@@ -89,7 +89,7 @@ def halfway(seed):
     cluster, plan = planned(seed)
     steps = plan.steps
     now = rng.uniform(0.0, max(plan.makespan, 1.0))
-    last = np.zeros(len(steps) + 1)
+    last = np.zeros(int(plan.change.max(initial=0)) + 1)
     np.maximum.at(last, plan.change, steps.finish)
     done = last[plan.change] <= now
     placement = cluster.placement

@@ -15,7 +15,7 @@ from evenkeel.planning.order import ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.space import charge_space
+from evenkeel.planning.resources.space import charge_space, effects_of
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.resources.turns import charge_turns
 from evenkeel.planning.scheduling import chained, scheduled
@@ -61,12 +61,14 @@ class Draft:
             split &= acts.led & acts.leads & (acts.deputy < 0)
         copies = Copies.of(cluster, ends, acts, throttle)
         resources = Resources(count)
-        charge_space(resources, cluster, target, acts, split)
+        effects = effects_of(cluster, target, acts)
+        charge_space(resources, cluster, target, effects, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
         charge_turns(resources, np.array(in_turn, np.int64))
-        by_rank = ranks(cluster, acts, copies, throttle, count)
-        previous, held_back = tied(cluster, target, acts, by_rank, chained(acts, count))
+        chain = chained(acts, count)
+        by_rank = ranks(cluster, acts, copies, effects, throttle, chain)
+        previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
         changes, schedule = scheduled(
             resources, copies.durations(acts, count),

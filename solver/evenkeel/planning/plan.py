@@ -13,6 +13,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.curve import Curve, curve_of
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
@@ -186,6 +187,16 @@ class Plan:
             self.cluster, self.steps, target=self.target, towards=self.towards,
             throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
         )  # fmt: skip
+
+    def curve(self) -> Curve:
+        """Return how level the cluster is against the bytes copied, change by change.
+
+        Returns
+        -------
+        Curve
+            From the beginning to the end of the plan.
+        """
+        return curve_of(self.cluster, self.steps, self.change)
 
     def prefix(self, count: int) -> "Plan":
         """Return the plan of the first steps, and nothing unsettled.

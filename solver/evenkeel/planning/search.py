@@ -15,7 +15,7 @@ from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.space import charge_space
+from evenkeel.planning.resources.space import charge_space, effects_of
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.staging import Room, by_way_of
 
@@ -110,7 +110,8 @@ def _transitions(
     copy["leads"] = np.where(away, copy["led"], copy["leads"])
     resources = Resources(len(made))
     some = Acts(**copy)
-    charge_space(resources, cluster, draft.target, some, draft.split[at])
+    effects = effects_of(cluster, draft.target, some)
+    charge_space(resources, cluster, draft.target, effects, some, draft.split[at])
     charge_groups(resources, cluster, draft.target, some)
     tables = []
     touched = np.unique(

@@ -162,7 +162,8 @@ def _usual(
     ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_], begun: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return when each slot's turn is: what is under way or comes, then what lost its node, last
-    what goes."""
+    what goes.
+    """
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY
     turn[ends.before < 0] = FIRST
