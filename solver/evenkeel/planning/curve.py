@@ -38,7 +38,7 @@ class Curve:
 
     @property
     def area(self) -> float:
-        """Over-utilisation times the bytes for which it lasts: the less, the earlier the benefit."""
+        """Over-utilisation times the bytes for which it lasts: the less, the sooner it falls."""
         return float((np.diff(self.bytes) * self.over[:-1]).sum())
 
 
@@ -68,7 +68,7 @@ def curve_of(cluster: Cluster, steps: Steps, change: NDArray[np.int32]) -> Curve
 def _shifts(
     cluster: Cluster, steps: Steps
 ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]:
-    """Return the nodes that become fuller or emptier, by how much, (E, D), and through which step."""
+    """Return nodes that become fuller or emptier, by how much, (E, D), and through which step."""
     load, kind = cluster.partitions.load, steps.kind
     light = cluster.placement.role[steps.replica] == Role.NON_VOTER
     own = np.where(light[:, None], load.non_voter[steps.partition], load.voter[steps.partition])

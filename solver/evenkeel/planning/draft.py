@@ -1,7 +1,7 @@
 """Draft: acts with all that they need and when each may start, before they become steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from evenkeel.planning.scheduling import chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.ties import tied
+from evenkeel.planning.windows import Windows
 from evenkeel_kernels.planning.schedule import Changes, Schedule
 
 
@@ -88,6 +89,12 @@ class Draft:
         """How many replicas do not arrive."""
         return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
 
-    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
+    def steps(self, windows: Windows | None) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""
-        return steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)
+        steps, change = steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)
+        if windows is not None:
+            start, finish = windows.opening(steps.start), windows.closing(steps.finish)
+            # what takes no time is done when the copy before it is
+            start = np.where(steps.start < steps.finish, start, finish)
+            steps = replace(steps, start=start, finish=finish)
+        return steps, change

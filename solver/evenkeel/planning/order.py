@@ -25,7 +25,7 @@ def ranks(
     """Return changes in the order of their priority, (C,), ``previous`` being those before them.
 
     Copies that are under way go on first. Then come partitions with the fewest live replicas of
-    those that lack some, then what relieves nodes above capacity. Where copies are throttled what
+    those that lack some, then groups by their priority, then what relieves nodes above capacity. Where copies are throttled what
     holds up the busiest nodes goes next, so that the plan is short, and otherwise what levels the
     most per byte.
     """
@@ -33,12 +33,13 @@ def ranks(
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))
     urgency = _danger(cluster)[acts.partition[first]]
     begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
     urgency[np.bincount(acts.change, begun & copies.moves, changes) > 0.0] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
     total = np.bincount(acts.change, size, changes)
-    if throttle == Throttle():
+    if not throttle.hurries:
         return _by_benefit(cluster, effects, urgency, total, previous)
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
@@ -47,6 +48,18 @@ def ranks(
     relieves = -(relieved > 0.0).astype(np.int8)
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
     return order.astype(np.int32)
+
+
+def _by_priority(
+    cluster: Cluster, throttle: Throttle, urgency: NDArray[np.int64], partition: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return urgencies in which those that are equal differ by the priority of their groups."""
+    if not throttle.priority:
+        return urgency
+    names = cluster.partitions.group_names
+    priority = np.array([float(throttle.priority.get(name, 0.0)) for name in names])
+    _, rank = np.unique(-priority, return_inverse=True)
+    return urgency * len(names) + rank[cluster.partitions.group[partition]]
 
 
 def _by_benefit(

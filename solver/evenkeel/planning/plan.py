@@ -159,7 +159,7 @@ class Plan:
     @cached_property
     def bound(self) -> MakespanBound:
         """Seconds that no order of the same copies can beat."""
-        return makespan_bound(self.steps, self.throttle)
+        return makespan_bound(self.cluster, self.steps, self.throttle)
 
     @cached_property
     def waves(self) -> tuple[NDArray[np.intp], ...]:

@@ -98,7 +98,7 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     if len(draft.stuck):
         draft = _unstuck(draft, throttle, protocol)
-    steps, change = draft.steps()
+    steps, change = draft.steps(throttle.windows)
     return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
 
 
