@@ -25,9 +25,9 @@ def ranks(
     """Return changes in the order of their priority, (C,), ``previous`` being those before them.
 
     Copies that are under way go on first. Then come partitions with the fewest live replicas of
-    those that lack some, then groups by their priority, then what relieves nodes above capacity. Where copies are throttled what
-    holds up the busiest nodes goes next, so that the plan is short, and otherwise what levels the
-    most per byte.
+    those that lack some, then groups by their priority, then what relieves nodes above capacity.
+    Where copies are throttled what holds up the busiest nodes goes next, so that the plan is short,
+    and otherwise what levels the most per byte.
     """
     changes = len(previous)
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))

@@ -43,8 +43,8 @@ class Windows:
         last = 0.0
         for i, (begin, end) in enumerate(found):
             if not last <= begin < end:
-                faults.append(Fault(f"windows.spans[{i}]", (begin, end),
-                                    "must begin where the last has ended or later, and end later"))  # fmt: skip
+                wanted = "must begin where the last has ended or later, and end later"
+                faults.append(Fault(f"windows.spans[{i}]", (begin, end), wanted))
             last = end
         if every is None and found and np.isfinite(last):
             faults.append(Fault("windows.spans", last, "must not end, or come again: give every"))

@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.turns import NEVER, Turns, at_slot, flag_at, turns_of
+from evenkeel.planning.changes.turns import NEVER, Turns, at_slot, flag_at, turns_of, with_detours
 from evenkeel.planning.protocols import Protocol
 
 
@@ -77,11 +77,12 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
     turns = turns_of(cluster, ends, safety, protocol, live)
+    turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     votes = ends.role == Role.VOTER
-    blocked = turns.disorderly & (turns.detour < 0)
+    blocked = turns.disorderly & (detour < 0)
     # what is copied at once goes to nodes that hold nothing of the partition, and where the first
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
@@ -96,8 +97,8 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
         place, turns.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
     )
     place[~moves] = NEVER
-    away = np.flatnonzero(turns.detour >= 0)
-    place[away, turns.detour[away]] = NEVER - 1
+    away = np.flatnonzero(detour >= 0)
+    place[away, detour[away]] = NEVER - 1
 
     exchanged = (ends.led == ends.leads) & (front < 0) & (ends.led >= 0)
     exchanged &= flag_at(moves, ends.led) & flag_at(votes, ends.led)
@@ -114,11 +115,11 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
 
     made = [_leads_only(ends, front), _moving_acts(ends, moves, place)]
     made.append(
-        np.stack([away, turns.detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
+        np.stack([away, detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
     )
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
-    return _described(ends, table, turns, place, via, together, blocked)
+    return _described(ends, table, turns, spare, place, via, together, blocked)
 
 
 def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
@@ -155,6 +156,7 @@ def _described(
     ends: Ends,
     table: NDArray[np.int64],
     turns: Turns,
+    spare: NDArray[np.int32],
     place: NDArray[np.int64],
     via: NDArray[np.bool_],
     together: NDArray[np.bool_],
@@ -162,7 +164,7 @@ def _described(
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, when, act = table
-    spare, current, deputy = turns.spare, turns.current, turns.deputy
+    current, deputy = turns.current, turns.deputy
     count = len(row)
     is_front = act == Act.LEAD
     source = ends.before[row, slot]

@@ -24,6 +24,8 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> Placemen
     changed = False
     for tier in reversed(range(len(cluster.topology))):
         rows, circle = _circles(cluster, ends, tier)
+        if len(rows) == 0:
+            continue
         some = ends.take(rows)
         turns = turns_of(cluster, some, Safety(cluster, some, protocol), protocol, live)
         stuck = np.flatnonzero(turns.disorderly)

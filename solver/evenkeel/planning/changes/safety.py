@@ -16,6 +16,9 @@ from evenkeel.planning.protocols import Protocol
 ORDERS = 120
 """Orders that are tried where the usual one breaks a rule: all of five replicas."""
 
+TRIED = 20_000
+"""Orders that are tried in one go."""
+
 
 class Safety:
     """Judges sets of replicas that a partition has between its ends."""
@@ -57,22 +60,47 @@ class Safety:
         failing = failing[~self._order_holds(failing, order, count, protocol)]
         order = order.copy()
         most = int(count[failing].max(initial=0))
-        for way in islice(permutations(range(most)), ORDERS):
-            if len(failing) == 0:
-                break
-            tried = order[failing].copy()
-            tried[:, :most] = tried[:, way]
-            # a way that moves slots beyond those of a row is for longer rows
-            fits = (np.array(way) < count[failing, None])[:, :most]
-            fits = (fits == (np.arange(most) < count[failing, None])).all(1)
-            fits &= _heir_first(tried, leads[failing], current[failing], changed[failing])
-            some = failing[fits]
-            held = self._order_holds(some, tried[fits], count[some], protocol, given=True)
-            order[some[held]] = tried[fits][held]
-            failing = np.setdiff1d(failing, some[held])
+        ways = np.array(list(islice(permutations(range(most)), ORDERS)), np.intp)
+        size = max(TRIED // max(len(ways), 1), 1)
+        left = [np.zeros(0, np.intp)]
+        for begin in range(0, len(failing), size):
+            rows = failing[begin : begin + size]
+            chosen, found = self._way(rows, order, ways, changed, leads, current, protocol)
+            order[rows] = chosen
+            left.append(rows[~found])
+        failing = np.concatenate(left)
         without = np.zeros(len(count), bool)
         without[failing] = True
         return order, without
+
+    def _way(
+        self,
+        rows: NDArray[np.intp],
+        order: NDArray[np.intp],
+        ways: NDArray[np.intp],
+        changed: NDArray[np.bool_],
+        leads: NDArray[np.int64],
+        current: NDArray[np.int64],
+        protocol: Protocol,
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return for some rows the first way through their slots that keeps every rule, if any."""
+        count = changed[rows].sum(1)
+        most = ways.shape[1]
+        tried = np.repeat(order[rows][:, None], len(ways), axis=1)
+        tried[:, :, :most] = order[rows][:, ways]
+        # a way that moves slots beyond those of a row is for longer rows
+        inside = np.arange(most) < count[:, None, None]
+        admitted = ((ways < count[:, None, None]) == inside).all(2)
+        row, way = np.nonzero(admitted)
+        some, at = tried[row, way], rows[row]
+        fits = np.flatnonzero(_heir_first(some, leads[at], current[at], changed[at]))
+        row, way, some, at = row[fits], way[fits], some[fits], at[fits]
+        admitted[:] = False
+        admitted[row, way] = self._order_holds(at, some, count[row], protocol, given=True)
+        found = admitted.any(1)
+        best = np.where(found, np.argmax(admitted, axis=1), 0)
+        chosen = tried[np.arange(len(rows)), best]
+        return np.where(found[:, None], chosen, order[rows]), found
 
     def admits_union(
         self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
@@ -146,9 +174,12 @@ class Safety:
         lacks = active[2] < np.minimum(np.minimum(*active[:2]), wanted)
         if self.protocol.quorum:
             now = self._survives(node, role)
-            for one in (ends.before[rows], ends.after[rows]):
-                now |= ~self._survives(one, ends.role[rows])
-            lacks |= ~now.all(1)
+            bad = np.flatnonzero(~now.all(1))
+            if len(bad):
+                at = rows[bad]
+                for one in (ends.before[at], ends.after[at]):
+                    now[bad] |= ~self._survives(one, ends.role[at])
+                lacks |= ~now.all(1)
         return np.asarray(lacks)
 
     def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:

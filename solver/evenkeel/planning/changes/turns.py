@@ -39,10 +39,8 @@ class Turns:
         Slot that may lead in between, best one that does not change.
     deputes : ndarray of bool, shape (A,)
         Rows that have such a slot.
-    detour : ndarray of int64, shape (A,)
-        Slot that goes to a third node first, and on from there when all others have changed.
-    spare : ndarray of int32, shape (A,)
-        That node.
+    lends : ndarray of bool, shape (A,)
+        Disorderly rows in which one that does not change may lead in between.
     """
 
     moves: NDArray[np.bool_]
@@ -52,8 +50,7 @@ class Turns:
     current: NDArray[np.int64]
     deputy: NDArray[np.int64]
     deputes: NDArray[np.bool_]
-    detour: NDArray[np.int64]
-    spare: NDArray[np.int32]
+    lends: NDArray[np.bool_]
 
 
 def turns_of(
@@ -77,24 +74,33 @@ def turns_of(
     begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
     usual = _usual(ends, moves, live, begun)
     found = _ordered(ends, safety, protocol, moves, front, usual)
-    turns = Turns(moves, *found, deputy, deputes, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool))
     # where no order is left to who leads and who is to lead, another leads in between
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
     turns = _lent(ends, safety, protocol, turns, lends, usual)
-    # who makes a detour does not lead: one that stays does, until who is to lead has arrived
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
-    lends &= protocol.joint
+    return replace(turns, lends=lends)
+
+
+def with_detours(
+    cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, turns: Turns
+) -> tuple[Turns, NDArray[np.int64], NDArray[np.int32]]:
+    """Return turns in which disorderly rows detour, the slot that does, and its third node.
+
+    That slot goes there first, and on when all others have changed; -1 for none. Who makes a detour
+    does not lead: one that stays does, until who is to lead has arrived.
+    """
+    lends = turns.lends & protocol.joint
     turns = replace(
-        turns, front=np.where(lends, deputy, turns.front),
-        current=np.where(lends, deputy, turns.current),
+        turns, front=np.where(lends, turns.deputy, turns.front),
+        current=np.where(lends, turns.deputy, turns.current),
     )  # fmt: skip
-    third = moves & (before >= 0) & (after >= 0) & protocol.joint
-    slots = np.arange(moves.shape[1])
-    for slot in (turns.current, ends.leads, deputy):
+    third = turns.moves & (ends.before >= 0) & (ends.after >= 0) & protocol.joint
+    slots = np.arange(turns.moves.shape[1])
+    for slot in (turns.current, ends.leads, turns.deputy):
         third &= slots != slot[:, None]
     seeking = np.flatnonzero(turns.disorderly)
-    detour, spare = detours(cluster, ends, safety, seeking, turns.order, third)
-    return replace(turns, detour=detour, spare=spare)
+    return turns, *detours(cluster, ends, safety, seeking, turns.order, third)
 
 
 def _deputies(
