@@ -1,7 +1,7 @@
 """Order of benefit: what levels the most per byte goes first, judged anew as nodes change.
 
 A change is worth by how much less its nodes are above the mean, and above their capacity, once it
-is done. What is worth less by the time it comes to the top of the heap goes back into it: lazy
+is done. What is worth clearly less by the time it comes to the top of the heap goes back into it: lazy
 evaluation (Minoux 1978).
 """
 
@@ -15,6 +15,9 @@ from evenkeel_kernels.core.problem import index
 
 EXCESS = 1000.0
 """What being above capacity counts, beside being above the mean."""
+
+SLACK = 0.05
+"""Share of its worth that a change may have lost without going back into the heap."""
 
 
 class Benefits(NamedTuple):
@@ -112,7 +115,7 @@ def order_by_benefit(benefits: Benefits, heap: Heap) -> int:
     while count > 0:
         c = index(heap.heap[0])
         fresh = lost(benefits, heap, c)
-        if fresh > heap.key[c]:
+        if fresh - heap.key[c] > SLACK * abs(heap.key[c]):
             heap.key[c] = fresh
             sift_down(benefits, heap, count)
             if index(heap.heap[0]) != c:

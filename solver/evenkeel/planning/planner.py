@@ -81,13 +81,18 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    wanted = renamed(cluster, in_place(cluster, wanted), protocol)
-    return planned(cluster, wanted, pace, protocol)
+    wanted, ends = renamed(cluster, in_place(cluster, wanted), protocol)
+    return _planned(cluster, wanted, ends, pace, protocol)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target whose rows fit those of the cluster."""
-    ends = Ends.of(cluster.placement, target)
+    return _planned(cluster, target, Ends.of(cluster.placement, target), throttle, protocol)
+
+
+def _planned(
+    cluster: Cluster, target: Placement, ends: Ends, throttle: Throttle, protocol: Protocol
+) -> Plan:
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol, throttle.at_once)

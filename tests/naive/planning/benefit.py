@@ -1,6 +1,7 @@
 """Order of benefit in plain Python: the best of a list, looked at again before it goes."""
 
 EXCESS = 1000.0
+SLACK = 0.05
 
 
 def order_by_benefit(changes, used, mean):
@@ -27,7 +28,7 @@ def order_by_benefit(changes, used, mean):
     while key:
         c = min(key, key=rank)
         fresh = lost(c)
-        if fresh > key[c]:
+        if fresh - key[c] > SLACK * abs(key[c]):
             key[c] = fresh
             if min(key, key=rank) != c:
                 continue

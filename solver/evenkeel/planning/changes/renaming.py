@@ -14,11 +14,13 @@ from evenkeel.planning.changes.turns import turns_of
 from evenkeel.planning.protocols import Protocol
 
 
-def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> Placement:
-    """Return a target in which no replicas trade domains, where they could not in any order."""
+def renamed(
+    cluster: Cluster, target: Placement, protocol: Protocol
+) -> tuple[Placement, Ends]:
+    """Return a target, and its ends, in which none trade domains that could not in any order."""
     ends = Ends.of(cluster.placement, target)
     if not protocol.joint or len(ends) == 0:
-        return target
+        return target, ends
     node, leader = target.node.copy(), target.leader.copy()
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
     changed = False
@@ -41,9 +43,10 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> Placemen
         led = ends.partition[rows]
         leader[led] = np.where(leads[rows] >= 0, leads[rows], leader[led])
         changed = True
-    if not changed:
-        return target
-    return replace(target, node=read_only(node), leader=read_only(leader))
+    if changed:
+        target = replace(target, node=read_only(node), leader=read_only(leader))
+        ends = Ends.of(cluster.placement, target)
+    return target, ends
 
 
 def _circles(cluster: Cluster, ends: Ends, tier: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
