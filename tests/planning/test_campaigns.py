@@ -3,6 +3,8 @@
 Those marked long are many more of the same.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,38 @@ def test_a_step_that_is_tampered_with_is_found(batch):
         asked = {"target": plan.target, "throttle": plan.throttle, "joint": plan.protocol.joint}
         found = {one.kind for one in replay(cluster, steps, **asked).breaches}
         assert found == {kind for kind, _ in plain_replay(cluster, steps, **asked)}, (seed, way)
+
+
+def carried_out(plan, start, finish, throttle):
+    steps = replace(plan.steps, start=start, finish=finish)
+    return replay(
+        plan.cluster, steps, target=plan.target, throttle=throttle, joint=plan.protocol.joint,
+        quorum=plan.protocol.quorum,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_whatever_the_clock_does_what_waits_for_the_arrows_is_safe(batch):
+    for seed in range(batch * 50, (batch + 1) * 50):
+        _, plan = planned(seed)
+        steps = plan.steps
+        lasts = np.random.default_rng(seed).exponential(1.0, len(steps)) + 0.01
+        start = np.zeros(len(steps))
+        finish = np.zeros(len(steps))
+        for i in range(len(steps)):
+            ahead = steps.before[steps.first[i] : steps.first[i + 1]]
+            start[i] = finish[ahead].max(initial=0.0)
+            finish[i] = start[i] + lasts[i] * (steps.kind[i] == StepKind.COPY)
+        found = carried_out(plan, start, finish, plan.throttle)
+        assert found.ok, (seed, str(found))
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_waves_may_be_handed_out_whole(batch):
+    """All copies of a wave begin before any of them has ended."""
+    for seed in range(batch * 50, (batch + 1) * 50):
+        _, plan = planned(seed)
+        wave = 2.0 * plan.steps.wave
+        start = wave + (plan.steps.kind != StepKind.COPY)
+        found = carried_out(plan, start, wave + 1.0, None)
+        assert found.ok, (seed, str(found))

@@ -14,9 +14,7 @@ from evenkeel.planning.changes.turns import turns_of
 from evenkeel.planning.protocols import Protocol
 
 
-def renamed(
-    cluster: Cluster, target: Placement, protocol: Protocol
-) -> tuple[Placement, Ends]:
+def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Placement, Ends]:
     """Return a target, and its ends, in which none trade domains that could not in any order."""
     ends = Ends.of(cluster.placement, target)
     if not protocol.joint or len(ends) == 0:
