@@ -1,8 +1,8 @@
 """Order of benefit: what levels the most per byte goes first, judged anew as nodes change.
 
 A change is worth by how much less its nodes are above the mean, and above their capacity, once it
-is done. What is worth clearly less by the time it comes to the top of the heap goes back into it: lazy
-evaluation (Minoux 1978).
+is done. What is worth clearly less by the time it comes to the top of the heap goes back into it:
+lazy evaluation (Minoux 1978).
 """
 
 from typing import NamedTuple

@@ -10,6 +10,9 @@ from evenkeel.planning.resources.copies import rates_of
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
 
+Way = tuple[str, NDArray[np.integer], int | None, float | None]
+"""What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
+
 
 @dataclass(frozen=True)
 class MakespanBound:
@@ -43,7 +46,7 @@ def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> Makesp
         alone = size / rates_of(cluster, throttle, source, target)
     found = [(float(alone.max()), "the longest copy")]
     everything = np.zeros(len(copies), np.int64)
-    ends = (
+    ends: list[Way] = [
         ("into a node", target, throttle.node_in, throttle.node_bandwidth),
         ("out of a node", source, throttle.node_out, throttle.node_bandwidth),
         ("in all", everything, throttle.copies, throttle.cluster_bandwidth),
@@ -54,7 +57,7 @@ def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> Makesp
             None,
         ),
         *_by_domain(cluster, source, target, throttle),
-    )
+    ]
     for name, where, slots, width in ends:
         if slots is not None:
             found.append((_by_slots(where, alone, slots), f"copies {name}"))
@@ -71,9 +74,9 @@ def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> Makesp
 
 def _by_domain(
     cluster: Cluster, source: NDArray[np.int32], target: NDArray[np.int32], throttle: Throttle
-) -> list[tuple[str, NDArray[np.integer], None, float]]:
+) -> list[Way]:
     """Return the ways of copies between domains whose bandwidths are limited, -1 for others."""
-    found: list[tuple[str, NDArray[np.integer], None, float]] = []
+    found: list[Way] = []
     for by_tier, linked in ((throttle.domain_bandwidth, False), (throttle.link_bandwidth, True)):
         for tier, width in by_tier.items():
             row = cluster.topology.tier_index(tier)

@@ -61,8 +61,8 @@ def curve_of(cluster: Cluster, steps: Steps, change: NDArray[np.int32]) -> Curve
             total += _above(loads[:, d], capacity[:, d], limit, able, node, amount[:, d], position,
                             count)  # fmt: skip
     copied = steps.size if cluster.bytes_dimension >= 0 else steps.kind == StepKind.COPY
-    total = np.bincount(rank, copied, count) if count else np.zeros(0)
-    return Curve(np.append(0.0, np.cumsum(total)), over, excess)
+    each = np.bincount(rank, copied, count)
+    return Curve(np.append(0.0, np.cumsum(each)), over, excess)
 
 
 def _shifts(

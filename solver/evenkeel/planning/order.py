@@ -38,7 +38,7 @@ def ranks(
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
-    total = np.bincount(acts.change, size, changes)
+    total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
     if not throttle.hurries:
         return _by_benefit(cluster, effects, urgency, total, previous)
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)

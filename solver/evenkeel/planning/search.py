@@ -158,8 +158,9 @@ def _way(
             if now != DONE and (ahead[i] < 0 or state[ahead[i]] == DONE)
             for t in by_change[i][now]
         ]
-        fits = (transitions.claim[able] <= room).all(1)
-        for t in (t for t, fit in zip(able, fits.tolist(), strict=True) if fit):
+        fits = (transitions.claim[able] <= room).all(axis=1)
+        possible = np.array(able, np.intp)[fits].tolist()
+        for t in possible:
             i, then = transitions.change[t], transitions.after[t]
             after = (*state[:i], then, *state[i + 1 :])
             total = cost + transitions.cost[t]

@@ -104,8 +104,7 @@ class Throttle:
             "partition_copies": partition_copies,
             "domain_in": domain_in, "domain_out": domain_out,
             "node_bandwidth": node_bandwidth, "cluster_bandwidth": cluster_bandwidth,
-            "group_copies": group_copies, "domain_bandwidth": domain_bandwidth,
-            "link_bandwidth": link_bandwidth,
+            "group_copies": group_copies,
         }  # fmt: skip
         faults = FaultList()
         for name in (*COUNTS, "group_copies"):
@@ -116,8 +115,8 @@ class Throttle:
             object.__setattr__(
                 self, name, read_tier_counts(faults, f"throttle.{name}", given[name])
             )
-        for name in RATES_BY_TIER:
-            object.__setattr__(self, name, _rates(faults, f"throttle.{name}", given[name]))
+        for name, rates in zip(RATES_BY_TIER, (domain_bandwidth, link_bandwidth), strict=True):
+            object.__setattr__(self, name, _rates(faults, f"throttle.{name}", rates))
         object.__setattr__(self, "priority", _priorities(faults, priority))
         object.__setattr__(self, "windows", windows)
         for name in (*COUNTS, *RATES, "group_copies"):

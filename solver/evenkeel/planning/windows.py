@@ -69,7 +69,8 @@ class Windows:
             turn = np.floor(time / self.every)
             inside = self._within(time - turn * self.every)
             # the end of a span may be the end of the turn
-            return inside | self._within(np.full_like(time, self.every)) & (time % self.every == 0)
+            inside |= self._within(np.full_like(time, self.every)) & (time % self.every == 0.0)
+            return inside
         return self._within(time)
 
     def _within(self, time: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -132,9 +132,9 @@ def replay(
     """
     faults = FaultList()
     check_shapes(faults, steps)
-    for name, end in (("target", target), ("towards", towards)):
-        if end is not None and not np.array_equal(end.first, cluster.placement.first):
-            faults.add(name, len(end), "has other rows than the cluster's placement")
+    for name, one in (("target", target), ("towards", towards)):
+        if one is not None and not np.array_equal(one.first, cluster.placement.first):
+            faults.add(name, len(one), "has other rows than the cluster's placement")
     if changes is not None and changes < 1:
         faults.add("changes", changes, "must be at least 1")
     if faults:

@@ -111,7 +111,7 @@ class Standing:
             for earlier in range(c):
                 twice = counted[earlier] & (self.slot[earlier] == self.slot[c])
                 alone[c] &= ~(twice & (domain[earlier] == domain[c]))
-        return _per_domain(alone, domain).max(0, initial=0).astype(np.int64)
+        return np.asarray(_per_domain(alone, domain).max(0, initial=0), np.int64)
 
     def distinct(self, tier: int, counted: Flags | None = None) -> Counts:
         """Count the domains in which some seats are; those that serve by default."""
