@@ -14,9 +14,9 @@ from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.search import searched
-from evenkeel.planning.staging import circles, halfway, staged
 from evenkeel.planning.steps import Steps
+from evenkeel.planning.stuck.search import searched
+from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 

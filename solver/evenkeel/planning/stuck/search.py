@@ -17,7 +17,7 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space, effects_of
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.staging import Room, by_way_of
+from evenkeel.planning.stuck.staging import Room, by_way_of
 
 FEW = 14
 """Changes whose orders are searched."""
