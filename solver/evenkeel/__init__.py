@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from evenkeel.planning.planner import plan
     from evenkeel.planning.protocols import Protocol
     from evenkeel.planning.throttle import Throttle
+    from evenkeel.planning.windows import Windows
     from evenkeel.result import Result
     from evenkeel.solving import solve
     from evenkeel.strategies import options
@@ -82,6 +83,7 @@ __all__ = [
     "Sweep",
     "Throttle",
     "WhatIf",
+    "Windows",
     "cockroach_cluster",
     "conflicts",
     "frontier",
@@ -102,6 +104,7 @@ _LATER = {
     "Protocol": "evenkeel.planning.protocols",
     "Result": "evenkeel.result",
     "Throttle": "evenkeel.planning.throttle",
+    "Windows": "evenkeel.planning.windows",
     "plan": "evenkeel.planning.planner",
     "read": "evenkeel.formats.registry",
     "solve": "evenkeel.solving",

@@ -12,6 +12,7 @@ MOST_PARAMETERS = 10
 
 DOORS = {
     "model/cluster.py:from_arrays": "the model's door, by keyword",
+    "planning/throttle.py:__init__": "every limit there is, by keyword",
     "strategies/cockroach/intake.py:cockroach_cluster": "the same in its own words",
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
 from tests.support.random_problems import random_cluster
 
@@ -43,12 +42,7 @@ def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
     _, plan = drawn(seed)
     rng = np.random.default_rng(seed)
     begun = plan.prefix(int(rng.integers(0, len(plan) + 1)))
-    # the beginning of a plan may go as far as the whole of it, where that ends above a capacity
-    found = replay(
-        begun.cluster, begun.steps, target=plan.target, throttle=plan.throttle,
-        joint=plan.protocol.joint,
-    )  # fmt: skip
-    assert found.ok
+    assert begun.check().ok
     assert np.array_equal(begun.end.node, begun.target.node)
     onwards = plan.resume(begun.end)
     assert onwards.check().ok
@@ -124,16 +118,43 @@ def test_a_leader_that_moves_within_its_zone_lends_its_lead():
     assert plan.check().ok
 
 
-def test_replicas_that_trade_zones_go_by_a_third():
-    cluster = ek.Cluster.from_arrays(
-        capacity=[[9.0]] * 8, load=[[1.0]], placement=[[0, 2, 4]], leader=[2],
+def four_zones(role=None, leader=2):
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 8, load=[[1.0]], placement=[[0, 2, 4]], leader=[leader], role=role,
         domains={"zone": list("aabbccdd")}, spread={"zone": 1},
     )  # fmt: skip
-    target = cluster.placement.replaced(np.array([3, 1, 4], np.int32), cluster.placement.leader)
-    plan = ek.plan(cluster, target)
+
+
+def to(cluster, node, leader):
+    return cluster.placement.replaced(np.array(node, np.int32), np.array([leader], np.int16))
+
+
+def test_replicas_that_trade_zones_stay_in_their_own():
+    cluster = four_zones()
+    plan = ek.plan(cluster, to(cluster, [3, 1, 4], 2))
+    assert plan.complete
+    assert plan.end.node.tolist() == [1, 3, 4]
+    assert plan.copies == 2
+    assert plan.check().end == "target"
+
+
+def test_replicas_of_two_roles_that_trade_zones_go_by_a_third():
+    cluster = four_zones([[0, 1, 0]])
+    plan = ek.plan(cluster, to(cluster, [3, 1, 4], 2))
     assert plan.complete
     assert plan.copies == 3
-    assert plan.check().ok
+    assert plan.check().end == "target"
+
+
+@pytest.mark.parametrize("protocol", ["plain", "cockroach", "helix"])
+def test_the_lead_is_lent_where_who_led_makes_room_for_who_is_to_lead(protocol):
+    cluster = four_zones(leader=0)
+    # the second replica, which is to lead, comes to the zone that the first one leads in
+    cluster = cluster.replace(domains={"zone": list("aabbccde")})
+    plan = ek.plan(cluster, to(cluster, [6, 1, 7], 1), protocol=protocol)
+    assert plan.complete
+    assert plan.copies == 3
+    assert plan.check().end == "target"
 
 
 def test_who_lost_a_replica_goes_first():

@@ -38,7 +38,10 @@ def asked(rng, target):
         held["throttle"] = SimpleNamespace(
             node_in=some(3), node_out=some(3), copies=some(3), partition_copies=some(2),
             domain_in=zone[int(rng.integers(2))], domain_out=zone[int(rng.integers(2))],
-            bytes_in=some(2), bytes_out=some(2), bytes=some(3),
+            bytes_in=some(2), bytes_out=some(2), bytes=some(3), group_copies=some(3),
+            domain_bandwidth={"zone": 1.5} if rng.random() < 0.5 else {},
+            link_bandwidth={["zone", "node"][int(rng.integers(2))]: 1.0}
+            if rng.random() < 0.5 else {}, windows=None,
         )  # fmt: skip
     return held
 
@@ -222,6 +225,23 @@ def test_swaps_at_once_are_one_change_where_changes_are_joint():
     one_by_one_seen = replay(cluster, steps, target=target)
     assert [(one.kind, one.step) for one in one_by_one_seen.breaches] == [("min_domains", 2)]
     assert replay(cluster, steps, target=target, joint=True).ok
+
+
+def test_a_partition_without_a_rule_is_not_held_to_that_of_another():
+    cluster = tiny(
+        placement=[[-1, -1], [0, 1]], load=[[1.0]] * 2, rules=[ek.Rule(skew={"zone": 1})],
+        rule=[-1, 0], domains={"zone": list("abab")},
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([2, 3, 0, 1], np.int32), np.array([0, 0]))
+    kinds = (COPY, PROMOTE, LEAD, COPY, PROMOTE)
+    rows = [
+        Step(
+            kind, 0, i // 3, -1 if i < 3 else 2, 2 + i // 3, 0.0, i, i + 1.0, i, (i - 1,) * (i > 0)
+        )
+        for i, kind in enumerate(kinds)
+    ]
+    rows[4] = rows[4]._replace(source=-1)
+    assert replay(cluster, steps_of(rows), target=target).ok
 
 
 def test_a_plan_that_stops_early_is_a_prefix_if_all_is_settled():

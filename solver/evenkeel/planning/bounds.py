@@ -5,8 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.cluster import Cluster
+from evenkeel.planning.resources.copies import rates_of
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
+
+Way = tuple[str, NDArray[np.integer], int | None, float | None]
+"""What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class MakespanBound:
     term: str
 
 
-def makespan_bound(steps: Steps, throttle: Throttle) -> MakespanBound:
+def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> MakespanBound:
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
     A copy is no faster than all the bandwidth of a node; without bandwidths every copy lasts one
@@ -35,17 +40,24 @@ def makespan_bound(steps: Steps, throttle: Throttle) -> MakespanBound:
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     if len(copies) == 0:
         return MakespanBound(0.0, "nothing is copied")
-    size = steps.size[copies]
-    widths = [throttle.node_bandwidth, throttle.cluster_bandwidth]
-    fastest = min((one for one in widths if one is not None), default=None)
-    alone = np.ones(len(copies)) if fastest is None else size / fastest
+    size, source, target = steps.size[copies], steps.source[copies], steps.target[copies]
+    alone = np.ones(len(copies))
+    if throttle.paces:
+        alone = size / rates_of(cluster, throttle, source, target)
     found = [(float(alone.max()), "the longest copy")]
     everything = np.zeros(len(copies), np.int64)
-    ends = (
-        ("into a node", steps.target[copies], throttle.node_in, throttle.node_bandwidth),
-        ("out of a node", steps.source[copies], throttle.node_out, throttle.node_bandwidth),
+    ends: list[Way] = [
+        ("into a node", target, throttle.node_in, throttle.node_bandwidth),
+        ("out of a node", source, throttle.node_out, throttle.node_bandwidth),
         ("in all", everything, throttle.copies, throttle.cluster_bandwidth),
-    )
+        (
+            "of a group",
+            cluster.partitions.group[steps.partition[copies]],
+            throttle.group_copies,
+            None,
+        ),
+        *_by_domain(cluster, source, target, throttle),
+    ]
     for name, where, slots, width in ends:
         if slots is not None:
             found.append((_by_slots(where, alone, slots), f"copies {name}"))
@@ -54,7 +66,32 @@ def makespan_bound(steps: Steps, throttle: Throttle) -> MakespanBound:
             found.append((float(total) / width, f"bytes {name}"))
     chain = np.bincount(steps.partition[copies], alone) if throttle.partition_copies == 1 else alone
     found.append((float(chain.max()), "copies of a partition"))
-    return MakespanBound(*max(found, key=lambda one: one[0]))
+    seconds, term = max(found, key=lambda one: one[0])
+    if throttle.windows is not None:
+        seconds = float(throttle.windows.closing(np.array([seconds]))[0])
+    return MakespanBound(seconds, term)
+
+
+def _by_domain(
+    cluster: Cluster, source: NDArray[np.int32], target: NDArray[np.int32], throttle: Throttle
+) -> list[Way]:
+    """Return the ways of copies between domains whose bandwidths are limited, -1 for others."""
+    found: list[Way] = []
+    for by_tier, linked in ((throttle.domain_bandwidth, False), (throttle.link_bandwidth, True)):
+        for tier, width in by_tier.items():
+            row = cluster.topology.tier_index(tier)
+            domain = np.append(cluster.topology.domain_with_nodes[row], -1).astype(np.int64)
+            origin, to = domain[source], domain[target]
+            away = origin != to
+            if linked:
+                pair = np.where(away & (origin >= 0) & (to >= 0), origin * len(domain) + to, -1)
+                used, link = np.unique(pair, return_inverse=True)
+                link = np.where(used[link] >= 0, link, -1)
+                found.append((f"between two of {tier}", link, None, width))
+            else:
+                found.append((f"into a {tier}", np.where(away, to, -1), None, width))
+                found.append((f"out of a {tier}", np.where(away, origin, -1), None, width))
+    return found
 
 
 def _by_slots(where: NDArray[np.integer], alone: NDArray[np.float64], slots: int) -> float:

@@ -1,6 +1,7 @@
 """Draft: acts with all that they need and when each may start, before they become steps."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,14 @@ from evenkeel.planning.order import ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.space import charge_space
+from evenkeel.planning.resources.space import charge_space, effects_of
 from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.resources.turns import charge_turns
 from evenkeel.planning.scheduling import chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.ties import in_turn
+from evenkeel.planning.ties import tied
+from evenkeel.planning.windows import Windows
 from evenkeel_kernels.planning.schedule import Changes, Schedule
 
 
@@ -28,6 +31,7 @@ class Draft:
     """C changes of M acts, scheduled; those that never start wait for one another."""
 
     cluster: Cluster
+    target: Placement
     ends: Ends
     acts: Acts
     copies: Copies
@@ -46,31 +50,51 @@ class Draft:
         acts: Acts,
         throttle: Throttle,
         protocol: Protocol,
+        in_turn: Sequence[int] = (),
     ) -> "Draft":
-        """Charge acts for what they take, and start each as early as there is room."""
+        """Charge acts for what they take, and start each as early as there is room.
+
+        The changes ``in_turn`` come after all others, one after another.
+        """
         count = int(acts.change.max(initial=-1)) + 1
         split = (acts.act == Act.MOVE) & acts.votes
         if protocol.joint:
             split &= acts.led & acts.leads & (acts.deputy < 0)
         copies = Copies.of(cluster, ends, acts, throttle)
         resources = Resources(count)
-        charge_space(resources, cluster, target, acts, split)
+        effects = effects_of(cluster, target, acts)
+        charge_space(resources, cluster, target, effects, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
-        by_rank = ranks(cluster, acts, copies, throttle, count)
-        previous, held_back = in_turn(cluster, target, acts, by_rank, chained(acts, count))
+        charge_turns(resources, np.array(in_turn, np.int64))
+        chain = chained(acts, count)
+        by_rank = ranks(cluster, acts, copies, effects, throttle, chain)
+        previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
         changes, schedule = scheduled(
             resources, copies.durations(acts, count),
             by_rank, previous, held_back,
         )  # fmt: skip
-        return cls(cluster, ends, acts, copies, split, resources, previous, changes, schedule)
+        return cls(
+            cluster, target, ends, acts, copies, split, resources, previous, changes, schedule
+        )
 
     @property
     def stuck(self) -> NDArray[np.intp]:
         """Changes that never start, ascending."""
         return np.flatnonzero(np.isnan(self.schedule.start))
 
-    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
+    @property
+    def left(self) -> int:
+        """How many replicas do not arrive."""
+        return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
+
+    def steps(self, windows: Windows | None) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""
-        return steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)
+        steps, change = steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)
+        if windows is not None:
+            start, finish = windows.opening(steps.start), windows.closing(steps.finish)
+            # what takes no time is done when the copy before it is
+            start = np.where(steps.start < steps.finish, start, finish)
+            steps = replace(steps, start=start, finish=finish)
+        return steps, change

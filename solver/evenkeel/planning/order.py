@@ -6,39 +6,95 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.copies import Copies
+from evenkeel.planning.resources.space import Effects
 from evenkeel.planning.throttle import Throttle
+from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 
 
 def ranks(
-    cluster: Cluster, acts: Acts, copies: Copies, throttle: Throttle, changes: int
+    cluster: Cluster,
+    acts: Acts,
+    copies: Copies,
+    effects: Effects,
+    throttle: Throttle,
+    previous: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Return changes in the order of their priority, (C,).
+    """Return changes in the order of their priority, (C,), ``previous`` being those before them.
 
-    Partitions with the fewest live replicas of those that lack some come first; then what leaves
-    nodes above capacity, the most relief per byte first. Of the rest what holds up the busiest
-    nodes goes first where copies are throttled, so that the plan is short, and otherwise what
-    levels the most per byte.
+    Copies that are under way go on first. Then come partitions with the fewest live replicas of
+    those that lack some, then groups by their priority, then what relieves nodes above capacity.
+    Where copies are throttled what holds up the busiest nodes goes next, so that the plan is short,
+    and otherwise what levels the most per byte.
     """
+    changes = len(previous)
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))
-    danger = _danger(cluster)[acts.partition[first]]
-    relief, levelling = _benefit(cluster, acts)
+    urgency = _danger(cluster)[acts.partition[first]]
+    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
+    urgency[np.bincount(acts.change, begun & copies.moves, changes) > 0.0] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
-    total = np.bincount(acts.change, size, changes)
-    relieved = np.bincount(acts.change, relief, changes)
-    gain = np.where(relieved > 0.0, relieved, np.bincount(acts.change, levelling, changes))
+    total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
+    if not throttle.hurries:
+        return _by_benefit(cluster, effects, urgency, total, previous)
+    relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
-        gain = np.divide(gain, total, out=np.full(changes, np.inf), where=total > 0.0)
-    if throttle == Throttle():
-        keys = [-total, -gain]
-    else:
-        relieves = relieved > 0.0
-        keys = [-total, np.where(relieves, -gain, -_held_up(acts, copies, changes))]
-    order = np.lexsort((np.arange(changes), *keys, -(relieved > 0.0).astype(np.int8), danger))
+        gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
+    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, changes))
+    relieves = -(relieved > 0.0).astype(np.int8)
+    order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
     return order.astype(np.int32)
+
+
+def _by_priority(
+    cluster: Cluster, throttle: Throttle, urgency: NDArray[np.int64], partition: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return urgencies in which those that are equal differ by the priority of their groups."""
+    if not throttle.priority:
+        return urgency
+    names = cluster.partitions.group_names
+    priority = np.array([float(throttle.priority.get(name, 0.0)) for name in names])
+    _, rank = np.unique(-priority, return_inverse=True)
+    return urgency * len(names) + rank[cluster.partitions.group[partition]]
+
+
+def _by_benefit(
+    cluster: Cluster,
+    effects: Effects,
+    urgency: NDArray[np.int64],
+    size: NDArray[np.float64],
+    previous: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Return changes by what they level per byte, judged anew after each."""
+    loads = PlacementCounts.of(cluster, cluster.placement).loads
+    capacity, count = cluster.nodes.capacity, len(previous)
+    holds = cluster.nodes.may_hold
+    share = np.zeros(capacity.shape)
+    np.divide(1.0, capacity, out=share, where=np.isfinite(capacity) & (capacity > 0.0))
+    whole = capacity[holds].sum(0)
+    mean = np.zeros(len(whole))
+    np.divide(loads.sum(0), whole, out=mean, where=whole > 0.0)
+    order = np.argsort(effects.change, kind="stable")
+    node = effects.node[order]
+    first = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(effects.change, minlength=count), out=first[1:])
+    shift = (effects.after - effects.before)[order, :-1] * share[node]
+    following = np.full(count, -1, np.int32)
+    follows = np.flatnonzero(previous >= 0)
+    following[previous[follows]] = follows
+    # what copies nothing is worth the more, and what is worth nothing goes last
+    least = float(size.max(initial=0.0)) * 1e-6
+    benefits = Benefits(
+        urgency, np.maximum(size, least) if least > 0.0 else np.ones(count), previous, following,
+        first, node, shift, mean,
+    )  # fmt: skip
+    heap = Heap(loads * share, np.zeros(count), *(np.full(count, -1, np.int32) for _ in range(2)))
+    order_by_benefit(benefits, heap)
+    return heap.order
 
 
 def _danger(cluster: Cluster) -> NDArray[np.int64]:
@@ -49,20 +105,18 @@ def _danger(cluster: Cluster) -> NDArray[np.int64]:
     return np.where(lacking, having, np.iinfo(np.int32).max)
 
 
-def _benefit(cluster: Cluster, acts: Acts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what acts take from nodes above capacity, and how much fuller the node left is."""
+def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
+    """Return the share that acts take of nodes above capacity."""
     loads = PlacementCounts.of(cluster, cluster.placement).loads
     capacity = cluster.nodes.capacity
-    used = np.append(utilisation(loads, capacity).max(axis=1, initial=0.0), 0.0)
-    used[~np.isfinite(used)] = 1e9
     leaves = acts.source != acts.target
-    weight = cluster.partitions.load.voter[acts.partition]
     over = np.vstack([loads > capacity, np.zeros(capacity.shape[1], bool)])
+    if not over.any():
+        return np.zeros(len(acts))
+    weight = cluster.partitions.load.voter[acts.partition]
     share = utilisation(weight, np.vstack([capacity, capacity[:1]])[acts.source])
     share[~np.isfinite(share)] = 0.0
-    relief = np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
-    levelling = np.where(leaves, used[acts.source] - used[acts.target], 0.0)
-    return relief, levelling * share.max(axis=1, initial=0.0)
+    return np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
 
 
 def _held_up(acts: Acts, copies: Copies, changes: int) -> NDArray[np.float64]:

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import Placement
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.curve import Curve, curve_of
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.underway import Cancelled, settled
 
 
 class PlanRow(NamedTuple):
@@ -105,6 +107,11 @@ class Plan:
         Steps with the same number belong together: what a partition goes through at once.
     blocked : tuple of Blocked
         Moves for which there was no safe order.
+    towards : Placement or None
+        Of the beginning of a longer plan: where that one leads. What that breaks in the end is not
+        asked of its beginning either.
+    cancelled : tuple of Cancelled
+        Of a plan that was gone on with: copies in flight that are to be dropped first.
 
     Examples
     --------
@@ -123,6 +130,8 @@ class Plan:
     protocol: Protocol
     change: NDArray[np.int32]
     blocked: tuple[Blocked, ...] = ()
+    towards: Placement | None = None
+    cancelled: tuple[Cancelled, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -150,7 +159,7 @@ class Plan:
     @cached_property
     def bound(self) -> MakespanBound:
         """Seconds that no order of the same copies can beat."""
-        return makespan_bound(self.steps, self.throttle)
+        return makespan_bound(self.cluster, self.steps, self.throttle)
 
     @cached_property
     def waves(self) -> tuple[NDArray[np.intp], ...]:
@@ -175,9 +184,19 @@ class Plan:
             What is broken first, if anything is, and the tightest points of every kind.
         """
         return replay(
-            self.cluster, self.steps, target=self.target, throttle=self.throttle,
-            joint=self.protocol.joint,
+            self.cluster, self.steps, target=self.target, towards=self.towards,
+            throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
         )  # fmt: skip
+
+    def curve(self) -> Curve:
+        """Return how level the cluster is against the bytes copied, change by change.
+
+        Returns
+        -------
+        Curve
+            From the beginning to the end of the plan.
+        """
+        return curve_of(self.cluster, self.steps, self.change)
 
     def prefix(self, count: int) -> "Plan":
         """Return the plan of the first steps, and nothing unsettled.
@@ -190,7 +209,7 @@ class Plan:
         Returns
         -------
         Plan
-            Its target is where it ends.
+            Its target is where it ends; it is checked as the beginning of this one.
 
         Raises
         ------
@@ -203,7 +222,10 @@ class Plan:
             count -= 1
         steps = self.steps.first_ones(count)
         target = outcome(self.cluster.placement, steps, self.target)
-        return Plan(self.cluster, target, steps, self.throttle, self.protocol, self.change[:count])
+        return Plan(
+            self.cluster, target, steps, self.throttle, self.protocol, self.change[:count],
+            towards=self.target if self.towards is None else self.towards,
+        )  # fmt: skip
 
     def undo(self) -> "Plan":
         """Return the plan back from where this one ends, planned afresh.
@@ -211,9 +233,13 @@ class Plan:
         Returns
         -------
         Plan
-            Its target is the placement that this plan begins with.
+            Its target is the placement that this plan begins with. What stood on nodes that have
+            died is not brought back there: that is ``blocked``.
         """
-        return self._onwards(self.end, self.cluster.placement)
+        from evenkeel.planning.planner import planned
+
+        cluster = replace(self.cluster, placement=self.end)
+        return planned(cluster, self.cluster.placement, self.throttle, self.protocol)
 
     def resume(self, observed: Cluster | Placement) -> "Plan":
         """Return the plan from a state on the way, or beside it, to the same target.
@@ -221,9 +247,11 @@ class Plan:
         Parameters
         ----------
         observed : Cluster or Placement
-            Where replicas are now; a cluster also says which nodes still live. Of a replica that is
-            flagged ``INCOMING`` only a part has arrived: it is copied again from where this plan
-            found it. What is on its way to a node that has died stays, and is ``blocked``.
+            Where replicas are now; a cluster also says which nodes still live. A replica that is
+            flagged ``INCOMING`` is on its way to its node: it still serves where this plan had it
+            before. Its copy goes on from the beginning of the new plan, as if nothing of it had
+            arrived yet, or is ``cancelled`` if its node has died or is not where it is to be. What
+            is to go to a node that has died stays, and is ``blocked``.
 
         Returns
         -------
@@ -235,18 +263,11 @@ class Plan:
         InvalidInput
             If other partitions or slots are observed.
         """
-        cluster = observed if isinstance(observed, Cluster) else self.cluster
-        now = observed.placement if isinstance(observed, Cluster) else observed
-        faults = FaultList()
-        check_target(faults, self.cluster, now, path="observed")
-        faults.raise_if_any()
-        coming = (now.flags & Flag.INCOMING) != 0
-        node = np.where(coming, self.cluster.placement.node, now.node)
-        flags = np.where(coming, now.flags & ~Flag.INCOMING, now.flags)
-        settled = Placement(now.first, node, now.role, flags.astype(np.uint16), now.leader)
-        return self._onwards(settled, self.target, cluster)
+        return self._onwards(observed, self.target)
 
-    def merge(self, target: Placement, done: int = 0) -> "Plan":
+    def merge(
+        self, target: Placement, done: int = 0, *, observed: Cluster | Placement | None = None
+    ) -> "Plan":
         """Return the plan to another target, from where the first steps of this one lead.
 
         Parameters
@@ -255,6 +276,8 @@ class Plan:
             The new target.
         done : int, optional
             Steps that were carried out, as for ``prefix``.
+        observed : Cluster or Placement, optional
+            Where replicas are now, as for ``resume``; then ``done`` is not asked.
 
         Returns
         -------
@@ -264,20 +287,29 @@ class Plan:
         Raises
         ------
         InvalidInput
-            If the target is of other partitions or nodes, or there are not so many steps.
+            If the target or what is observed is of other partitions or nodes, or there are not so
+            many steps.
         """
+        return self._onwards(self.prefix(done).end if observed is None else observed, target)
+
+    def _onwards(self, observed: Cluster | Placement, target: Placement) -> "Plan":
+        """Plan from what is observed to a target, both of which may name slots in another order."""
         from evenkeel.planning.planner import plan
 
-        cluster = replace(self.cluster, placement=self.prefix(done).end)
-        return plan(cluster, target, throttle=self.throttle, protocol=self.protocol)
-
-    def _onwards(
-        self, start: Placement, target: Placement, cluster: Cluster | None = None
-    ) -> "Plan":
-        from evenkeel.planning.planner import planned
-
-        cluster = replace(cluster or self.cluster, placement=start)
-        return planned(cluster, target, self.throttle, self.protocol)
+        cluster = (
+            observed if isinstance(observed, Cluster)
+            else replace(self.cluster, placement=observed)
+        )  # fmt: skip
+        faults = FaultList()
+        check_target(faults, self.cluster, cluster.placement, path="observed")
+        check_target(faults, self.cluster, target)
+        faults.raise_if_any()
+        start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
+        onwards = plan(
+            replace(cluster, placement=start), target, throttle=self.throttle,
+            protocol=self.protocol,
+        )  # fmt: skip
+        return replace(onwards, cancelled=cancelled)
 
     def rows(self) -> list[PlanRow]:
         """Return every step with names.

@@ -8,13 +8,15 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.planning.changes.acts import acts_of
+from evenkeel.planning.changes.acts import acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_target, in_place
+from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.staging import circles, halfway, staged
 from evenkeel.planning.steps import Steps
+from evenkeel.planning.stuck.search import searched
+from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 
@@ -79,26 +81,48 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    return planned(cluster, in_place(cluster, wanted), pace, protocol)
+    wanted, ends = renamed(cluster, in_place(cluster, wanted), protocol)
+    return _planned(cluster, wanted, ends, pace, protocol)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target whose rows fit those of the cluster."""
-    ends = Ends.of(cluster.placement, target)
+    return _planned(cluster, target, Ends.of(cluster.placement, target), throttle, protocol)
+
+
+def _planned(
+    cluster: Cluster, target: Placement, ends: Ends, throttle: Throttle, protocol: Protocol
+) -> Plan:
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol, throttle.at_once)
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if protocol.whole and len(draft.stuck):
+        # what finds no room at once may find it one by one
+        acts = apart(acts, draft.stuck)
+        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if len(draft.stuck):
+        draft = _unstuck(draft, throttle, protocol)
+    steps, change = draft.steps(throttle.windows)
+    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+
+
+def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft in which as little as can be waits in vain."""
+    cluster, target, ends = draft.cluster, draft.target, draft.ends
+    found = searched(draft, protocol)
+    if found is not None:
+        way = Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
+        draft = min(draft, way, key=lambda one: one.left)
     while len(draft.stuck):
-        draft = staged(draft, target, throttle, protocol)
+        draft = staged(draft, throttle, protocol)
         half = halfway(draft)
         if not half.any():
             break
         # what would end on its detour is not to begin
         acts = replace(draft.acts, blocked=draft.acts.blocked | half)
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    steps, change = draft.steps()
-    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+    return draft
 
 
 def _blocked(draft: Draft) -> tuple[Blocked, ...]:

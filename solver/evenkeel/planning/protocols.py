@@ -19,6 +19,9 @@ class Protocol:
     whole : bool
         Whether all replicas of a partition that move are copied at once, and exchanged together.
         Else they move one after another where rules admit it.
+    quorum : bool
+        Whether voters decide by majority, so that one has to survive the loss of any domain at
+        every instant, if it does at both ends.
 
     Examples
     --------
@@ -29,6 +32,7 @@ class Protocol:
     name: str
     joint: bool = True
     whole: bool = False
+    quorum: bool = True
 
     @staticmethod
     def named(name: str) -> "Protocol":
@@ -66,8 +70,8 @@ PRESETS = {
         Protocol("kafka", whole=True),
         Protocol("cockroach"),
         Protocol("ceph", whole=True),
-        Protocol("helix", joint=False),
-        Protocol("longhorn", joint=False),
+        Protocol("helix", joint=False, quorum=False),
+        Protocol("longhorn", joint=False, quorum=False),
     )
 }
 """The systems that are known, by name."""

@@ -1,11 +1,17 @@
 """Throttles: how much may be under way at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.quantities import read_bytes, read_count, read_tier_counts
+from evenkeel.model.reading.quantities import (
+    is_real,
+    read_bytes,
+    read_count,
+    read_tier_counts,
+)
+from evenkeel.planning.windows import Windows
 
 COUNTS = ("node_in", "node_out", "copies", "partition_copies")
 """Throttles that are one whole number each, 1 or more."""
@@ -15,6 +21,9 @@ BY_TIER = ("domain_in", "domain_out")
 
 RATES = ("node_bandwidth", "cluster_bandwidth")
 """Throttles in bytes per second."""
+
+RATES_BY_TIER = ("domain_bandwidth", "link_bandwidth")
+"""Throttles in bytes per second for each tier."""
 
 
 @dataclass(frozen=True, init=False)
@@ -36,6 +45,18 @@ class Throttle:
         Most bytes per second that a node receives, and that it sends; that all copies take
         together. In the unit of the cluster's ``bytes`` dimension; a text such as ``"100MB"`` is
         for clusters whose unit is the byte.
+    group_copies : int, optional
+        Most copies of the partitions of one group in flight at once.
+    domain_bandwidth : mapping of str to float or str, optional
+        Most bytes per second that enter, and that leave, a domain of a tier, by the tier's name.
+    link_bandwidth : mapping of str to float or str, optional
+        Most bytes per second from one domain of a tier to another; tier ``"node"`` is from node to
+        node.
+    priority : mapping of str to float, optional
+        Groups whose copies go first, the higher the sooner; 0 for those not named. What lacks
+        replicas goes before all of them.
+    windows : Windows, optional
+        When copies may run; they pause outside. Always by default.
 
     Raises
     ------
@@ -56,6 +77,11 @@ class Throttle:
     partition_copies: int | None
     node_bandwidth: float | None
     cluster_bandwidth: float | None
+    group_copies: int | None
+    domain_bandwidth: Mapping[str, float] = field(hash=False)
+    link_bandwidth: Mapping[str, float] = field(hash=False)
+    priority: Mapping[str, float] = field(hash=False)
+    windows: Windows | None
 
     def __init__(
         self,
@@ -67,15 +93,21 @@ class Throttle:
         partition_copies: int | None = None,
         node_bandwidth: float | str | None = None,
         cluster_bandwidth: float | str | None = None,
+        group_copies: int | None = None,
+        domain_bandwidth: Mapping[str, float | str] | None = None,
+        link_bandwidth: Mapping[str, float | str] | None = None,
+        priority: Mapping[str, float] | None = None,
+        windows: Windows | None = None,
     ) -> None:
         given = {
             "node_in": node_in, "node_out": node_out, "copies": copies,
             "partition_copies": partition_copies,
             "domain_in": domain_in, "domain_out": domain_out,
             "node_bandwidth": node_bandwidth, "cluster_bandwidth": cluster_bandwidth,
+            "group_copies": group_copies,
         }  # fmt: skip
         faults = FaultList()
-        for name in COUNTS:
+        for name in (*COUNTS, "group_copies"):
             object.__setattr__(self, name, read_count(faults, f"throttle.{name}", given[name]))
         for name in RATES:
             object.__setattr__(self, name, read_bytes(faults, f"throttle.{name}", given[name]))
@@ -83,10 +115,14 @@ class Throttle:
             object.__setattr__(
                 self, name, read_tier_counts(faults, f"throttle.{name}", given[name])
             )
-        for name in (*COUNTS, *RATES):
+        for name, rates in zip(RATES_BY_TIER, (domain_bandwidth, link_bandwidth), strict=True):
+            object.__setattr__(self, name, _rates(faults, f"throttle.{name}", rates))
+        object.__setattr__(self, "priority", _priorities(faults, priority))
+        object.__setattr__(self, "windows", windows)
+        for name in (*COUNTS, *RATES, "group_copies"):
             if getattr(self, name) == 0:
                 faults.add(f"throttle.{name}", 0, "lets nothing ever move")
-        for name in BY_TIER:
+        for name in (*BY_TIER, *RATES_BY_TIER):
             for tier, most in getattr(self, name).items():
                 if most == 0:
                     faults.add(f"throttle.{name}[{tier!r}]", 0, "lets nothing ever move")
@@ -110,15 +146,26 @@ class Throttle:
     @property
     def at_once(self) -> float:
         """Copies that can always be under way together if their nodes differ; ``inf`` for any."""
-        if self.cluster_bandwidth is not None:
+        if self.cluster_bandwidth is not None or self.domain_bandwidth or self.link_bandwidth:
             return 1
-        counts = (self.copies, *self.domain_in.values(), *self.domain_out.values())
+        counts = (
+            self.copies,
+            self.group_copies,
+            *self.domain_in.values(),
+            *self.domain_out.values(),
+        )
         return min((float(one) for one in counts if one is not None), default=float("inf"))
 
     @property
     def paces(self) -> bool:
         """Whether bytes per second are limited, so that copies take as long as they are large."""
-        return self.node_bandwidth is not None or self.cluster_bandwidth is not None
+        whole = self.node_bandwidth is not None or self.cluster_bandwidth is not None
+        return whole or bool(self.domain_bandwidth) or bool(self.link_bandwidth)
+
+    @property
+    def hurries(self) -> bool:
+        """Whether anything limits copies, so that their order decides how long they take."""
+        return replace(self, priority={}, windows=None) != Throttle()
 
 
 def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> None:
@@ -127,8 +174,42 @@ def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> N
         if getattr(throttle, name) is not None and cluster.bytes_dimension < 0:
             faults.add(f"throttle.{name}", getattr(throttle, name),
                        "needs a cluster with a bytes dimension")  # fmt: skip
-    known = list(cluster.topology.tiers)
-    for name in BY_TIER:
+    for name in RATES_BY_TIER:
+        if getattr(throttle, name) and cluster.bytes_dimension < 0:
+            faults.add(f"throttle.{name}", dict(getattr(throttle, name)),
+                       "needs a cluster with a bytes dimension")  # fmt: skip
+    groups = cluster.partitions.group_names
+    for group in throttle.priority:
+        if group not in groups:
+            faults.add("throttle.priority", group, "unknown group")
+    tiers = list(cluster.topology.tiers)
+    for name in (*BY_TIER, *RATES_BY_TIER):
+        known = [*tiers, "node"] if name == "link_bandwidth" else tiers
         for tier in getattr(throttle, name):
             if tier not in known:
                 faults.add(f"throttle.{name}", tier, f"unknown tier; known: {known}")
+
+
+def _rates(
+    faults: FaultList, path: str, given: Mapping[str, float | str] | None
+) -> dict[str, float]:
+    """Read bytes per second by tier; a tier without any is left out."""
+    if given is not None and not isinstance(given, Mapping):
+        faults.add(path, given, "must be a mapping of a tier to bytes, such as {'zone': '1GB'}")
+        return {}
+    read = {
+        tier: read_bytes(faults, f"{path}[{tier!r}]", one) for tier, one in (given or {}).items()
+    }
+    return {tier: one for tier, one in read.items() if one is not None}
+
+
+def _priorities(faults: FaultList, given: Mapping[str, float] | None) -> dict[str, float]:
+    """Read priorities by group."""
+    if given is not None and not isinstance(given, Mapping):
+        faults.add("throttle.priority", given, "must be a mapping of a group to a number")
+        return {}
+    found = dict(given or {})
+    for group, one in found.items():
+        if not is_real(one) or one != one:
+            faults.add(f"throttle.priority[{group!r}]", one, "must be a number")
+    return found

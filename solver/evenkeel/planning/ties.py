@@ -67,7 +67,7 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
     return found
 
 
-def in_turn(
+def tied(
     cluster: Cluster,
     target: Placement,
     acts: Acts,
@@ -93,9 +93,9 @@ def in_turn(
     own = previous.copy()
     last: dict[int, int] = {}
     done = np.ones(len(by_rank), bool)
-    tied = by_rank[label[of_change[by_rank]] >= 0]
-    done[tied] = False
-    waiting = tied.tolist()
+    bound = by_rank[label[of_change[by_rank]] >= 0]
+    done[bound] = False
+    waiting = bound.tolist()
     while waiting:
         left = []
         for c in waiting:

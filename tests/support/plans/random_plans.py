@@ -71,6 +71,8 @@ def draw_cluster(rng: np.random.Generator) -> ek.Cluster:
         given["group_rule"] = [int(rng.integers(-1, 2)) for _ in range(groups)]
         if groups == 2:
             given["depends"] = [(0, 1, str(rng.choice(["zone", "rack"])))]
+    if rng.random() < 0.3:
+        given["rule"] = rng.integers(-1, 1, partitions)
     return ek.Cluster.from_arrays(**given)
 
 

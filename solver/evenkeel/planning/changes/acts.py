@@ -1,6 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.detours import detours
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.turns import NEVER, Turns, at_slot, flag_at, turns_of, with_detours
 from evenkeel.planning.protocols import Protocol
 
 
@@ -72,83 +72,43 @@ class Acts:
         return len(self.act)
 
 
-NEVER = 99
-"""Position of a slot that does not act."""
-
-FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(6)
-"""Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
-
-
 def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together."""
-    safety = Safety(cluster, ends)
+    safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
-    may_lead = np.append(cluster.nodes.may_lead, False)
+    turns = turns_of(cluster, ends, safety, protocol, live)
+    turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
+    moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
-    moves = before != after
-    led_live = (ends.led >= 0) & live[_at(before, ends.led)]
-    stays = ends.led == ends.leads
-    heir_changes = (ends.leads >= 0) & _at_flag(moves, ends.leads)
-
-    # who may lead in between: a voter at both ends that lives; best one that does not change
-    slots = np.arange(before.shape[1])
+    led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     votes = ends.role == Role.VOTER
-    fit = votes & (slots != ends.led[:, None]) & (slots != ends.leads[:, None])
-    fit &= may_lead[before] & may_lead[after]
-    fit &= (before != _at(before, ends.led)[:, None]) & (after != _at(after, ends.leads)[:, None])
-    cost = np.where(fit, np.where(moves, 2, 1), NEVER)
-    deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
-    has_deputy = fit.any(1)
-
-    at_once = (ends.leads >= 0) & ~stays & ~heir_changes
-    orphaned = (ends.led >= 0) & ~led_live & heir_changes & has_deputy & _at_flag(moves, ends.led)
-    orphaned &= _at_flag(votes, ends.leads)
-    front = np.where(at_once, ends.leads, np.where(orphaned, deputy, -1))
-    current = np.where(front >= 0, front, ends.led)
-
-    turn = _turns(ends, moves, live)
-    late = (current >= 0) & (current != ends.leads)
-    late |= stays & (front < 0)
-    held = np.flatnonzero(late & (current >= 0))
-    turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
-    turn[~moves] = NEVER
-    order = np.argsort(turn, axis=1, kind="stable")
-    order, disorderly = safety.orders(order, moves, ends.leads, current, protocol)
-    # who makes a detour does not lead: one that stays does, until who is to lead has arrived
-    lends = disorderly & (front < 0) & _at_flag(moves, ends.led) & protocol.joint
-    lends &= (cost.min(axis=1, initial=NEVER) == 1) & _at_flag(votes, ends.leads)
-    front = np.where(lends, deputy, front)
-    current = np.where(lends, deputy, current)
-    third = np.ones(moves.shape, bool) & protocol.joint
-    for slot in (current, ends.leads, deputy):
-        third &= slots != slot[:, None]
-    third &= moves & (before >= 0) & (after >= 0)
-    seeking = np.flatnonzero(disorderly)
-    detour, spare = detours(cluster, ends, safety, seeking, order, third)
-    blocked = disorderly & (detour < 0)
+    blocked = turns.disorderly & (detour < 0)
     # what is copied at once goes to nodes that hold nothing of the partition, and where the first
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
-    together = protocol.whole & ~taken.any((1, 2)) & ~disorderly & live[before].any(1)
-    together &= (moves & (after >= 0)).sum(1) <= at_once
+    together = protocol.whole & ~taken.any((1, 2)) & ~turns.disorderly & live[before].any(1)
+    together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
+    together &= ~_shared(before, moves & (after >= 0))
     # copies of one partition have a source each, but for those whose own is lost
     together &= ~(moves & (after >= 0) & ~live[before]).any(1)
     together[together] = safety.admits_learners(np.flatnonzero(together))
-    place = np.full(turn.shape, NEVER)
-    np.put_along_axis(place, order, np.broadcast_to(slots, order.shape), 1)
+    place = np.full(moves.shape, NEVER)
+    np.put_along_axis(
+        place, turns.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
+    )
     place[~moves] = NEVER
     away = np.flatnonzero(detour >= 0)
     place[away, detour[away]] = NEVER - 1
 
-    exchanged = stays & (front < 0) & (ends.led >= 0) & _at_flag(moves, ends.led)
-    exchanged &= _at_flag(votes, ends.led)
+    exchanged = (ends.led == ends.leads) & (front < 0) & (ends.led >= 0)
+    exchanged &= flag_at(moves, ends.led) & flag_at(votes, ends.led)
     split = exchanged & safety.admits_union(ends.led, exchanged, place)
-    via = exchanged & ~split & has_deputy & protocol.joint
+    via = exchanged & ~split & turns.deputes & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
     stranded = (current == ends.leads) | ((ends.leads < 0) & led_live)
-    stranded &= (front < 0) & _at_flag(moves, ends.led)
+    stranded &= (front < 0) & flag_at(moves, ends.led)
     blocked |= stranded & ~split & ~via
-    blocked |= (front >= 0) & ~live[_at(before, front)]
+    blocked |= (front >= 0) & ~live[at_slot(before, front)]
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
     blocked |= (moves & (after >= 0) & ~live[after]).any(1)
@@ -159,21 +119,21 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     )
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
-    return _described(
-        ends, table, spare, place, current, front, via, deputy, together, blocked,
-    )  # fmt: skip
+    return _described(ends, table, turns, spare, place, via, together, blocked)
 
 
-def _turns(ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return when each slot's turn is: what comes, then what lost its node, last what goes."""
-    turn = np.full(moves.shape, USUAL)
-    turn[moves & ~live[ends.before]] = EARLY
-    turn[ends.before < 0] = FIRST
-    some = np.flatnonzero((ends.leads >= 0) & (ends.leads != ends.led))
-    slot = ends.leads[some]
-    turn[some, slot] = np.minimum(turn[some, slot], HEIR)
-    turn[ends.after < 0] = LAST
-    return turn
+def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
+    """Let what some changes do at once happen one after another."""
+    opens = np.diff(acts.change, prepend=-1) > 0
+    opens |= np.isin(acts.change, changes)
+    return replace(acts, change=(np.cumsum(opens) - 1).astype(np.int32))
+
+
+def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether slots that move share a node, (A,)."""
+    own = np.where(moves & (node >= 0), node, -1 - np.arange(node.shape[1], dtype=np.int32))
+    own = np.sort(own, axis=1)
+    return np.asarray((own[:, 1:] == own[:, :-1]).any(1))
 
 
 def _leads_only(ends: Ends, front: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -195,17 +155,16 @@ def _moving_acts(
 def _described(
     ends: Ends,
     table: NDArray[np.int64],
+    turns: Turns,
     spare: NDArray[np.int32],
     place: NDArray[np.int64],
-    current: NDArray[np.int64],
-    front: NDArray[np.int64],
     via: NDArray[np.bool_],
-    deputy: NDArray[np.int64],
     together: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, when, act = table
+    current, deputy = turns.current, turns.deputy
     count = len(row)
     is_front = act == Act.LEAD
     source = ends.before[row, slot]
@@ -246,19 +205,6 @@ def _described(
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
         change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,
     )  # fmt: skip
-
-
-def _at(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the entry of one slot per row; -1 for none."""
-    if table.shape[1] == 0:
-        return np.full(len(table), -1, np.int32)
-    found = table[np.arange(len(table)), np.maximum(slot, 0)]
-    return np.where(slot >= 0, found, np.int32(-1))
-
-
-def _at_flag(table: NDArray[np.bool_], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the flag of one slot per row; False for none."""
-    return _at(table.astype(np.int32), slot) > 0
 
 
 def _at_rows(

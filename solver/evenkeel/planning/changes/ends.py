@@ -1,6 +1,6 @@
 """Ends: the two placements of a plan, and the partitions that differ between them, as tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,10 @@ class Ends:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    def take(self, rows: NDArray[np.intp]) -> "Ends":
+        """Return some of the partitions."""
+        return Ends(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def _leading(placement: Placement, partition: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -135,9 +139,20 @@ def _unpermuted(ends: Ends) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     same &= ends.role[:, :, None] == ends.role[:, None, :]
     off = ~np.eye(slots, dtype=bool)
     rows = np.flatnonzero((same & off).any((1, 2)))
-    once = (same[rows].sum(1) <= 1).all(1) & (same[rows].sum(2) <= 1).all(1)
-    rows = rows[once]
-    match = same[rows]
+    return matched(where, leads, rows, same[rows])
+
+
+def matched(
+    where: NDArray[np.int32],
+    leads: NDArray[np.int64],
+    rows: NDArray[np.intp],
+    same: NDArray[np.bool_],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Let slots of some rows take the nodes of those they match, (n, R, R), the others the rest."""
+    slots = where.shape[1]
+    once = (same.sum(1) <= 1).all(1) & (same.sum(2) <= 1).all(1)
+    rows, match = rows[once], same[once]
+    where, leads = where.copy(), leads.copy()
     kept, used = match.any(2), match.any(1)
     # the slot that each slot is to take its node from: its match, else what is left, in order
     origin = np.argmax(match, axis=2)

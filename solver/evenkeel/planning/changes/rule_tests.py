@@ -11,8 +11,12 @@ from evenkeel.model.placement import Role
 from evenkeel.model.rules import Limit
 
 Nodes = NDArray[np.int32]
-Test = Callable[[Nodes, NDArray[np.uint8]], NDArray[np.bool_]]
-"""Takes nodes and roles, (n, W), -1 for none; says which rows keep a rule, (n,)."""
+Test = Callable[[Nodes, NDArray[np.uint8], NDArray[np.intp] | None], NDArray[np.bool_]]
+"""Takes nodes and roles, (n, W), -1 for none; says which rows keep a rule, (n,).
+
+Where the last column is another node of a replica that is under way, the third argument says in
+which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
+"""
 
 
 def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
@@ -34,8 +38,15 @@ def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
     if limit.kind == "skew":
         return _skew_test(cluster, rule, limit, domain_of)
 
-    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def keeps(
+        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
+    ) -> NDArray[np.bool_]:
+        if twin is not None and limit.kind == "max_domains":
+            return _either(keeps, node, role, twin)
         domain = domain_of[node]
+        if twin is not None:
+            home = domain[np.arange(len(node)), twin]
+            domain[:, -1] = np.where(domain[:, -1] == home, -1, domain[:, -1])
         inside = domain >= 0
         most = np.zeros(len(node), np.int64)
         distinct = inside.sum(1)
@@ -62,7 +73,11 @@ def _skew_test(
     is_open = np.zeros(count, bool)
     is_open[domain_of[:-1][usable]] = True
 
-    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def keeps(
+        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
+    ) -> NDArray[np.bool_]:
+        if twin is not None:
+            return _either(keeps, node, role, twin)
         domain = domain_of[node]
         held = np.zeros((len(node), count + 1), np.int64)
         np.add.at(held, (np.arange(len(node))[:, None], domain), 1)
@@ -74,11 +89,22 @@ def _skew_test(
     return keeps
 
 
+def _either(
+    keeps: Test, node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Test rows with a replica that is under way on either of its nodes."""
+    moved = node[:, :-1].copy()
+    moved[np.arange(len(node)), twin] = node[:, -1]
+    return keeps(node[:, :-1], role[:, :-1], None) & keeps(moved, role[:, :-1], None)
+
+
 def _inside_test(mask: NDArray[np.bool_], least: int | None, voters: bool) -> Test:
     """Test that so many replicas, or voters, are on the nodes of a mask; None: all of them."""
     inside = np.append(mask, False)
 
-    def keeps(node: Nodes, role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def keeps(
+        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
+    ) -> NDArray[np.bool_]:
         counts = node >= 0
         if voters:
             counts &= role == Role.VOTER

@@ -16,20 +16,31 @@ from evenkeel.planning.protocols import Protocol
 ORDERS = 120
 """Orders that are tried where the usual one breaks a rule: all of five replicas."""
 
+TRIED = 20_000
+"""Orders that are tried in one go."""
+
 
 class Safety:
     """Judges sets of replicas that a partition has between its ends."""
 
-    def __init__(self, cluster: Cluster, ends: Ends) -> None:
+    def __init__(self, cluster: Cluster, ends: Ends, protocol: Protocol) -> None:
         self.cluster = cluster
         self.ends = ends
+        self.protocol = protocol
         self.live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
 
     def keeps(
-        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+        self,
+        rows: NDArray[np.intp],
+        node: NDArray[np.int32],
+        role: NDArray[np.uint8],
+        twin: NDArray[np.intp] | None = None,
     ) -> NDArray[np.bool_]:
-        """Whether each of some rows of the ends may have these replicas, (n, W), in between."""
-        return ~self._lacks(rows, node, role) & ~self._breaks(rows, node, role)
+        """Whether each of some rows of the ends may have these replicas, (n, W), in between.
+
+        The last column may be a second node of the replicas in the columns ``twin (n,)``.
+        """
+        return ~self._lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
     def orders(
         self,
@@ -49,22 +60,47 @@ class Safety:
         failing = failing[~self._order_holds(failing, order, count, protocol)]
         order = order.copy()
         most = int(count[failing].max(initial=0))
-        for way in islice(permutations(range(most)), ORDERS):
-            if len(failing) == 0:
-                break
-            tried = order[failing].copy()
-            tried[:, :most] = tried[:, way]
-            # a way that moves slots beyond those of a row is for longer rows
-            fits = (np.array(way) < count[failing, None])[:, :most]
-            fits = (fits == (np.arange(most) < count[failing, None])).all(1)
-            fits &= _heir_first(tried, leads[failing], current[failing], changed[failing])
-            some = failing[fits]
-            held = self._order_holds(some, tried[fits], count[some], protocol, given=True)
-            order[some[held]] = tried[fits][held]
-            failing = np.setdiff1d(failing, some[held])
+        ways = np.array(list(islice(permutations(range(most)), ORDERS)), np.intp)
+        size = max(TRIED // max(len(ways), 1), 1)
+        left = [np.zeros(0, np.intp)]
+        for begin in range(0, len(failing), size):
+            rows = failing[begin : begin + size]
+            chosen, found = self._way(rows, order, ways, changed, leads, current, protocol)
+            order[rows] = chosen
+            left.append(rows[~found])
+        failing = np.concatenate(left)
         without = np.zeros(len(count), bool)
         without[failing] = True
         return order, without
+
+    def _way(
+        self,
+        rows: NDArray[np.intp],
+        order: NDArray[np.intp],
+        ways: NDArray[np.intp],
+        changed: NDArray[np.bool_],
+        leads: NDArray[np.int64],
+        current: NDArray[np.int64],
+        protocol: Protocol,
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return for some rows the first way through their slots that keeps every rule, if any."""
+        count = changed[rows].sum(1)
+        most = ways.shape[1]
+        tried = np.repeat(order[rows][:, None], len(ways), axis=1)
+        tried[:, :, :most] = order[rows][:, ways]
+        # a way that moves slots beyond those of a row is for longer rows
+        inside = np.arange(most) < count[:, None, None]
+        admitted = ((ways < count[:, None, None]) == inside).all(2)
+        row, way = np.nonzero(admitted)
+        some, at = tried[row, way], rows[row]
+        fits = np.flatnonzero(_heir_first(some, leads[at], current[at], changed[at]))
+        row, way, some, at = row[fits], way[fits], some[fits], at[fits]
+        admitted[:] = False
+        admitted[row, way] = self._order_holds(at, some, count[row], protocol, given=True)
+        found = admitted.any(1)
+        best = np.where(found, np.argmax(admitted, axis=1), 0)
+        chosen = tried[np.arange(len(rows)), best]
+        return np.where(found[:, None], chosen, order[rows]), found
 
     def admits_union(
         self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
@@ -77,7 +113,7 @@ class Safety:
             done = place[rows] < place[rows, at][:, None]
             base = np.where(done, ends.after[rows], ends.before[rows])
             role = ends.role[rows]
-            admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at))
+            admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at), at)
         return admitted
 
     def admits_learners(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -121,7 +157,7 @@ class Safety:
                 both &= role[np.arange(len(rows)), slot] == Role.VOTER
                 lines = np.flatnonzero(both)
                 joined = self._joined(rows[lines], node[lines], role[lines], slot[lines])
-                held[lines] &= self.keeps(rows[lines], *joined)
+                held[lines] &= self.keeps(rows[lines], *joined, slot[lines])
             lines = np.flatnonzero(stage < count)
             node[lines, slot[lines]] = ends.after[rows[lines], slot[lines]]
             lines = np.flatnonzero(stage < count - 1)
@@ -133,23 +169,25 @@ class Safety:
     ) -> NDArray[np.bool_]:
         """Whether rows lack live replicas, or a quorum, even after a loss, that both ends have."""
         ends = self.ends
-        one = self._strength(ends.before[rows], ends.role[rows])
-        other = self._strength(ends.after[rows], ends.role[rows])
-        now = self._strength(node, role)
-        lacks = (one[1] & other[1] & ~now[1]).any(1)
-        least = np.minimum(one[0], other[0])
         wanted = self.cluster.partitions.min_active[self.ends.partition[rows]]
-        return lacks | (now[0] < np.minimum(least, wanted))
+        active = [self.live[one].sum(1) for one in (ends.before[rows], ends.after[rows], node)]
+        lacks = active[2] < np.minimum(np.minimum(*active[:2]), wanted)
+        if self.protocol.quorum:
+            now = self._survives(node, role)
+            bad = np.flatnonzero(~now.all(1))
+            if len(bad):
+                at = rows[bad]
+                for one in (ends.before[at], ends.after[at]):
+                    now[bad] |= ~self._survives(one, ends.role[at])
+                lacks |= ~now.all(1)
+        return np.asarray(lacks)
 
-    def _strength(
-        self, node: NDArray[np.int32], role: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return live replicas, (n,), and whether a quorum is left after any loss, (n, 2 + L)."""
+    def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return whether a quorum is left as it is and after the loss of any domain, (n, 2 + L)."""
         topology = self.cluster.topology
-        live = self.live[node]
         votes = (role == Role.VOTER) & (node >= 0)
         quorum = votes.sum(1) // 2 + 1
-        votes &= live
+        votes &= self.live[node]
         left = votes.sum(1)
         survives = [left >= quorum]
         for tier in range(len(topology) + 1):
@@ -157,10 +195,14 @@ class Safety:
             same = (domain[:, :, None] == domain[:, None, :]) & (domain >= 0)[:, :, None]
             lost = (same & votes[:, None, :]).sum(2).max(axis=1, initial=0)
             survives.append(left - lost >= quorum)
-        return live.sum(1), np.stack(survives, axis=1)
+        return np.stack(survives, axis=1)
 
     def _breaks(
-        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+        self,
+        rows: NDArray[np.intp],
+        node: NDArray[np.int32],
+        role: NDArray[np.uint8],
+        twin: NDArray[np.intp] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether rows break a hard rule of their partitions that both ends keep."""
         ends = self.ends
@@ -170,11 +212,12 @@ class Safety:
             of_rule = rule == q
             for kept in self._tests[q]:
                 bad = np.flatnonzero(of_rule & ~breaks)
-                bad = bad[~kept(node[bad], role[bad])]
+                other = None if twin is None else twin[bad]
+                bad = bad[~kept(node[bad], role[bad], other)]
                 if len(bad):
                     at = rows[bad]
-                    both = kept(ends.before[at], ends.role[at])
-                    both &= kept(ends.after[at], ends.role[at])
+                    both = kept(ends.before[at], ends.role[at], None)
+                    both &= kept(ends.after[at], ends.role[at], None)
                     breaks[bad[both]] = True
         return breaks
 

@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.arrivals import check_arrivals, check_pins
-from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, End, Tightest
+from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, Tightest
 from evenkeel.planning.replay.course import Course, Events, courses
 from evenkeel.planning.replay.ending import compare_ends, settle
 from evenkeel.planning.replay.findings import Findings
@@ -24,7 +24,13 @@ from evenkeel.planning.replay.groups import (
 )
 from evenkeel.planning.replay.leadership import check_leaders
 from evenkeel.planning.replay.loads import check_loads
-from evenkeel.planning.replay.rules import Passage, check_limits, check_survival, check_terms
+from evenkeel.planning.replay.rules import (
+    Passage,
+    check_limits,
+    check_quorum,
+    check_survival,
+    check_terms,
+)
 from evenkeel.planning.replay.seats import Seats
 from evenkeel.planning.replay.standing import Standing
 from evenkeel.planning.replay.structure import (
@@ -55,9 +61,11 @@ def replay(
     steps: Steps,
     *,
     target: Placement | None = None,
+    towards: Placement | None = None,
     throttle: Pace | None = None,
     changes: int | None = 1,
     joint: bool = False,
+    quorum: bool = True,
 ) -> Certificate:
     """Replay a plan from the cluster's own placement, and check every state on the way.
 
@@ -79,6 +87,9 @@ def replay(
         S steps.
     target : Placement, optional
         Where the plan leads. Without one, all that the beginning keeps is asked.
+    towards : Placement, optional
+        Of the beginning of a longer plan: where that one leads. It is the end that limits and rules
+        are asked of, while this plan ends at ``target``.
     throttle : Pace, optional
         Limits on copies under way.
     changes : int or None, optional
@@ -88,6 +99,9 @@ def replay(
     joint : bool, optional
         Whether swaps of a partition at one instant are one change, of which only the outcome is
         seen.
+    quorum : bool, optional
+        Whether voters need a majority that survives the loss of any domain, where both ends have
+        one.
 
     Returns
     -------
@@ -118,8 +132,9 @@ def replay(
     """
     faults = FaultList()
     check_shapes(faults, steps)
-    if target is not None and not np.array_equal(target.first, cluster.placement.first):
-        faults.add("target", len(target), "has other rows than the cluster's placement")
+    for name, one in (("target", target), ("towards", towards)):
+        if one is not None and not np.array_equal(one.first, cluster.placement.first):
+            faults.add(name, len(one), "has other rows than the cluster's placement")
     if changes is not None and changes < 1:
         faults.add("changes", changes, "must be at least 1")
     if faults:
@@ -130,12 +145,14 @@ def replay(
     timeline = Timeline.of(steps)
     found = Findings(cluster, timeline)
     needs = Needs(np.zeros(len(steps), bool))
-    end = _replay_partitions(found, needs, target, changes, joint)
+    other = target if towards is None else towards
+    final = _replay_partitions(found, needs, other, changes, joint, quorum)
+    end = compare_ends(found, target, *final)
     _check_order(found, needs)
     check_roles(found)
-    check_arrivals(found, target)
-    check_pins(found, target)
-    check_loads(found, needs.fresh, target)
+    check_arrivals(found, other)
+    check_pins(found, other)
+    check_loads(found, needs.fresh, other)
     if throttle is not None:
         check_flights(found, throttle)
     return Certificate(found.breaches(), found.tightest(), end, len(steps))
@@ -158,9 +175,14 @@ def _unusable(cluster: Cluster, steps: Steps) -> Certificate | None:
 
 
 def _replay_partitions(
-    found: Findings, needs: Needs, target: Placement | None, changes: int | None, joint: bool
-) -> End:
-    """Check all that concerns one partition at a time, and how the plan ends."""
+    found: Findings,
+    needs: Needs,
+    target: Placement | None,
+    changes: int | None,
+    joint: bool,
+    quorum: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Check all that concerns one partition at a time; return nodes and leaders in the end."""
     cluster, timeline = found.cluster, found.timeline
     live = live_nodes(cluster)
     node = cluster.placement.node.copy()
@@ -181,6 +203,8 @@ def _replay_partitions(
             there = Standing.of_placement(cluster, target, partition)
         passage = Passage(found, course, states, there, _judged(timeline, course, joint))
         check_survival(passage)
+        if quorum:
+            check_quorum(passage)
         check_limits(passage)
         check_terms(passage)
         if grouped:
@@ -191,7 +215,7 @@ def _replay_partitions(
     if flows:
         serving, present = (joined_flows([*one]) for one in zip(*flows, strict=True))
         check_groups(found, serving, present, target)
-    return compare_ends(found, target, node, leader)
+    return node, leader
 
 
 def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_]:

@@ -14,6 +14,13 @@ DRIFT = 1e-9
 """Relative excess of a rate that is rounding: rates are quotients of sizes and times."""
 
 
+class Hours(Protocol):
+    """What a replay reads of windows of time."""
+
+    def is_open(self, time: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each time is within one, the ends included."""
+
+
 class Pace(Protocol):
     """What a replay reads of a throttle: most at a time; None, or no entry, for no limit.
 
@@ -56,10 +63,27 @@ class Pace(Protocol):
     def bytes(self) -> float | None:
         """Bytes per second in all."""
 
+    @property
+    def group_copies(self) -> int | None:
+        """Copies of the partitions of a group."""
+
+    @property
+    def domain_bandwidth(self) -> Mapping[str, float]:
+        """Bytes per second into a domain, and out of it, by tier."""
+
+    @property
+    def link_bandwidth(self) -> Mapping[str, float]:
+        """Bytes per second from one domain to another, by tier."""
+
+    @property
+    def windows(self) -> Hours | None:
+        """When anything may happen."""
+
 
 def check_flights(found: Findings, throttle: Pace) -> None:
     """Find copies that start while as many, or as many bytes per second, are under way."""
-    steps, cluster = found.timeline.steps, found.cluster
+    timeline, cluster = found.timeline, found.cluster
+    steps = timeline.steps
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     if len(copies) == 0:
         return
@@ -83,6 +107,9 @@ def check_flights(found: Findings, throttle: Pace) -> None:
     _hold(found, "partition_copies", "", copies, steps.partition[copies], one,
           throttle.partition_copies, len(cluster.partitions), column="partition")  # fmt: skip
     _hold(found, "copies", "", copies, all_of_it, one, throttle.copies, 1, column="")
+    group = cluster.partitions.group[steps.partition[copies]]
+    _hold(found, "group_copies", "", copies, group, one, throttle.group_copies,
+          len(cluster.partitions.group_names), column="group")  # fmt: skip
     time = steps.finish[copies] - steps.start[copies]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(steps.size[copies] > 0.0, steps.size[copies] / time, 0.0)
@@ -90,6 +117,37 @@ def check_flights(found: Findings, throttle: Pace) -> None:
         _hold(found, f"bytes_{way}", "", copies, node, rate, getattr(throttle, f"bytes_{way}"),
               nodes, column="node")  # fmt: skip
     _hold(found, "bytes", "", copies, all_of_it, rate, throttle.bytes, 1, column="")
+    _check_ways(found, throttle, copies, rate)
+    if throttle.windows is not None:
+        # what is under way pauses in between
+        for at in (timeline.start, timeline.finish):
+            when = steps.start if at is timeline.start else steps.finish
+            shut = np.flatnonzero(~throttle.windows.is_open(when))
+            found.breach("window", shut, at[shut], partition=steps.partition[shut])
+
+
+def _check_ways(
+    found: Findings, throttle: Pace, copies: NDArray[np.intp], rate: NDArray[np.float64]
+) -> None:
+    """Find copies that start while domains, or the ways between them, carry what they can."""
+    steps, topology = found.timeline.steps, found.cluster.topology
+    source, target = steps.source[copies], steps.target[copies]
+    for tier, most in throttle.domain_bandwidth.items():
+        row = topology.tier_index(tier)
+        domain = np.append(topology.domain_with_nodes[row], np.int32(-1))
+        away = domain[source] != domain[target]
+        for node in (target, source):
+            _hold(found, "domain_bytes", tier, copies, np.where(away, domain[node], -1), rate, most,
+                  len(domain), column="domain", tier=row)  # fmt: skip
+    for tier, most in throttle.link_bandwidth.items():
+        row = topology.tier_index(tier)
+        domain = np.append(topology.domain_with_nodes[row], np.int32(-1)).astype(np.int64)
+        one, other = domain[source], domain[target]
+        between = np.flatnonzero((one != other) & (one >= 0) & (other >= 0))
+        ways, of = np.unique(one[between] * len(domain) + other[between], return_inverse=True)
+        place = np.full(len(copies), -1, np.int32)
+        place[between] = of
+        _hold(found, "link_bytes", tier, copies, place, rate, most, len(ways), column="")
 
 
 def _hold(

@@ -85,11 +85,16 @@ AT_MOST = {"same_node", "spread", "max_domains", "skew", "require", "voters_requ
 
 
 def check_survival(passage: Passage) -> None:
-    """Find states with too few live replicas, or of which the loss of a domain leaves no quorum."""
+    """Find states with too few live replicas."""
     cluster = passage.states.cluster
     least = cluster.partitions.min_active.astype(np.int64)
     least = np.where(least > 0, least, UNBOUND)
     passage.hold("min_active", "", Standing.live_serving, least)
+
+
+def check_quorum(passage: Passage) -> None:
+    """Find states of which the loss of a domain leaves no quorum of voters."""
+    cluster = passage.states.cluster
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
         passage.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
@@ -113,7 +118,8 @@ def check_limits(passage: Passage) -> None:
             "max_domains": partial(Standing.widest, tier=tier),
             "skew": partial(Standing.skew, tier=tier, eligible=eligible, rule=scope.rule),
         }
-        amount = np.where(bound, binding.amount, UNBOUND)
+        # in 32 bits "unbound" would wrap to a limit of 0
+        amount = np.where(bound, binding.amount.astype(np.int64), UNBOUND)
         passage.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
 
 

@@ -96,12 +96,7 @@ class Standing:
         """
         domain, votes = self.domains(tier), self.voting
         lives = votes & self.live
-        worst = np.zeros(lives.shape[1], np.int64)
-        for c in range(len(lives)):
-            lost = np.zeros(len(worst), np.int64)
-            for other in range(len(lives)):
-                lost += lives[other] & (domain[other] == domain[c])
-            np.maximum(worst, np.where(lives[c] & (domain[c] >= 0), lost, 0), out=worst)
+        worst = _per_domain(lives & (domain >= 0), domain).max(0, initial=0)
         return np.asarray(2 * (lives.sum(0) - worst) - votes.sum(0))
 
     def crowd(self, tier: int) -> Counts:
@@ -116,7 +111,7 @@ class Standing:
             for earlier in range(c):
                 twice = counted[earlier] & (self.slot[earlier] == self.slot[c])
                 alone[c] &= ~(twice & (domain[earlier] == domain[c]))
-        return np.asarray(_per_domain(alone, domain).max(0, initial=0))
+        return np.asarray(_per_domain(alone, domain).max(0, initial=0), np.int64)
 
     def distinct(self, tier: int, counted: Flags | None = None) -> Counts:
         """Count the domains in which some seats are; those that serve by default."""
@@ -146,7 +141,7 @@ class Standing:
         found = np.zeros(len(self.partition), np.int64)
         for chosen in self.settled():
             counted = chosen & (domain >= 0)
-            count = _per_domain(counted, domain)
+            count = _per_domain(counted, domain).astype(np.int64)
             most = count.max(0, initial=0)
             inside = counted & able
             least = np.where(inside, count, most).min(0, initial=np.iinfo(np.int64).max)
@@ -170,11 +165,13 @@ def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:
     return alone
 
 
-def _per_domain(counted: Flags, domain: NDArray[np.int32]) -> Counts:
+def _per_domain(counted: Flags, domain: NDArray[np.int32]) -> NDArray[np.int16]:
     """Return for each seat that counts how many in its column share its domain; 0 for others."""
-    count = np.zeros(counted.shape, np.int64)
-    for c in range(len(counted)):
-        for other in range(len(counted)):
-            count[c] += counted[other] & (domain[other] == domain[c])
-        count[c][~counted[c]] = 0
+    # short numbers: no partition has so many seats
+    count = counted.astype(np.int16)
+    for c in range(1, len(counted)):
+        for other in range(c):
+            meet = counted[c] & counted[other] & (domain[c] == domain[other])
+            count[c] += meet
+            count[other] += meet
     return count

@@ -46,7 +46,9 @@ class Copies:
         if cluster.bytes_dimension >= 0:
             load, p, d = cluster.partitions.load, acts.partition, cluster.bytes_dimension
             size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves
-        seconds = size / rate_of(throttle) if throttle.paces else moves.astype(np.float64)
+        seconds = moves.astype(np.float64)
+        if throttle.paces:
+            seconds = size / rates_of(cluster, throttle, source, acts.target)
         delay = np.zeros(len(acts))
         if throttle.partition_copies is not None:
             in_turn = np.bincount(acts.change[moves]) > throttle.partition_copies
@@ -64,14 +66,35 @@ class Copies:
         return longest
 
 
-def rate_of(throttle: Throttle) -> float:
-    """Return the bytes per second of each copy: all that its nodes have.
+def rates_of(
+    cluster: Cluster, throttle: Throttle, source: NDArray[np.integer], target: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the bytes per second of each copy: all that its nodes and its way have.
 
     One copy after another at the full rate moves as many bytes as several that share it, and what
     waits for the first of them goes on sooner.
     """
     widths = (throttle.node_bandwidth, throttle.cluster_bandwidth)
-    return min(one for one in widths if one is not None)
+    rate = np.full(len(source), min((one for one in widths if one is not None), default=np.inf))
+    for by_tier in (throttle.domain_bandwidth, throttle.link_bandwidth):
+        for tier, width in by_tier.items():
+            rate[crosses(cluster, tier, source, target)] = np.minimum(
+                rate[crosses(cluster, tier, source, target)], width
+            )
+    return rate
+
+
+def crosses(
+    cluster: Cluster, tier: str, source: NDArray[np.integer], target: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Whether copies go from one domain of a tier to another."""
+    domain = _domains(cluster, tier)
+    return np.asarray(domain[source] != domain[target])
+
+
+def _domains(cluster: Cluster, tier: str) -> NDArray[np.int32]:
+    """Return the domain of each node, and -1 for none at the end."""
+    return np.append(cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)], -1)
 
 
 def charge_throttle(
@@ -82,7 +105,11 @@ def charge_throttle(
     change, to, origin = acts.change[rows], acts.target[rows], copies.source[rows]
     nodes = len(cluster.nodes)
     one = np.ones(len(rows))
-    rate = np.full(len(rows), rate_of(throttle) if throttle.paces else 0.0)
+    rate = np.zeros(len(rows))
+    if throttle.paces:
+        rate = rates_of(cluster, throttle, origin, to)
+        # what no limit binds takes no time
+        rate[~np.isfinite(rate)] = 0.0
 
     def hold(
         name: str, most: float | None, count: int, where: NDArray[np.integer],
@@ -99,14 +126,27 @@ def charge_throttle(
         ("out", origin, throttle.node_out, throttle.domain_out),
     ):
         # at its full rate a copy has a node for itself
-        alone = slack is not None and 2.0 * rate_of(throttle) > slack
+        alone = slack is not None and 2.0 * float(rate.min(initial=np.inf)) > slack
         hold(f"node_{end}", None if alone else counts, nodes, where, one)
         hold(f"bandwidth_{end}", slack, nodes, where, rate)
         for tier, most in by_tier.items():
-            domain = np.append(cluster.topology.domain[cluster.topology.tier_index(tier)], -1)
-            crosses = domain[to] != domain[origin]
-            count = int(cluster.topology.domain_count[cluster.topology.tier_index(tier)])
-            hold(f"{tier}_{end}", most, count, np.where(crosses, domain[where], -1), one)
+            domain = _domains(cluster, tier)
+            away = np.where(crosses(cluster, tier, origin, to), domain[where], -1)
+            hold(f"{tier}_{end}", most, int(domain.max(initial=-1)) + 1, away, one)
+        for tier, width in throttle.domain_bandwidth.items():
+            domain = _domains(cluster, tier)
+            away = np.where(crosses(cluster, tier, origin, to), domain[where], -1)
+            hold(f"{tier}_bandwidth_{end}", width * SLACK, int(domain.max(initial=-1)) + 1, away,
+                 rate)  # fmt: skip
+    for tier, width in throttle.link_bandwidth.items():
+        domain = _domains(cluster, tier).astype(np.int64)
+        known = crosses(cluster, tier, origin, to) & (domain[origin] >= 0) & (domain[to] >= 0)
+        pair = np.where(known, domain[origin] * len(domain) + domain[to], -1)
+        used, link = np.unique(pair, return_inverse=True)
+        link = np.where(known, link, -1)
+        hold(f"{tier}_link", width * SLACK, len(used), link, rate)
+    group = cluster.partitions.group[acts.partition[rows]]
+    hold("group_copies", throttle.group_copies, len(cluster.partitions.group_names), group, one)
     hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
     whole = throttle.cluster_bandwidth
     hold("bandwidth", None if whole is None else whole * SLACK, 1, np.zeros(len(rows), np.int64),

@@ -33,11 +33,11 @@ def charge_space(
     resources: Resources,
     cluster: Cluster,
     target: Placement,
+    effects: Effects,
     acts: Acts,
     split: NDArray[np.bool_],
 ) -> None:
-    """Add to ``resources`` the room of nodes and domains, and what each act does to it."""
-    effects = _effects(cluster, target, acts)
+    """Add to ``resources`` the room of nodes and domains, and what acts do to it."""
     start, end = (_carried(cluster, placement) for placement in (cluster.placement, target))
     _charge_nodes(resources, cluster, effects, start, end)
     alone = np.bincount(acts.change, minlength=resources.changes) == 1
@@ -131,7 +131,7 @@ def _charge_rows(
                amount[row, column])  # fmt: skip
 
 
-def _effects(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
+def effects_of(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
     """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in."""
     kind, nothing = acts.act, np.zeros(len(acts), bool)
     role = target.role[acts.replica]

@@ -1,11 +1,12 @@
 """Staging: moves that wait for one another in a circle are let loose through a spare node."""
 
+from collections.abc import Iterator
 from dataclasses import fields
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.draft import Draft
@@ -17,6 +18,9 @@ ROUNDS = 64
 
 CIRCLE = 8
 """Of a circle of so many changes, one is staged in a round."""
+
+CANDIDATES = 64
+"""Nodes that are asked for a replica to wait on."""
 
 
 def circles(draft: Draft) -> NDArray[np.int64]:
@@ -54,14 +58,14 @@ def circles(draft: Draft) -> NDArray[np.int64]:
     return circle
 
 
-def staged(draft: Draft, target: Placement, throttle: Throttle, protocol: Protocol) -> Draft:
+def staged(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     """Return a draft in which what can be let loose by way of a spare node is.
 
     Of every circle the move of the fewest bytes that finds a spare node goes there first. What then
     cannot go on from its spare node is not sent there.
     """
     best = draft
-    safety = Safety(draft.cluster, draft.ends)
+    safety = Safety(draft.cluster, draft.ends, protocol)
     barred: set[int] = set()
     for _ in range(ROUNDS):
         spare = _spares(draft, safety, barred)
@@ -69,7 +73,7 @@ def staged(draft: Draft, target: Placement, throttle: Throttle, protocol: Protoc
             break
         barred.update(int(draft.acts.replica[i]) for i in spare)
         acts = by_way_of(draft.acts, spare)
-        draft = Draft.of(draft.cluster, target, draft.ends, acts, throttle, protocol)
+        draft = Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
         if len(draft.stuck) == 0:
             return draft
     while True:
@@ -77,8 +81,8 @@ def staged(draft: Draft, target: Placement, throttle: Throttle, protocol: Protoc
         if len(stranded) == 0:
             break
         acts = direct(draft.acts, stranded)
-        draft = Draft.of(draft.cluster, target, draft.ends, acts, throttle, protocol)
-    return draft if _left(draft) < _left(best) else best
+        draft = Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
+    return draft if draft.left < best.left else best
 
 
 def halfway(draft: Draft) -> NDArray[np.bool_]:
@@ -90,11 +94,6 @@ def halfway(draft: Draft) -> NDArray[np.bool_]:
     one, other = order[:-1], order[1:]
     left = (acts.replica[one] == acts.replica[other]) & starts[one] & ~starts[other]
     return np.isin(acts.partition, acts.partition[other[left]])
-
-
-def _left(draft: Draft) -> int:
-    """Count the replicas that do not arrive."""
-    return len(np.unique(draft.acts.replica[np.isin(draft.acts.change, draft.stuck)]))
 
 
 def by_way_of(acts: Acts, spare: dict[int, int]) -> Acts:
@@ -161,13 +160,16 @@ def _spares(draft: Draft, safety: Safety, barred: set[int]) -> dict[int, int]:
 
 
 class Room:
-    """What is free where a draft got stuck."""
+    """What is free of nodes and domains, by default where a draft got stuck."""
 
-    def __init__(self, draft: Draft, safety: Safety) -> None:
+    def __init__(
+        self, draft: Draft, safety: Safety, free: NDArray[np.float64] | None = None
+    ) -> None:
         self.draft = draft
         self.safety = safety
         self.tables = []
         cluster, resources = draft.cluster, draft.resources
+        every = draft.schedule.free if free is None else free
         capacities = cluster.topology.tier_capacity
         count = len(cluster.nodes)
         for name, base, width in resources.kinds:
@@ -175,20 +177,38 @@ class Room:
                 rows = count if name == "node" else len(capacities[name])
                 if rows == 0:
                     continue
-                free = draft.schedule.free[base : base + rows * width].reshape(rows, width)
+                table = every[base : base + rows * width].reshape(rows, width)
                 tier = cluster.topology.tier_index(name)
-                self.tables.append((free, cluster.topology.domain_with_nodes[tier]))
+                self.tables.append((table, cluster.topology.domain_with_nodes[tier]))
 
     def spare_node(self, act: int) -> int:
         """Return the roomiest node that a replica may wait on, -1 for none, and take its room."""
-        draft, acts = self.draft, self.draft.acts
-        cluster, ends = draft.cluster, draft.ends
-        p = int(acts.partition[act])
+        weight = self._weight(act)
+        for n, left in self._open_nodes(act, weight):
+            if left < 0.0:
+                break
+            if self._admitted(act, n):
+                for free, domain in self.tables:
+                    if domain[n] >= 0:
+                        free[domain[n]] -= weight[: free.shape[1]]
+                return n
+        return -1
+
+    def spare_nodes(self, act: int, most: int) -> list[int]:
+        """Return nodes that a replica may wait on once they have room, the roomiest first."""
+        every = self._open_nodes(act, self._weight(act))
+        return list(islice((n for n, _ in every if self._admitted(act, n)), most))
+
+    def _weight(self, act: int) -> NDArray[np.float64]:
+        p, load = int(self.draft.acts.partition[act]), self.draft.cluster.partitions.load
+        heaviest = np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p]))
+        return np.append(heaviest, 1.0)
+
+    def _open_nodes(self, act: int, weight: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
+        """Yield nodes that receive a partition, and what would be left there, roomiest first."""
+        cluster, ends = self.draft.cluster, self.draft.ends
+        p = int(self.draft.acts.partition[act])
         row = int(np.searchsorted(ends.partition, p))
-        load = cluster.partitions.load
-        weight = np.append(
-            np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p])), 1.0
-        )
         open_to = cluster.nodes.may_receive.copy()
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
         for table in (ends.before[row], ends.after[row]):
@@ -197,37 +217,28 @@ class Room:
         for free, domain in self.tables:
             left = free[domain] - weight[: free.shape[1]]
             left[domain < 0] = np.inf
-            open_to &= (left >= 0.0).all(1)
             least = np.minimum(least, left.min(axis=1, initial=np.inf))
-        candidates = np.flatnonzero(open_to)
-        candidates = candidates[np.argsort(-least[candidates], kind="stable")]
-        node, role = self._now(act, row)
-        slot = int(np.flatnonzero(ends.replica[row] == acts.replica[act])[0])
-        for n in candidates[:64].tolist():
-            if self._admitted(act, row, slot, n, node, role):
-                for free, domain in self.tables:
-                    if domain[n] >= 0:
-                        free[domain[n]] -= weight[: free.shape[1]]
-                return int(n)
-        return -1
+        nodes = np.flatnonzero(open_to)
+        for n in nodes[np.argsort(-least[nodes], kind="stable")][:CANDIDATES].tolist():
+            yield n, float(least[n])
 
     def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Return nodes and roles of a partition where the draft got stuck."""
+        """Return nodes and roles of a partition when it is an act's turn."""
         ends, acts = self.draft.ends, self.draft.acts
         node, role = ends.before[row].copy(), ends.role[row]
         low = int(np.searchsorted(acts.partition, ends.partition[row]))
         for i in range(low, act):
-            if not np.isnan(self.draft.schedule.start[acts.change[i]]) and acts.act[i] != Act.LEAD:
-                slot = int(np.flatnonzero(ends.replica[row] == acts.replica[i])[0])
-                node[slot] = acts.target[i]
+            if acts.act[i] != Act.LEAD:
+                node[ends.replica[row] == acts.replica[i]] = acts.target[i]
         return node, role
 
-    def _admitted(
-        self, act: int, row: int, slot: int, n: int,
-        node: NDArray[np.int32], role: NDArray[np.uint8],
-    ) -> bool:  # fmt: skip
+    def _admitted(self, act: int, n: int) -> bool:
         """Whether rules let a replica stand on ``n`` in between, and get there and away."""
-        acts, rows = self.draft.acts, np.array([row])
+        acts, ends = self.draft.acts, self.draft.ends
+        row = int(np.searchsorted(ends.partition, acts.partition[act]))
+        node, role = self._now(act, row)
+        slot = int(np.flatnonzero(ends.replica[row] == acts.replica[act])[0])
+        rows = np.array([row])
         there = node.copy()
         there[slot] = n
         sets = [there]
@@ -235,6 +246,7 @@ class Room:
             sets += [np.append(node, n), np.append(there, acts.target[act])]
         for one in sets:
             roles = np.append(role, role[slot])[: len(one)]
-            if not self.safety.keeps(rows, one[None].astype(np.int32), roles[None])[0]:
+            twin = None if one is there else np.array([slot])
+            if not self.safety.keeps(rows, one[None].astype(np.int32), roles[None], twin)[0]:
                 return False
         return bool(not acts.led[act] or self.draft.cluster.nodes.may_lead[n])

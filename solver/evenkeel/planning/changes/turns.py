@@ -1,0 +1,194 @@
+"""Turns: in which order the replicas of a partition change, and who leads it meanwhile."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Role
+from evenkeel.planning.changes.detours import detours
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.protocols import Protocol
+
+NEVER = 99
+"""Position of a slot that does not act."""
+
+UNDER_WAY, FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(-1, 6)
+"""Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Of A partitions with R slots: who changes when, and who leads. A slot of -1 is none.
+
+    Parameters
+    ----------
+    moves : ndarray of bool, shape (A, R)
+        Slots that change.
+    order : ndarray of int64, shape (A, R)
+        Slots, those that change first, in the order in which they do.
+    disorderly : ndarray of bool, shape (A,)
+        Rows of which no order keeps the rules.
+    front : ndarray of int64, shape (A,)
+        Slot to which leadership is handed before anything else.
+    current : ndarray of int64, shape (A,)
+        Slot that leads after that.
+    deputy : ndarray of int64, shape (A,)
+        Slot that may lead in between, best one that does not change.
+    deputes : ndarray of bool, shape (A,)
+        Rows that have such a slot.
+    lends : ndarray of bool, shape (A,)
+        Disorderly rows in which one that does not change may lead in between.
+    """
+
+    moves: NDArray[np.bool_]
+    order: NDArray[np.intp]
+    disorderly: NDArray[np.bool_]
+    front: NDArray[np.int64]
+    current: NDArray[np.int64]
+    deputy: NDArray[np.int64]
+    deputes: NDArray[np.bool_]
+    lends: NDArray[np.bool_]
+
+
+def turns_of(
+    cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, live: NDArray[np.bool_]
+) -> Turns:
+    """Order the changes of every partition, nodes being ``live (N + 1,)``."""
+    before, after = ends.before, ends.after
+    moves = before != after
+    votes = ends.role == Role.VOTER
+    led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
+    heir_votes = flag_at(votes, ends.leads)
+    heir_stays = (ends.leads >= 0) & (ends.leads != ends.led) & ~flag_at(moves, ends.leads)
+    led_moves = flag_at(moves, ends.led)
+    cost = _deputies(cluster, ends, moves, votes, live)
+    deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
+    least = cost.min(axis=1, initial=NEVER)
+    deputes = least < NEVER
+    orphaned = (ends.led >= 0) & ~led_live & deputes & led_moves & heir_votes
+    orphaned &= flag_at(moves, ends.leads)
+    front = np.where(heir_stays, ends.leads, np.where(orphaned, deputy, -1))
+    begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
+    usual = _usual(ends, moves, live, begun)
+    found = _ordered(ends, safety, protocol, moves, front, usual)
+    turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool))
+    # where no order is left to who leads and who is to lead, another leads in between
+    lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
+    turns = _lent(ends, safety, protocol, turns, lends, usual)
+    lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
+    return replace(turns, lends=lends)
+
+
+def with_detours(
+    cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, turns: Turns
+) -> tuple[Turns, NDArray[np.int64], NDArray[np.int32]]:
+    """Return turns in which disorderly rows detour, the slot that does, and its third node.
+
+    That slot goes there first, and on when all others have changed; -1 for none. Who makes a detour
+    does not lead: one that stays does, until who is to lead has arrived.
+    """
+    lends = turns.lends & protocol.joint
+    turns = replace(
+        turns, front=np.where(lends, turns.deputy, turns.front),
+        current=np.where(lends, turns.deputy, turns.current),
+    )  # fmt: skip
+    third = turns.moves & (ends.before >= 0) & (ends.after >= 0) & protocol.joint
+    slots = np.arange(turns.moves.shape[1])
+    for slot in (turns.current, ends.leads, turns.deputy):
+        third &= slots != slot[:, None]
+    seeking = np.flatnonzero(turns.disorderly)
+    return turns, *detours(cluster, ends, safety, seeking, turns.order, third)
+
+
+def _deputies(
+    cluster: Cluster,
+    ends: Ends,
+    moves: NDArray[np.bool_],
+    votes: NDArray[np.bool_],
+    live: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Return the cost of each slot that may lead in between: a voter at both ends that lives."""
+    may_lead = np.append(cluster.nodes.may_lead, False) & live
+    before, after = ends.before, ends.after
+    slots = np.arange(before.shape[1])
+    fit = votes & (slots != ends.led[:, None]) & (slots != ends.leads[:, None])
+    fit &= may_lead[before] & may_lead[after]
+    fit &= before != at_slot(before, ends.led)[:, None]
+    fit &= after != at_slot(after, ends.leads)[:, None]
+    return np.where(fit, np.where(moves, 2, 1), NEVER)
+
+
+def _ordered(
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    moves: NDArray[np.bool_],
+    front: NDArray[np.int64],
+    usual: NDArray[np.int64],
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Return an order, whether there is none, ``front`` and who leads after it."""
+    current = np.where(front >= 0, front, ends.led)
+    turn = usual.copy()
+    late = (current >= 0) & (current != ends.leads)
+    late |= (ends.led == ends.leads) & (front < 0)
+    held = np.flatnonzero(late & (current >= 0))
+    turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
+    turn[~moves] = NEVER
+    order = np.argsort(turn, axis=1, kind="stable")
+    return *safety.orders(order, moves, ends.leads, current, protocol), front, current
+
+
+def _lent(
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    turns: Turns,
+    lends: NDArray[np.bool_],
+    usual: NDArray[np.int64],
+) -> Turns:
+    """Return turns in which rows that lend their leads to a deputy do so if that gives an order."""
+    if not lends.any():
+        return turns
+    front = np.where(lends, turns.deputy, turns.front)
+    order, without, _, current = _ordered(
+        ends, safety, protocol, turns.moves & lends[:, None], front, usual
+    )
+    helped = lends & ~without
+    return replace(
+        turns, order=np.where(helped[:, None], order, turns.order),
+        disorderly=turns.disorderly & ~helped, front=np.where(helped, front, turns.front),
+        current=np.where(helped, current, turns.current),
+    )  # fmt: skip
+
+
+def _usual(
+    ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_], begun: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return when each slot's turn is: what is under way or comes, then what lost its node, last
+    what goes.
+    """
+    turn = np.full(moves.shape, USUAL)
+    turn[moves & ~live[ends.before]] = EARLY
+    turn[ends.before < 0] = FIRST
+    some = np.flatnonzero((ends.leads >= 0) & (ends.leads != ends.led))
+    slot = ends.leads[some]
+    turn[some, slot] = np.minimum(turn[some, slot], HEIR)
+    turn[ends.after < 0] = LAST
+    turn[begun & moves] = UNDER_WAY
+    return turn
+
+
+def at_slot(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the entry of one slot per row; -1 for none."""
+    if table.shape[1] == 0:
+        return np.full(len(table), -1, np.int32)
+    found = table[np.arange(len(table)), np.maximum(slot, 0)]
+    return np.where(slot >= 0, found, np.int32(-1))
+
+
+def flag_at(table: NDArray[np.bool_], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the flag of one slot per row; False for none."""
+    return at_slot(table.astype(np.int32), slot) > 0

@@ -1,0 +1,1 @@
+"""Stuck: what waits in vain is let loose by other orders and by detours."""
