@@ -98,6 +98,21 @@ def from_folder(files: Files, folder: Path) -> Cluster:
     return registry.read(names, format="roadef")
 
 
+def helix() -> bytes:
+    """A whole dump of Helix as one list of records; ideal states come first."""
+    files = [one for one in (DATA / "formats" / "helix").rglob("*") if one.is_file()]
+    files.sort(key=lambda one: ("VIEW" in str(one), str(one)))
+    files = [one for one in files if "PROPERTYSTORE" not in one.parts]
+    return json.dumps([json.loads(one.read_bytes()) for one in files]).encode()
+
+
+def joined(system: str) -> tuple[Files, ...]:
+    """The files of a system's folder, each in turn as the first, which is damaged."""
+    files = sorted((DATA / "formats" / system).iterdir())
+    contents = [one.read_bytes() for one in files if one.is_file()]
+    return tuple((one, *(each for each in contents if each is not one)) for one in contents)
+
+
 def readers() -> list[Reader]:
     """All readers, with their samples."""
     with tempfile.TemporaryDirectory() as folder:
@@ -182,5 +197,8 @@ def readers() -> list[Reader]:
         Reader(
             "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")
         ),
+        Reader("helix", ((helix(),),), damage_text, from_bytes("helix")),
+        Reader("elasticsearch", joined("elasticsearch"), damage_text, from_bytes("elasticsearch")),
+        Reader("rabbitmq", joined("rabbitmq"), damage_text, from_bytes("rabbitmq")),
         Reader("roadef", ((model, assignment), packed), damage_text, from_folder),
     ]
