@@ -41,6 +41,7 @@ ROOMS = {
     "helix": "evenkeel.formats.helix",
     "elasticsearch": "evenkeel.formats.elasticsearch",
     "rabbitmq": "evenkeel.formats.rabbitmq",
+    "kubernetes": "evenkeel.formats.kubernetes",
     "roadef": "evenkeel.formats.roadef.format",
     "ceph": "evenkeel.formats.ceph",
     "cockroach": "evenkeel.formats.cockroach",

@@ -200,5 +200,6 @@ def readers() -> list[Reader]:
         Reader("helix", ((helix(),),), damage_text, from_bytes("helix")),
         Reader("elasticsearch", joined("elasticsearch"), damage_text, from_bytes("elasticsearch")),
         Reader("rabbitmq", joined("rabbitmq"), damage_text, from_bytes("rabbitmq")),
+        Reader("kubernetes", joined("kubernetes"), damage_text, from_bytes("kubernetes")),
         Reader("roadef", ((model, assignment), packed), damage_text, from_folder),
     ]

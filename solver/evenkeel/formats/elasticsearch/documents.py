@@ -192,9 +192,22 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
             inner = [(f"{path}.{key}" if path else key, one) for key, one in value.items()]
             # what grows with the depth is a name that nobody has
             waiting += [(name, one) for name, one in reversed(inner) if len(name) < 2000]
+        elif isinstance(value, list):
+            found[path] = [_plain(one) for one in value]
         else:
-            found[path] = value
+            found[path] = _plain(value)
     return found
+
+
+def _plain(value: Any) -> str:
+    """Return a value of a setting as the text that it could be as well."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return "more than 64 bits"
+    return "" if value is None else str(quoted(value))
 
 
 def amount(faults: FaultList, at: str, text: str | None) -> float:
