@@ -42,6 +42,7 @@ ROOMS = {
     "elasticsearch": "evenkeel.formats.elasticsearch",
     "rabbitmq": "evenkeel.formats.rabbitmq",
     "kubernetes": "evenkeel.formats.kubernetes",
+    "swift": "evenkeel.formats.swift",
     "roadef": "evenkeel.formats.roadef.format",
     "ceph": "evenkeel.formats.ceph",
     "cockroach": "evenkeel.formats.cockroach",
