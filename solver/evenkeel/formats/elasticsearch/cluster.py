@@ -16,6 +16,7 @@ from evenkeel.formats.elasticsearch.settings import (
     whole,
     words,
 )
+from evenkeel.formats.expressions import word
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
@@ -289,7 +290,7 @@ def _rules(
         mask = aware & allowed(settings, "index.routing.allocation.", nodes)
         masks[index] = mask.tobytes()
     for index in indices:
-        tags.setdefault(masks[index], f"nodes of {index.replace(',', ' ').replace('=', ' ')}")
+        tags.setdefault(masks[index], f"nodes of {word(index)}")
     keys: dict[tuple[str, int], int] = {}
     rule = []
     for shard in shards:

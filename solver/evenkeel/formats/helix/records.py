@@ -167,8 +167,13 @@ def _told_by_fields(records: Records, found: Found) -> Kind | None:
     record = found.record
     there = record.simpleFields.keys() | record.listFields.keys() | record.mapFields.keys()
     kind = next((kind for kind, names in SHOWN_BY if names & there), None)
-    if kind == "ideal" and record.id in records.ideal and not record.listFields:
-        return "view"  # it repeats the settings of the resource
+    first = records.ideal.get(record.id)
+    if kind == "ideal" and first is not None and record.id not in records.view:
+        # an external view repeats the settings of its resource, and has no lists
+        if not record.listFields:
+            return "view"
+        if not first.record.listFields:
+            records.view[record.id] = records.ideal.pop(record.id)
     if kind is None and record.mapFields and not record.listFields:
         return "view"
     return kind

@@ -88,14 +88,12 @@ def _take(found: Objects, at: str, raw: msgspec.Raw, usual: str) -> None:
     value: Any = _without_nulls(found.faults, document, SHAPES[kind])
     if value is None:
         return
-    key = (value.metadata.namespace, value.metadata.name)
+    key: Any = (value.metadata.namespace, value.metadata.name)
+    by_key: dict[Any, Any] = found.pods if isinstance(value, Pod) else found.budgets
     if isinstance(value, Node):
-        first = found.nodes.setdefault(value.metadata.name, (at, value))[0]
-    elif isinstance(value, Pod):
-        first = found.pods.setdefault(key, (at, value))[0]
-    else:
-        first = found.budgets.setdefault(key, (at, value))[0]
-    if first != at:
+        key, by_key = value.metadata.name, found.nodes
+    first, before = by_key.setdefault(key, (at, value))
+    if before is not value:
         name = quoted(value.metadata.name)
         found.faults.add(f"{at}: metadata.name", name, f"stands at {first} already")
 

@@ -128,8 +128,8 @@ def _take_queues(found: Findings, document: Document) -> None:
         at = f"{document.name}: [{i}]"
         if not one.is_quorum:
             continue
-        first = found.queues.setdefault((one.vhost, one.name), (at, one))[0]
-        if first != at:
+        first, before = found.queues.setdefault((one.vhost, one.name), (at, one))
+        if before is not one:
             message = f"stands at {first} already: list queues with their vhost"
             found.faults.add(f"{at}.name", quoted(one.name), message)
 
