@@ -154,3 +154,62 @@ def test_reading_takes_memory_as_the_file_does(system):
         assert tracemalloc.get_traced_memory()[1] < 60 * size + (8 << 20)
     finally:
         tracemalloc.stop()
+
+
+def shuffled(cluster, seed):
+    """A placement with every replica on a random node, no two of a partition on the same."""
+    draw = np.random.default_rng(seed)
+    node, first = cluster.placement.node.copy(), cluster.placement.first
+    for p in range(len(cluster.partitions)):
+        held = np.flatnonzero(node[first[p] : first[p + 1]] >= 0)
+        chosen = draw.choice(len(cluster.nodes), len(held), replace=False)
+        node[first[p] + held] = chosen
+    return cluster.placement.replaced(node, cluster.placement.leader)
+
+
+def held_by(cluster, placement):
+    """The names of the nodes that hold each partition."""
+    names = cluster.nodes.names
+    return {
+        name: {names[n] for n in row if n >= 0}
+        for name, row in zip(cluster.partitions.names, placement.nodes.tolist(), strict=True)
+    }
+
+
+def carried_out(system, cluster, files):
+    """Who holds each partition once that was done which was written."""
+    document = json.loads(files[0].read_text())
+    held = held_by(cluster, cluster.placement)
+    if system == "elasticsearch":
+        for command in document["commands"]:
+            ((verb, what),) = command.items()
+            own = held[f"{what['index']}/{what['shard']}"]
+            # what is cancelled goes back to where it came from
+            source, target = what.get("from_node"), what.get("to_node")
+            if verb == "cancel":
+                source, target = what["node"], "es-3"
+            assert source in own and target not in own
+            own.discard(source)
+            own.add(target)
+        return held
+    if system == "rabbitmq":
+        names = {tuple(key): name for name, key in cluster.native["keys"].items()}
+        return {
+            names[row["vhost"], row["name"]]: {*row["members"]}
+            for row in document
+            if (row["vhost"], row["name"]) in names
+        }
+    for one in document:
+        for partition, nodes in one["listFields"].items() or one["mapFields"].items():
+            held[partition] = {*nodes}
+    return held
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("name", ["elasticsearch", "helix", "rabbitmq"])
+def test_whatever_the_placement_is_it_is_brought_about(name, seed, tmp_path):
+    cluster = registry.read(FORMATS / name)
+    target = shuffled(cluster, seed)
+    files = registry.write(cluster, tmp_path / "plan.json", placement=target)
+    found = carried_out(name, cluster, files)
+    assert found == held_by(cluster, target)

@@ -108,13 +108,16 @@ def _commands(
         if len(new) < len(old):
             faults.add(name, new, f"would give up copies: it has {len(old)}")
             continue
+        for source in [one for one in leaving if (name, one) in sources]:
+            cancels.append({"cancel": own | {"node": source, "allow_primary": False}})
+            origin = sources[name, source]
+            leaving[leaving.index(source)] = origin
+            if origin in joining:  # where it came from, it stays
+                leaving.remove(origin)
+                joining.remove(origin)
         for source, target in zip(leaving, joining, strict=False):
-            origin = sources.get((name, source), source)
-            if origin != source:
-                cancels.append({"cancel": own | {"node": source, "allow_primary": False}})
-            if origin != target:
-                moves.append({"move": own | {"from_node": origin, "to_node": target}})
-                undo.append({"move": own | {"from_node": target, "to_node": origin}})
+            moves.append({"move": own | {"from_node": source, "to_node": target}})
+            undo.append({"move": own | {"from_node": target, "to_node": source}})
         copies += [
             {"allocate_replica": own | {"node": target}} for target in joining[len(leaving) :]
         ]

@@ -15,6 +15,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
 
 NAME = "rabbitmq"
+HEALTHY = int(Flag.HEALTHY)
 COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
 
@@ -121,13 +122,13 @@ def _placement(
                     found.faults.add(f"{at}.members[{i}]", quoted(name), message)
                 elif name in members[:i]:
                     found.faults.add(f"{at}.members[{i}]", quoted(name), "is a member twice")
-        for name in sorted(online - {*members}):
+        for name in sorted(online.difference(members)):
             found.faults.add(f"{at}.online", quoted(name), "is no member of the queue")
         if queue.leader and queue.leader not in members:
             found.faults.add(f"{at}.leader", quoted(queue.leader), "is no member of the queue")
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
-        flags += [Flag.HEALTHY * (name in online) for name in members]
+        flags += [HEALTHY if name in online else 0 for name in members]
         width.append(len(members))
     return {
         "placement": np.array(node, np.int64),

@@ -22,7 +22,7 @@ UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
 """What ``cluster_status`` says of a node in maintenance."""
 
 
-class Queue(msgspec.Struct):
+class Queue(msgspec.Struct, gc=False):
     """A queue as ``list_queues`` or the management API has it; classic ones have no members."""
 
     name: str
