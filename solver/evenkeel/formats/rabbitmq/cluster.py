@@ -15,7 +15,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
 
 NAME = "rabbitmq"
-HEALTHY = int(Flag.HEALTHY)
+HEALTHY, PINNED = int(Flag.HEALTHY), int(Flag.PINNED)
 COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
 
@@ -55,7 +55,8 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         },
     }
     given |= _states(found, nodes)
-    given |= _placement(found, keys, place)
+    alive = dict(zip(nodes, given["alive"].tolist(), strict=True))
+    given |= _placement(found, keys, place, alive)
     given |= _amounts(found, keys, queues, nodes)
     given |= _zones(found, queues, nodes, spread)
     source = largest(documents)
@@ -104,9 +105,12 @@ def _states(found: Findings, nodes: Sequence[str]) -> dict[str, Any]:
 
 
 def _placement(
-    found: Findings, keys: Sequence[tuple[str, str]], place: Mapping[str, int]
+    found: Findings,
+    keys: Sequence[tuple[str, str]],
+    place: Mapping[str, int],
+    alive: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """Return the members of each queue, and who leads."""
+    """Return the members of each queue, and who leads; those without a majority stay."""
     node: list[int] = []
     flags: list[int] = []
     leader, width = [], []
@@ -128,7 +132,9 @@ def _placement(
             found.faults.add(f"{at}.leader", quoted(queue.leader), "is no member of the queue")
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
-        flags += [HEALTHY if name in online else 0 for name in members]
+        lost = 2 * sum(alive.get(name, False) for name in members) <= len(members)
+        known = PINNED if lost else 0
+        flags += [known | HEALTHY if name in online else known for name in members]
         width.append(len(members))
     return {
         "placement": np.array(node, np.int64),
