@@ -88,6 +88,14 @@ class TestReading:
         zones = text({"rabbit@a": "x", "rabbit@b": "x"})
         assert registry.read(text([queue()]), zones).rules[0].spread == {"zone": 2}
 
+    def test_the_virtual_host_of_a_listing_is_told(self, tmp_path):
+        rows = text([queue(), queue("r", ["rabbit@b", "rabbit@c"])])
+        cluster = registry.read(rows, format="rabbitmq", vhost="books")
+        assert list(cluster.partitions.group_names) == ["books"]
+        target = cluster.placement.replaced(cluster.placement.node, np.array([1, 0], np.int16))
+        script = registry.write(cluster, tmp_path / "p.sh", placement=target)[0].read_text()
+        assert '<<"books">>' in script
+
     def test_other_kinds_of_queues_are_not_placed(self):
         rows = [queue(), queue("s", type="stream"), {"name": "c", "members": "", "leader": ""}]
         assert list(registry.read(text(rows)).partitions.names) == ["q"]
@@ -224,9 +232,10 @@ class TestWriting:
         assert again.placement.leader_node.tolist() == result.placement.leader_node.tolist()
 
     def test_hostile_names_are_no_commands(self, tmp_path):
-        names = ["$(touch pwned)", "a'b\"c", "x\ny", "`id`", "../..", 'q">>), os:cmd("id', "é ü"]
+        names = ["; touch pwned", "a'b\"c", "x\ny", "' touch pwned '", "../..", "é ü"]
+        names.append('q">>), os:cmd("id')
         rows = [queue(name, vhost="v'\n;") for name in names]
-        rows.append(queue("spare", ["rabbit@c", "rabbit@$(id)"]))
+        rows.append(queue("spare", ["rabbit@c", "rabbit@' ; touch pwned '"]))
         cluster = registry.read(text(rows))
         node = cluster.placement.node.copy()
         node[:] = np.array(sorted({*range(4)} - {1, 2}) * len(rows))
@@ -246,7 +255,7 @@ class TestWriting:
         assert "<<97,39,98>>" in call and "binary_to_atom(<<" in call
         assert "'" not in has_member("/", "'", "rabbit@x'")
 
-    @pytest.mark.parametrize("name", ["-rf", "a\0b"])
+    @pytest.mark.parametrize("name", ["-rf", "a\0b", "$(id)", "`id`", "a\\"])
     def test_what_no_command_can_hold_is_refused(self, tmp_path, name):
         cluster = registry.read(text([queue(name), queue("r", ["rabbit@c", "rabbit@a"])]))
         node = cluster.placement.node[::-1].copy()

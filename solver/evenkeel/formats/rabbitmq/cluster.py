@@ -20,11 +20,16 @@ COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
 
 
-def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
+def read(
+    documents: Sequence[Document],
+    *,
+    vhost: str = "/",
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
     """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
 
     A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
-    ``spread`` replaces that rule.
+    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that do not say theirs.
 
     Raises
     ------
@@ -33,7 +38,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         members on nodes that are not of the cluster.
     """
     faults = FaultList()
-    found = gather(faults, documents)
+    found = gather(faults, documents, vhost)
     if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
         message = "needs list_queues name leader members online --formatter json"
         faults.add("source", [document.name for document in documents], message)
@@ -51,6 +56,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native_format": NAME,
         "native": {
             "queues": found.rows,
+            "vhost": vhost,
             "keys": {name: [*key] for name, key in zip(names, keys, strict=True)},
         },
     }

@@ -26,7 +26,9 @@ class Queue(msgspec.Struct, gc=False):
     """A queue as ``list_queues`` or the management API has it; classic ones have no members."""
 
     name: str
-    vhost: str = "/"
+    vhost: str | None = None
+    """``list_queues`` does not print it."""
+
     type: str | None = None
     leader: str | None = None
     members: list[str] | str | None = None
@@ -62,6 +64,9 @@ class Findings:
     """Everything that was read, with the place where it stands."""
 
     faults: FaultList
+    vhost: str = "/"
+    """The virtual host of queues that do not say theirs."""
+
     rows: list[Raw] = field(default_factory=list)
     """Every queue as it came."""
 
@@ -95,9 +100,9 @@ def recognises(document: Document) -> Kind:
     return "zones" if zones else ""
 
 
-def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
+def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
-    found = Findings(faults)
+    found = Findings(faults, vhost)
     for document in documents:
         kind = recognises(document)
         if kind == "queues":
@@ -128,9 +133,9 @@ def _take_queues(found: Findings, document: Document) -> None:
         at = f"{document.name}: [{i}]"
         if not one.is_quorum:
             continue
-        first, before = found.queues.setdefault((one.vhost, one.name), (at, one))
+        first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
         if before is not one:
-            message = f"stands at {first} already: list queues with their vhost"
+            message = f"stands at {first} already: read one virtual host at a time"
             found.faults.add(f"{at}.name", quoted(one.name), message)
 
 

@@ -16,6 +16,9 @@ from evenkeel.model.placement import Placement
 PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
 """Texts that Erlang reads as they are, inside of quotes."""
 
+UNFIT = re.compile(r"^-|[\0$`\\]")
+"""What is an option, ends an argument, or means something to a shell inside of quotes."""
+
 HEAD = """#!/bin/sh
 # Changes the members and leaders of quorum queues, one queue after the other. Run it with sh on any
 # node of the cluster; it stops at the first call that fails, and may be run again: what is done
@@ -86,7 +89,8 @@ def _changes(
     """Return the changes there and back, and the queues as they are then."""
     faults = FaultList()
     before, names = cluster.placement, cluster.nodes.names
-    rows = {(row.get("vhost", "/"), row["name"]): i for i, row in enumerate(native["queues"])}
+    usual = native.get("vhost", "/")
+    rows = {(row.get("vhost") or usual, row["name"]): i for i, row in enumerate(native["queues"])}
     queues = list(native["queues"])
     there: list[Change] = []
     back: list[Change] = []
@@ -120,10 +124,14 @@ def _changes(
 
 
 def _check(faults: FaultList, name: str, texts: Iterable[str]) -> None:
-    """Note what no argument of a command can be: a NUL, or what its parser takes for an option."""
+    """Note what no argument of a command can be, however it is quoted here.
+
+    Some packages wrap the tools in a script that hands arguments to a second shell.
+    """
     for text in texts:
-        if "\0" in text or text.startswith("-"):
-            faults.add(name, text, "cannot stand in a command: it is an option, or holds a NUL")
+        if UNFIT.search(text):
+            message = "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
+            faults.add(name, text, message)
         elif any(0xD800 <= ord(letter) < 0xE000 for letter in text):
             faults.add(name, text, "cannot be written as UTF-8")
 
