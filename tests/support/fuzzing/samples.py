@@ -1,5 +1,6 @@
 """The readers, and files that they read without a fault."""
 
+import gzip
 import io
 import json
 import random
@@ -13,7 +14,7 @@ import numpy as np
 from evenkeel.formats import registry
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
-from tests.support.fuzzing.damage import damage_archive, damage_text
+from tests.support.fuzzing.damage import damage_archive, damage_bytes, damage_text
 from tests.support.places import DATA
 
 Files = tuple[bytes, ...]
@@ -98,6 +99,30 @@ def from_folder(files: Files, folder: Path) -> Cluster:
     return registry.read(names, format="roadef")
 
 
+def helix() -> bytes:
+    """A whole dump of Helix as one list of records; ideal states come first."""
+    files = [one for one in (DATA / "formats" / "helix").rglob("*") if one.is_file()]
+    files.sort(key=lambda one: ("VIEW" in str(one), str(one)))
+    files = [one for one in files if "PROPERTYSTORE" not in one.parts]
+    return json.dumps([json.loads(one.read_bytes()) for one in files]).encode()
+
+
+def damage_ring(draw: random.Random, data: bytes) -> bytes:
+    """Damage the list of devices of a ring, with a length that fits, or any byte."""
+    length = int.from_bytes(data[6:10], "big")
+    if not data.startswith(b"R1NG") or draw.random() < 0.4:
+        return damage_bytes(draw, data)
+    text = damage_text(draw, data[10 : 10 + length])
+    return data[:6] + (len(text) % 2**32).to_bytes(4, "big") + text + data[10 + length :]
+
+
+def joined(system: str) -> tuple[Files, ...]:
+    """The files of a system's folder, each in turn as the first, which is damaged."""
+    files = sorted((DATA / "formats" / system).iterdir())
+    contents = [one.read_bytes() for one in files if one.is_file()]
+    return tuple((one, *(each for each in contents if each is not one)) for one in contents)
+
+
 def readers() -> list[Reader]:
     """All readers, with their samples."""
     with tempfile.TemporaryDirectory() as folder:
@@ -129,6 +154,7 @@ def readers() -> list[Reader]:
     dump, crush = ceph["osd_dump.json"], ceph["crush.txt"]
     tables = {file.name: file.read_bytes() for file in (DATA / "formats" / "tables").iterdir()}
     roach = {file.name: file.read_bytes() for file in (DATA / "formats" / "cockroach").iterdir()}
+    ring = gzip.decompress((DATA / "formats" / "swift" / "object.ring.gz").read_bytes())
     longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
     plain = io.BytesIO()
     np.savez(plain, capacity=np.ones((2, 1)), load=np.ones((3, 1)), replicas=np.array(2))
@@ -182,5 +208,10 @@ def readers() -> list[Reader]:
         Reader(
             "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")
         ),
+        Reader("helix", ((helix(),),), damage_text, from_bytes("helix")),
+        Reader("elasticsearch", joined("elasticsearch"), damage_text, from_bytes("elasticsearch")),
+        Reader("rabbitmq", joined("rabbitmq"), damage_text, from_bytes("rabbitmq")),
+        Reader("kubernetes", joined("kubernetes"), damage_text, from_bytes("kubernetes")),
+        Reader("swift", ((ring,), (gzip.compress(ring),)), damage_ring, from_bytes("swift")),
         Reader("roadef", ((model, assignment), packed), damage_text, from_folder),
     ]

@@ -1,0 +1,21 @@
+"""Elasticsearch and OpenSearch: what their APIs print, in; commands of a reroute, out.
+
+References
+----------
+Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and index settings,
+``_cluster/reroute``; OpenSearch has the same.
+"""
+
+from evenkeel.formats.elasticsearch.cluster import read
+from evenkeel.formats.elasticsearch.documents import recognises
+from evenkeel.formats.elasticsearch.output import encode
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="elasticsearch",
+    summary="Elasticsearch, OpenSearch: _cat/shards and _cat/allocation as JSON, _nodes, settings",
+    suffixes=(".json",),
+    recognises=recognises,
+    read=read,
+    encode=encode,
+)

@@ -1,0 +1,137 @@
+"""Settings that say which nodes may hold a shard, and how full they may be."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.documents import quoted
+from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amount
+from evenkeel.model.errors import FaultList
+
+ROUTING = "routing.allocation."
+TIERS = "include._tier_preference"
+WATERMARK = "cluster.routing.allocation.disk.watermark"
+USUAL = {"low": "85%", "high": "90%"}
+
+Settings = Mapping[str, tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class DataNode:
+    """A node that may hold shards."""
+
+    name: str
+    key: str
+    host: str = ""
+    ip: str = ""
+    roles: frozenset[str] | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, key: str, node: Node) -> "DataNode":
+        """Return a node that ``_nodes`` has."""
+        roles = None if node.roles is None else frozenset(node.roles)
+        return cls(node.name, key, node.host, node.ip, roles, tuple(node.attributes.items()))
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds data at all."""
+        return self.roles is None or any(role.split("_")[0] == "data" for role in self.roles)
+
+    def values(self, attribute: str) -> Sequence[str]:
+        """Return what a filter on an attribute looks at."""
+        own = {
+            "_name": (self.name,), "_id": (self.key,), "_ip": (self.ip,),
+            "_host": (self.host, self.ip), "_host_ip": (self.ip,), "_publish_ip": (self.ip,),
+        }  # fmt: skip
+        if attribute in own:
+            return [one for one in own[attribute] if one]
+        return [value for key, value in self.attributes if key == attribute]
+
+
+def words(value: Any) -> list[str]:
+    """Return the words of a setting that is a list, or a text with commas."""
+    if isinstance(value, list):
+        return [str(one).strip() for one in value if str(one).strip()]
+    return [one.strip() for one in str(value or "").split(",") if one.strip()]
+
+
+def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArray[np.bool_]:
+    """Return the nodes that the filters below a prefix let hold shards, (N,) bool."""
+    mask = np.ones(len(nodes), np.bool_)
+    included: NDArray[np.bool_] | None = None
+    for name, (_, value) in settings.items():
+        kind, _, attribute = name.removeprefix(prefix).partition(".")
+        wanted = words(value)
+        if not name.startswith(prefix) or not wanted or not attribute:
+            continue
+        if name.endswith(TIERS):
+            mask &= _of_tier(wanted, nodes)
+        elif kind in ("require", "include", "exclude"):
+            hits = np.array([_matches(node, attribute, wanted, kind) for node in nodes], np.bool_)
+            if kind == "require":
+                mask &= hits
+            elif kind == "exclude":
+                mask &= ~hits
+            else:
+                included = hits if included is None else included | hits
+    return mask if included is None else mask & included
+
+
+def _matches(node: DataNode, attribute: str, wanted: Sequence[str], kind: str) -> bool:
+    own = node.values(attribute)
+    hits = [any(_alike(value, pattern) for value in own) for pattern in wanted]
+    return all(hits) if kind == "require" else any(hits)
+
+
+def _alike(value: str, pattern: str) -> bool:
+    """Whether a value fits a pattern in which a star stands for anything."""
+    if "*" not in pattern:
+        return value == pattern
+    return fnmatchcase(value, re.sub(r"[\[?]", "[\\g<0>]", re.sub(r"\*+", "*", pattern[:1000])))
+
+
+def _of_tier(wanted: Sequence[str], nodes: Sequence[DataNode]) -> NDArray[np.bool_]:
+    """Return the nodes of the first tier that has any."""
+    for tier in wanted:
+        found = [node.roles is None or bool({tier, "data"} & node.roles) for node in nodes]
+        if any(found):
+            return np.array(found, np.bool_)
+    return np.zeros(len(nodes), np.bool_)
+
+
+def whole(faults: FaultList, settings: Settings, name: str) -> int:
+    """Return a setting that is a number; -1 for none, and for no limit."""
+    at, value = settings.get(name, ("", None))
+    if value is None or str(value) == "-1":
+        return -1
+    if not re.fullmatch("[0-9]{1,9}", str(value)):
+        faults.add(at, quoted(value), "must be a whole number, or -1")
+        return -1
+    return int(value)
+
+
+def is_true(settings: Settings, name: str, default: bool) -> bool:
+    """Return a setting that is true or false."""
+    return str(settings.get(name, ("", default))[1]).lower() == "true"
+
+
+def room(found: Findings, kind: str, total: float) -> float:
+    """Return how many bytes of a disk may be used up to a watermark, ``low`` or ``high``."""
+    if not is_true(found.cluster, "cluster.routing.allocation.disk.threshold_enabled", True):
+        return total
+    at, told = found.cluster.get(f"{WATERMARK}.{kind}", ("", USUAL[kind]))
+    text = str(told)
+    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", text)
+    ratio = re.fullmatch(r"[01]?\.[0-9]{1,9}|[01]", text)
+    if not (share or ratio):
+        return max(total - amount(found.faults, at, text), 0.0)
+    used = float(share[1]) / 100.0 if share else float(text)
+    at, headroom = found.cluster.get(f"{WATERMARK}.{kind}.max_headroom", ("", "-1"))
+    most = MOST if str(headroom) == "-1" else amount(found.faults, at, str(headroom))
+    return total - min(total * (1.0 - min(used, 1.0)), most)

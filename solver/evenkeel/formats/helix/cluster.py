@@ -1,0 +1,264 @@
+"""Helix's records put together to a cluster: instances are nodes, resources are groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.expressions import word
+from evenkeel.formats.helix import amounts, instances
+from evenkeel.formats.helix.records import Found, Records, gather
+from evenkeel.formats.helix.resources import (
+    MODELS,
+    Resource,
+    Row,
+    mode_of,
+    note_strangers,
+    resources,
+)
+from evenkeel.formats.native.arguments import build, check_slots
+from evenkeel.formats.sources import largest
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
+from evenkeel.model.rules import Amount, Rule
+
+NAME = "helix"
+MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
+"""Settings of the cluster that bound how many replicas an instance has."""
+
+UNLIMITED = 2**31 - 1
+
+
+def read(
+    documents: Sequence[Document],
+    *,
+    now: float | None = None,
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
+    """Read a cluster from ZNRecords: files of one or of many, a folder, or a zip.
+
+    ``now`` is the time of the dump in seconds since 1970: with it, instances that are down within
+    their delay window keep their places. ``spread`` replaces the rule of the fault zones.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, field and value: truncated files, ids that come twice,
+        replicas on instances without a config, weights that a capacity key lacks.
+    """
+    faults = FaultList()
+    records = gather(faults, documents)
+    if not (records.ideal or records.view or faults):
+        names = [document.name for document in documents]
+        faults.add("source", names, "holds no ideal state and no external view")
+    if len(records.cluster) > 1:
+        for second in [*records.cluster.values()][1:]:
+            faults.add(
+                f"{second.at}id", second.record.id, "is a second cluster: read one at a time"
+            )
+    names = _instances(faults, records)
+    states = instances.states_of(faults, records, names, now)
+    alive = dict(zip(names, states["alive"].tolist(), strict=True))
+    found = resources(faults, records, alive)
+    given: dict[str, Any] = {"node_names": names, "native_format": NAME, **states}
+    given |= _topology_and_rules(faults, records, names, states["gone"].tolist(), found, spread)
+    given |= _placement(faults, records, found, names)
+    given |= _amounts(faults, records, names, found)
+    given["forbidden"] = _disabled(faults, records, names, found)
+    given["stands_for"] = instances.stands_for(faults, records, names)
+    given["weight"] = instances.weights_of(faults, records, names)
+    given["max_replicas"] = np.full(len(names), _most_replicas(faults, records))
+    given["native"] = _payload(records, found)
+    source = largest(documents)
+    place = f"{source.name}: simpleFields.REPLICAS"
+    check_slots(faults, place, given["replicas"], len(given["replicas"]), source)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def _instances(faults: FaultList, records: Records) -> list[str]:
+    """Return all instances by name: those that have a config, or whoever is named if none has."""
+    if not records.instance:
+        named = {*records.live}
+        for found in (*records.ideal.values(), *records.view.values()):
+            if mode_of(found) != "task":
+                lists = found.record.listFields.values()
+                named |= {node for row in lists for node in row}
+                named |= {node for row in found.record.mapFields.values() for node in row}
+        return sorted(named - {"ANY_LIVEINSTANCE", ""})
+    for name in records.live.keys() - records.instance.keys():
+        found = records.live[name]
+        faults.add(f"{found.at}id", quoted(name), "is live and has no InstanceConfig")
+    return sorted(records.instance)
+
+
+def _most_replicas(faults: FaultList, records: Records) -> int:
+    cluster = next(iter(records.cluster.values()), None)
+    if cluster is None:
+        return -1
+    told = [instances.whole(faults, cluster, name) for name in MOST_LIMITS]
+    return min((most for most in told if 0 < most < UNLIMITED), default=-1)
+
+
+def _topology_and_rules(
+    faults: FaultList,
+    records: Records,
+    names: Sequence[str],
+    gone: Sequence[bool],
+    found: Sequence[Resource],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return tiers and tags, and a rule for each tag and limit that resources have."""
+    enabled = [not one for one in gone]
+    domains, zone = instances.topology_of(faults, records, names, enabled)
+    tags = instances.tags_of(records, names)
+    apart = ({zone: 1} if zone else {}) if spread is None else dict(spread)
+    rules: dict[tuple[str, int], int] = {}
+    rule, group_rule = [], []
+    for one in found:
+        tag = word(one.tag) if one.tag else ""
+        if tag and tag not in tags:
+            at = one.found.place("INSTANCE_GROUP_TAG")
+            faults.add(at, quoted(one.tag), "is a tag that no instance carries")
+            tag = ""
+        rule += [rules.setdefault((tag, 0), len(rules))] * len(one.rows)
+        most = one.most_per_instance
+        group_rule.append(-1 if most < 0 else rules.setdefault(("", most), len(rules)))
+    return {
+        "domains": domains,
+        "tags": tags,
+        "rules": [
+            Rule(spread={"node": most}) if most
+            else Rule(require=[f"+{tag}"] if tag else [], spread=apart)
+            for tag, most in rules
+        ],
+        "rule": np.array(rule, np.int64),
+        "group_rule": np.array(group_rule, np.int64),
+    }  # fmt: skip
+
+
+def _placement(
+    faults: FaultList, records: Records, found: Sequence[Resource], names: Sequence[str]
+) -> dict[str, Any]:
+    """Return the replicas of all resources, slot by slot, and who leads."""
+    place = {name: n for n, name in enumerate(names)}
+    rows = [row for one in found for row in one.rows.values()]
+    width = np.array([len(row.nodes) for row in rows], np.int64)
+    first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+    node = np.array([place.get(n, -1) for row in rows for n in row.nodes], np.int64)
+    owner = np.repeat(np.arange(len(rows)), width)
+    counts = [len(one.rows) for one in found]
+    for p in np.unique(owner[node < 0]).tolist():
+        group = int(np.searchsorted(np.cumsum(counts), p, "right"))
+        partition = [*found[group].rows][p - sum(counts[:group])]
+        note_strangers(faults, records, found[group], partition)
+    listed = [row.states or [""] * len(row.nodes) for row in rows]
+    state = [text for own in listed for text in own]
+    leader = [
+        _leading_slot(row, one.model.states[0]) if one.model.leads else -1
+        for one in found
+        for row in one.rows.values()
+    ]
+    return {
+        "placement": node,
+        "first": first,
+        "leader": np.array(leader, np.int64),
+        "flags": np.array([text == "ERROR" for text in state], np.int64) * int(Flag.ERROR),
+        "replicas": np.repeat(np.array([one.replicas for one in found], np.int64), counts),
+        "min_active": np.repeat(
+            np.array([min(one.min_active, one.replicas) for one in found], np.int64), counts
+        ),
+        "partition_names": _partition_names(found),
+        "group": np.repeat(np.arange(len(found)), counts),
+        "group_names": [one.name for one in found],
+    }
+
+
+def _leading_slot(row: Row, top: str) -> int:
+    """Return the slot in the top state: of a list the first, of states the one that has it."""
+    if not row.states:
+        return 0 if row.nodes else -1
+    return row.states.index(top) if top in row.states else -1
+
+
+def _partition_names(found: Sequence[Resource]) -> list[str]:
+    """Return the names of all partitions; those of a name that comes twice with their resource."""
+    names = [partition for one in found for partition in one.rows]
+    if len({*names}) == len(names):
+        return names
+    return [f"{one.name}/{partition}" for one in found for partition in one.rows]
+
+
+def _amounts(
+    faults: FaultList, records: Records, names: Sequence[str], found: Sequence[Resource]
+) -> dict[str, Any]:
+    """Return loads and capacities by the capacity keys, or else the numbers of replicas."""
+    keys = amounts.keys_of(faults, records)
+    partitions = {one.name: [*one.rows] for one in found}
+    if keys:
+        return {
+            "dimensions": keys,
+            "capacity": amounts.capacities(faults, records, names, keys),
+            "load": amounts.weights(faults, records, partitions, keys),
+        }
+    count = sum(map(len, partitions.values()))
+    # nothing limits it, yet a node can be level only against some capacity
+    everything = sum(len(one.rows) * one.replicas for one in found)
+    return {
+        "dimensions": [amounts.COUNT],
+        "capacity": np.full((len(names), 1), max(float(everything), 1.0)),
+        "load": np.ones((count, 1)),
+    }
+
+
+def _disabled(
+    faults: FaultList, records: Records, names: Sequence[str], found: Sequence[Resource]
+) -> list[tuple[int, int]]:
+    """Return the partitions that are disabled on instances."""
+    own: dict[str, dict[str, int]] = {}
+    start = 0
+    for one in found:
+        own[one.name] = {partition: start + i for i, partition in enumerate(one.rows)}
+        start += len(one.rows)
+    known = {*own, *records.ideal, *records.view}
+    pairs: set[tuple[int, int]] = set()
+    for n, name in enumerate(names):
+        config = records.instance.get(name)
+        told = {} if config is None else config.record.mapFields.get(instances.DISABLED, {})
+        for resource, listed in told.items():
+            if resource == instances.ALL_RESOURCES:
+                continue
+            assert config is not None, "no record disables nothing"
+            at = f"{config.at}mapFields.{instances.DISABLED}.{quoted(resource)}"
+            if resource not in known:
+                faults.add(at, quoted(resource), "is no resource")
+            for partition in filter(None, (text.strip() for text in listed.split(","))):
+                if resource in own and partition in own[resource]:
+                    pairs.add((own[resource][partition], n))
+                elif resource in own:
+                    faults.add(at, quoted(partition), f"is no partition of {quoted(resource)}")
+    return sorted(pairs)
+
+
+def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
+    """Return what is needed to write ideal states: themselves, and the states of replicas."""
+    definitions = {
+        one.found.text("STATE_MODEL_DEF_REF"): [list(one.model.states), one.model.leads]
+        for one in found
+        if MODELS.get(one.found.text("STATE_MODEL_DEF_REF")) != one.model
+    }
+    source = records.ideal or records.view
+    ideal: dict[str, Any] = {name: _plain(one) for name, one in source.items()}
+    states = {
+        one.name: records.view[one.name].record.mapFields
+        for one in found
+        if one.name in records.view
+    }
+    return {"ideal_states": ideal, "state_models": definitions, "states": states}
+
+
+def _plain(found: Found) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.structs.asdict(found.record)
+    return plain

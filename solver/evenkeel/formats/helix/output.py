@@ -1,0 +1,192 @@
+"""Ideal states: as they were read, or with the placement that Helix is to bring about."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from evenkeel.formats.helix.resources import MODELS, NOT_SERVED, Model
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placement
+
+Mode = Literal["SEMI_AUTO", "CUSTOMIZED"]
+Raw = dict[str, Any]
+
+FOLDER = "IDEALSTATES"
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of every member of an archive, so that the same input gives the same bytes."""
+
+
+def encode(
+    cluster: Cluster,
+    placement: Placement | None,
+    path: Path,
+    *,
+    mode: Mode | None = None,
+    resources: Literal["changed", "all"] = "changed",
+) -> dict[Path, bytes]:
+    """Return ideal states, and with a placement beside them those of before.
+
+    They are a list of records, or, where the path ends in ``.zip``, the files of the folder
+    ``IDEALSTATES``. A resource is written in the mode it has, CUSTOMIZED with states of replicas
+    and others as SEMI_AUTO with lists of instances, unless ``mode`` says otherwise: in FULL_AUTO
+    Helix places by itself.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster was not read from Helix, or a partition would be left without replicas.
+    """
+    payload = _payload_of(cluster)
+    before: dict[str, Raw] = payload["ideal_states"]
+    if placement is None:
+        return {path: _packed([*before.values()], path)}
+    _check(cluster, placement)
+    after = dict(before)
+    for name, rows in _rows_by_group(cluster).items():
+        own = _Writer(cluster, placement, payload, name)
+        if resources == "all" or own.differs(rows):
+            after[name] = own.ideal_state(rows, mode)
+    chosen = [name for name in before if resources == "all" or after[name] != before[name]]
+    undo = path.with_suffix(f".undo{path.suffix}")
+    return {
+        path: _packed([after[name] for name in chosen], path),
+        undo: _packed([before[name] for name in chosen], path),
+    }
+
+
+def _payload_of(cluster: Cluster) -> Mapping[str, Any]:
+    native = cluster.native
+    if not (isinstance(native, dict) and {"ideal_states", "state_models"} <= native.keys()):
+        message = "was not read from Helix's records: there are no ideal states to write"
+        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    return native
+
+
+def _check(cluster: Cluster, placement: Placement) -> None:
+    faults = FaultList()
+    count = len(placement)
+    kept = np.bincount(placement.owner[placement.node >= 0], minlength=count)
+    had = cluster.placement.owner[cluster.placement.node >= 0]
+    emptied = (kept == 0) & (np.bincount(had, minlength=count) > 0)
+    for p in np.flatnonzero(emptied).tolist():
+        faults.add(cluster.partitions.names[p], [], "would be left without replicas")
+    faults.raise_if_any()
+
+
+def _rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
+    """Return the partitions of each resource."""
+    names = cluster.partitions.group_names
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for p, group in enumerate(cluster.partitions.group.tolist()):
+        found[names[group]].append(p)
+    return found
+
+
+def _nodes(placement: Placement, p: int) -> list[int]:
+    own = placement.node[placement.first[p] : placement.first[p + 1]]
+    return [n for n in own.tolist() if n >= 0]
+
+
+class _Writer:
+    """Writes the ideal state of one resource."""
+
+    def __init__(
+        self, cluster: Cluster, placement: Placement, payload: Mapping[str, Any], name: str
+    ) -> None:
+        self.cluster = cluster
+        self.placement = placement
+        self.before: Raw = payload["ideal_states"][name]
+        self.states: Mapping[str, Mapping[str, str]] = payload.get("states", {}).get(name, {})
+        told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
+        given = payload["state_models"].get(told)
+        self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
+
+    def differs(self, rows: Sequence[int]) -> bool:
+        """Whether the resource has other replicas or leaders than before."""
+        before, after = self.cluster.placement, self.placement
+        own = np.array(rows, np.int64)
+        led = self.model.leads and not np.array_equal(
+            before.leader_node[own], after.leader_node[own]
+        )
+        return led or any(sorted(_nodes(before, p)) != sorted(_nodes(after, p)) for p in rows)
+
+    def ideal_state(self, rows: Sequence[int], mode: Mode | None) -> Raw:
+        """Return the record with the lists or states that bring the placement about."""
+        record: Raw = deepcopy(
+            {"id": self.before["id"], "simpleFields": self.before["simpleFields"]}
+        )
+        simple = record["simpleFields"]
+        key = "REBALANCE_MODE" if "IDEAL_STATE_MODE" not in simple else "IDEAL_STATE_MODE"
+        custom = (mode or simple.get(key, "").upper()) == "CUSTOMIZED"
+        simple[key] = "CUSTOMIZED" if custom else "SEMI_AUTO"
+        lists: dict[str, list[str]] = dict(self.before["listFields"])
+        states: dict[str, dict[str, str]] = dict(self.before["mapFields"])
+        prefix = f"{self.before['id']}/"
+        for p in rows:
+            partition = self.cluster.partitions.names[p]
+            if partition not in lists and partition not in states:
+                partition = partition.removeprefix(prefix)
+            nodes = self._in_order(p, lists.get(partition, ()))
+            if lists or not custom:
+                lists[partition] = nodes
+            if custom or partition in states:
+                states[partition] = self._states(p, partition, nodes)
+        return record | {"mapFields": states, "listFields": lists}
+
+    def _in_order(self, p: int, listed: Sequence[str]) -> list[str]:
+        """Return the instances of a partition: who leads, those listed, and who joins."""
+        names = self.cluster.nodes.names
+        nodes = [names[n] for n in _nodes(self.placement, p)]
+        order = {name: i for i, name in enumerate(listed)}
+        nodes.sort(key=lambda name: order.get(name, len(order)))
+        leader = int(self.placement.leader_node[p])
+        if self.model.leads and leader >= 0:
+            nodes.remove(names[leader])
+            nodes.insert(0, names[leader])
+        return nodes
+
+    def _states(self, p: int, partition: str, nodes: Sequence[str]) -> dict[str, str]:
+        """Return the state of each replica; who joins takes that of one that left."""
+        model = self.model
+        before = self.states.get(partition) or self.before["mapFields"].get(partition, {})
+        top = model.states[0] if model.leads else ""
+        second = model.states[min(1, len(model.states) - 1)] if model.leads else model.states[0]
+        free = [
+            state
+            for node, state in sorted(before.items())
+            if node not in nodes and state in model.states and state != top
+        ]
+        led = model.leads and int(self.placement.leader_node[p]) >= 0
+        found = {nodes[0]: top} if led else {}
+        for node in nodes[led:]:
+            state = before.get(node, "")
+            if state == top or state in NOT_SERVED or state not in model.states:
+                state = free.pop(0) if free else second
+            found[node] = state
+        return found
+
+
+def _packed(records: Sequence[Raw], path: Path) -> bytes:
+    """Return records as one list, or as the files of an archive."""
+    try:
+        if path.suffix != ".zip":
+            return msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for record in records:
+                # a resource may be called anything: no name leads out of the folder
+                safe = quote(record["id"], safe="").replace(".", "%2E")
+                member = zipfile.ZipInfo(f"{FOLDER}/{safe}.json", EPOCH)
+                content = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+                archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+        return file.getvalue()
+    except UnicodeEncodeError as error:
+        raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None

@@ -1,0 +1,21 @@
+"""Kubernetes: nodes and pods as kubectl prints them, in; evictions and patches, out.
+
+References
+----------
+Kubernetes API: ``Node``, ``Pod`` (topology spread constraints, affinity, tolerations),
+``PodDisruptionBudget``, ``policy/v1`` ``Eviction``.
+"""
+
+from evenkeel.formats.kubernetes.cluster import read
+from evenkeel.formats.kubernetes.objects import recognises
+from evenkeel.formats.kubernetes.output import encode
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="kubernetes",
+    summary="Kubernetes: nodes, pods and disruption budgets as kubectl get -o json prints them",
+    suffixes=(".json", ".sh"),
+    recognises=recognises,
+    read=read,
+    encode=encode,
+)

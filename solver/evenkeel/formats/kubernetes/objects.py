@@ -1,0 +1,123 @@
+"""What kubectl printed, taken apart into objects: each as it came, and as its kind has it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import decode_json
+from evenkeel.formats.kubernetes.resources import SHAPES, Budget, Node, Pod
+from evenkeel.model.errors import FaultList
+
+HEAD = 65536
+KIND = re.compile(rb'"kind"\s*:\s*"(Node|Pod|PodDisruptionBudget)(List)?"')
+VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
+
+
+class Listing(msgspec.Struct, gc=False):
+    """A list of objects, or one object, of which only the kind is looked at."""
+
+    kind: str = ""
+    apiVersion: str = "v1"  # noqa: N815
+    items: list[msgspec.Raw] | None = None
+
+
+@dataclass
+class Objects:
+    """Everything that was read, with the place where each stands."""
+
+    faults: FaultList
+    items: list[msgspec.Raw] = field(default_factory=list)
+    """Every object as it came, those of unknown kinds included."""
+
+    nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
+    pods: dict[tuple[str, str], tuple[str, Pod]] = field(default_factory=dict)
+    budgets: dict[tuple[str, str], tuple[str, Budget]] = field(default_factory=dict)
+
+
+def recognises(document: Document) -> str:
+    """Tell whether a document holds nodes, pods or disruption budgets.
+
+    Examples
+    --------
+    >>> recognises(Document("p.json", b'{"apiVersion": "v1", "kind": "PodList", "items": []}'))
+    'objects'
+    """
+    head = document.data[:HEAD]
+    if not head.lstrip().startswith(b"{") or b'"longhorn.io/v1' in head:
+        return ""
+    return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
+
+
+def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
+    """Take documents apart into objects, noting those that do not fit their kind."""
+    found = Objects(faults)
+    for document in documents:
+        if not document.data.isascii():
+            before = len(faults.faults)
+            document.text(faults)
+            if len(faults.faults) > before:
+                continue
+        top = decode_json(faults, document, Listing)
+        if top is None:
+            continue
+        if top.items is None and top.kind not in SHAPES:
+            faults.add(f"{document.name}: items", None, "is missing from the list")
+            continue
+        listed = [msgspec.Raw(document.data)] if top.items is None else top.items
+        kind = top.kind.removesuffix("List")
+        for i, raw in enumerate(listed):
+            at = document.name if top.items is None else f"{document.name}: items[{i}]"
+            found.items.append(raw)
+            _take(found, at, raw, kind)
+    return found
+
+
+def _take(found: Objects, at: str, raw: msgspec.Raw, usual: str) -> None:
+    """Read one object, if it is of a kind that placing needs."""
+    document = Document(at, bytes(raw))
+    told = decode_json(found.faults, document, Listing)
+    if told is None:
+        return
+    kind = told.kind or usual
+    if kind not in SHAPES or told.apiVersion not in VERSIONS:
+        return
+    value: Any = _without_nulls(found.faults, document, SHAPES[kind])
+    if value is None:
+        return
+    key: Any = (value.metadata.namespace, value.metadata.name)
+    by_key: dict[Any, Any] = found.pods if isinstance(value, Pod) else found.budgets
+    if isinstance(value, Node):
+        key, by_key = value.metadata.name, found.nodes
+    first, before = by_key.setdefault(key, (at, value))
+    if before is not value:
+        name = quoted(value.metadata.name)
+        found.faults.add(f"{at}: metadata.name", name, f"stands at {first} already")
+
+
+def _without_nulls(faults: FaultList, document: Document, shape: type[Any]) -> Any:
+    """Decode an object; to Kubernetes fields that are null are not there."""
+    try:
+        return msgspec.json.decode(document.data, type=shape)
+    except (msgspec.MsgspecError, RecursionError):
+        said = decode_json(FaultList(), document, dict[str, Any])
+    if said is None:
+        return decode_json(faults, document, shape)
+    try:
+        return decode_json(
+            faults, Document(document.name, msgspec.json.encode(_stripped(said))), shape
+        )
+    except RecursionError:
+        faults.add(document.name, "", "is nested too deeply")
+        return None
+
+
+def _stripped(raw: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _stripped(value) if isinstance(value, dict) else value
+        for key, value in raw.items()
+        if value is not None
+    }

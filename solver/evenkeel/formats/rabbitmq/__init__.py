@@ -1,0 +1,21 @@
+"""RabbitMQ: quorum queues as its tools list them, in; calls of ``rabbitmq-queues``, out.
+
+References
+----------
+RabbitMQ, ``rabbitmqctl list_queues`` and ``cluster_status``, ``rabbitmq-queues add_member`` and
+``delete_member``, the management API ``/api/queues`` and ``/api/nodes``.
+"""
+
+from evenkeel.formats.rabbitmq.cluster import read
+from evenkeel.formats.rabbitmq.documents import recognises
+from evenkeel.formats.rabbitmq.output import encode
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="rabbitmq",
+    summary="RabbitMQ: list_queues and cluster_status as JSON, /api/nodes, a zone for each node",
+    suffixes=(".json", ".sh"),
+    recognises=recognises,
+    read=read,
+    encode=encode,
+)

@@ -1,0 +1,203 @@
+"""RabbitMQ's documents put together: quorum queues are partitions, virtual hosts groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.native.arguments import build
+from evenkeel.formats.rabbitmq.documents import Findings, Queue, gather
+from evenkeel.formats.sources import largest
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
+from evenkeel.model.rules import Amount, Rule
+
+NAME = "rabbitmq"
+HEALTHY, PINNED = int(Flag.HEALTHY), int(Flag.PINNED)
+COUNT = "members"
+"""The dimension that counts members; what waits in a queue is ``bytes``."""
+
+
+def read(
+    documents: Sequence[Document],
+    *,
+    vhost: str = "/",
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
+    """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
+
+    A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
+    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that do not say theirs.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, place and value: truncated files, queues that come twice,
+        members on nodes that are not of the cluster.
+    """
+    faults = FaultList()
+    found = gather(faults, documents, vhost)
+    if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
+        message = "needs list_queues name leader members online --formatter json"
+        faults.add("source", [document.name for document in documents], message)
+    keys = sorted(found.queues)
+    queues = [found.queues[key][1] for key in keys]
+    nodes = _nodes(found)
+    hosts = sorted({host for host, _ in keys})
+    names = _names(keys)
+    place = {name: n for n, name in enumerate(nodes)}
+    given: dict[str, Any] = {
+        "node_names": nodes,
+        "partition_names": names,
+        "group": np.array([hosts.index(host) for host, _ in keys], np.int64),
+        "group_names": hosts,
+        "native_format": NAME,
+        "native": {
+            "queues": found.rows,
+            "vhost": vhost,
+            "keys": {name: [*key] for name, key in zip(names, keys, strict=True)},
+        },
+    }
+    given |= _states(found, nodes)
+    alive = dict(zip(nodes, given["alive"].tolist(), strict=True))
+    given |= _placement(found, keys, place, alive)
+    given |= _amounts(found, keys, queues, nodes)
+    given |= _zones(found, queues, nodes, spread)
+    source = largest(documents)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def _names(keys: Sequence[tuple[str, str]]) -> list[str]:
+    """Return queues by their names, with the virtual host in front where there are several."""
+    if len({host for host, _ in keys}) <= 1:
+        return [name for _, name in keys]
+    # no two are the same, whatever stands in them
+    return [f"{host.replace('%', '%25').replace('/', '%2F')}/{name}" for host, name in keys]
+
+
+def members_of(queue: Queue) -> list[str]:
+    """Return the nodes that hold a queue, in the order of the listing."""
+    return queue.members if isinstance(queue.members, list) else []
+
+
+def _nodes(found: Findings) -> list[str]:
+    """Return the nodes of the cluster: as they are listed, or else those that queues name."""
+    named: set[str] = {*found.zones}
+    for _, queue in found.queues.values():
+        named |= {*members_of(queue)}
+    if not found.nodes:
+        return sorted(named)
+    for name, (at, _) in found.zones.items():
+        if name not in found.nodes:
+            found.faults.add(at, quoted(name), "is no node of the cluster")
+    return sorted(found.nodes)
+
+
+def _states(found: Findings, nodes: Sequence[str]) -> dict[str, Any]:
+    """Return who is up and who is in maintenance; without a status, who is online somewhere is."""
+    up = {*found.running}
+    if not found.nodes:
+        members: set[str] = set()
+        for _, queue in found.queues.values():
+            up |= {*queue.online} if isinstance(queue.online, list) else {*members_of(queue)}
+            up |= {queue.leader or ""}
+            members |= {*members_of(queue)}
+        up |= {*nodes} - members
+    alive = np.array([name in up for name in nodes], np.bool_)
+    drained = np.array([name in found.drained for name in nodes], np.bool_)
+    return {"alive": alive, "accepts": alive & ~drained, "leads": alive & ~drained}
+
+
+def _placement(
+    found: Findings,
+    keys: Sequence[tuple[str, str]],
+    place: Mapping[str, int],
+    alive: Mapping[str, bool],
+) -> dict[str, Any]:
+    """Return the members of each queue, and who leads; those without a majority stay."""
+    node: list[int] = []
+    flags: list[int] = []
+    leader, width = [], []
+    for key in keys:
+        at, queue = found.queues[key]
+        members = members_of(queue)
+        online = {*queue.online} if isinstance(queue.online, list) else set()
+        own = [place.get(name, -1) for name in members]
+        if -1 in own or len({*own}) != len(own):
+            for i, name in enumerate(members):
+                if name not in place:
+                    message = "is no node of the cluster"
+                    found.faults.add(f"{at}.members[{i}]", quoted(name), message)
+                elif name in members[:i]:
+                    found.faults.add(f"{at}.members[{i}]", quoted(name), "is a member twice")
+        for name in sorted(online.difference(members)):
+            found.faults.add(f"{at}.online", quoted(name), "is no member of the queue")
+        if queue.leader and queue.leader not in members:
+            found.faults.add(f"{at}.leader", quoted(queue.leader), "is no member of the queue")
+        leader.append(members.index(queue.leader) if queue.leader in members else -1)
+        node += own
+        lost = 2 * sum(alive.get(name, False) for name in members) <= len(members)
+        known = PINNED if lost else 0
+        flags += [known | HEALTHY if name in online else known for name in members]
+        width.append(len(members))
+    return {
+        "placement": np.array(node, np.int64),
+        "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
+        "leader": np.array(leader, np.int64),
+        "flags": np.array(flags, np.int64),
+        "replicas": np.array(width, np.int64),
+        "min_active": np.array([count // 2 + 1 for count in width], np.int64),
+    }
+
+
+def _amounts(
+    found: Findings,
+    keys: Sequence[tuple[str, str]],
+    queues: Sequence[Queue],
+    nodes: Sequence[str],
+) -> dict[str, Any]:
+    """Return the number of members and the bytes that wait; nothing limits them."""
+    size = np.zeros(len(queues))
+    for p, queue in enumerate(queues):
+        if isinstance(queue.message_bytes, int):
+            size[p] = queue.message_bytes
+        elif queue.message_bytes:
+            at = f"{found.queues[keys[p]][0]}.message_bytes"
+            found.faults.add(at, quoted(queue.message_bytes), "must be a number of bytes")
+    measured = bool(size.any())
+    load = np.column_stack([np.ones(len(queues)), size])[:, : 1 + measured]
+    width = np.array([len(members_of(queue)) for queue in queues], np.float64)
+    # a node can be level only against some capacity
+    everything = np.maximum(width @ load, 1.0)
+    return {
+        "dimensions": [COUNT, "bytes"][: 1 + measured],
+        "load": load,
+        "capacity": np.tile(everything, (len(nodes), 1)),
+        "bytes": "bytes" if measured else None,
+    }
+
+
+def _zones(
+    found: Findings,
+    queues: Sequence[Queue],
+    nodes: Sequence[str],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return zones as a tier, and a rule for each number of members."""
+    if not found.zones:
+        return {} if spread is None else {"spread": spread}
+    labels = [found.zones.get(name, ("", ""))[1] for name in nodes]
+    strays = [name for name, zone in zip(nodes, labels, strict=True) if not zone]
+    if strays and spread is None:
+        at = next(iter(found.zones.values()))[0].partition(": ")[0]
+        found.faults.add(at, strays[:8], "have no zone: name it, or ask for another spread")
+    given: dict[str, Any] = {"domains": {"zone": labels}}
+    if spread is not None:
+        return given | {"spread": spread}
+    count = max(len({*labels} - {""}), 1)
+    numbers = sorted({len(members_of(queue)) for queue in queues})
+    given["rules"] = [Rule(spread={"zone": -(-number // count)}) for number in numbers]
+    own = [numbers.index(len(members_of(queue))) for queue in queues]
+    return given | {"rule": np.array(own, np.int64)}

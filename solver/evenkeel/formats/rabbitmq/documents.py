@@ -1,0 +1,165 @@
+"""Which of RabbitMQ's documents a file is, and what it says."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.json_text import decode_json
+from evenkeel.model.errors import FaultList
+
+Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
+HEAD = 65536
+Raw = dict[str, Any]
+Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
+
+QUORUM = {"quorum", "rabbit_quorum_queue"}
+UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
+"""What ``cluster_status`` says of a node in maintenance."""
+
+
+class Queue(msgspec.Struct, gc=False):
+    """A queue as ``list_queues`` or the management API has it; classic ones have no members."""
+
+    name: str
+    vhost: str | None = None
+    """``list_queues`` does not print it."""
+
+    type: str | None = None
+    leader: str | None = None
+    members: list[str] | str | None = None
+    online: list[str] | str | None = None
+    message_bytes: Bytes | str | None = None
+
+    @property
+    def is_quorum(self) -> bool:
+        """Whether it has members that elect a leader."""
+        known = self.type in QUORUM if self.type else isinstance(self.members, list)
+        return known and bool(self.members)
+
+
+class Status(msgspec.Struct):
+    """The answer of ``cluster_status``."""
+
+    running_nodes: list[str]
+    disk_nodes: list[str] = []
+    ram_nodes: list[str] = []
+    maintenance_status: dict[str, str] = {}
+
+
+class Node(msgspec.Struct):
+    """A node as ``/api/nodes`` has it."""
+
+    name: str
+    running: bool
+    being_drained: bool = False
+
+
+@dataclass
+class Findings:
+    """Everything that was read, with the place where it stands."""
+
+    faults: FaultList
+    vhost: str = "/"
+    """The virtual host of queues that do not say theirs."""
+
+    rows: list[Raw] = field(default_factory=list)
+    """Every queue as it came."""
+
+    queues: dict[tuple[str, str], tuple[str, Queue]] = field(default_factory=dict)
+    """The quorum queues, by virtual host and name."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The nodes of the cluster, as some file lists them, and where."""
+
+    running: set[str] = field(default_factory=set)
+    drained: set[str] = field(default_factory=set)
+    zones: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def recognises(document: Document) -> Kind:
+    """Tell which of RabbitMQ's documents this is, if any.
+
+    Examples
+    --------
+    >>> recognises(Document("q.json", b'[{"name":"q","leader":"rabbit@a","members":["rabbit@a"]}]'))
+    'queues'
+    """
+    head = document.data[:HEAD].lstrip()
+    if head.startswith(b"[") and b'"name"' in head:
+        if b'"members"' in head and (b'"leader"' in head or b'"online"' in head):
+            return "queues"
+        return "nodes" if b'"running"' in head and b'"fd_total"' in head else ""
+    if head.startswith(b"{") and b'"running_nodes"' in head:
+        return "cluster status"
+    zones = re.match(rb'\{\s*"[^"@\\]{1,99}@[^"\\]{1,255}"\s*:\s*"', head)
+    return "zones" if zones else ""
+
+
+def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
+    """Read all documents."""
+    found = Findings(faults, vhost)
+    for document in documents:
+        kind = recognises(document)
+        if kind == "queues":
+            _take_queues(found, document)
+        elif kind == "cluster status":
+            _take_status(found, document)
+        elif kind == "nodes":
+            _take_nodes(found, document)
+        elif kind == "zones":
+            zones = decode_json(faults, document, dict[str, str]) or {}
+            for name, zone in zones.items():
+                at = f"{document.name}: {quoted(name)}"
+                if found.zones.setdefault(name, (at, zone))[1] != zone:
+                    faults.add(at, quoted(zone), f"says otherwise than {found.zones[name][0]}")
+        elif document.data.strip() != b"[]":
+            message = "is no list of queues, cluster status, list of nodes or map of zones as JSON"
+            faults.add(document.name, document.data[:40], message)
+    return found
+
+
+def _take_queues(found: Findings, document: Document) -> None:
+    raw = decode_json(found.faults, document, list[Raw])
+    rows = None if raw is None else decode_json(found.faults, document, list[Queue])
+    if raw is None or rows is None:
+        return
+    found.rows += raw
+    for i, one in enumerate(rows):
+        at = f"{document.name}: [{i}]"
+        if not one.is_quorum:
+            continue
+        first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
+        if before is not one:
+            message = f"stands at {first} already: read one virtual host at a time"
+            found.faults.add(f"{at}.name", quoted(one.name), message)
+
+
+def _take_status(found: Findings, document: Document) -> None:
+    status = decode_json(found.faults, document, Status)
+    if status is None:
+        return
+    listed = {*status.disk_nodes, *status.ram_nodes, *status.running_nodes}
+    found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
+    found.running |= {*status.running_nodes}
+    told = status.maintenance_status.items()
+    found.drained |= {name for name, state in told if state.lower() in UNDER_WAY}
+    for name, state in told:
+        if state.lower() not in (*UNDER_WAY, "not under maintenance", "regular", "unknown"):
+            at = f"{document.name}: maintenance_status.{quoted(name)}"
+            found.faults.add(at, quoted(state), "is no known state of maintenance")
+
+
+def _take_nodes(found: Findings, document: Document) -> None:
+    names: dict[str, str] = {}
+    for i, one in enumerate(decode_json(found.faults, document, list[Node]) or ()):
+        at = f"{document.name}: [{i}].name"
+        if names.setdefault(one.name, at) != at:
+            found.faults.add(at, quoted(one.name), f"stands at {names[one.name]} already")
+        found.nodes.setdefault(one.name, at)
+        found.running |= {one.name} if one.running else set()
+        found.drained |= {one.name} if one.being_drained else set()

@@ -1,0 +1,295 @@
+"""Elasticsearch prints it, we read it; we write commands of a reroute, Elasticsearch takes them."""
+
+import json
+import shlex
+import subprocess
+
+import numpy as np
+import pytest
+
+from evenkeel.formats import registry
+from evenkeel.model.errors import InvalidInput
+from evenkeel.model.placement import Flag
+from evenkeel.solving import solve
+from tests.support import places
+from tests.support.clusters import assert_same
+
+DATA = places.DATA / "formats" / "elasticsearch"
+FILES = sorted(DATA.glob("*.json"))
+GB = 2.0**30
+
+
+def read(**options):
+    return registry.read(FILES, **options)
+
+
+def text(value):
+    return json.dumps(value).encode()
+
+
+def shard(index="i", number="0", prirep="p", node="a", **more):
+    state = "STARTED" if node else "UNASSIGNED"
+    usual = {"index": index, "shard": number, "prirep": prirep, "state": state, "node": node}
+    return usual | more
+
+
+def nodes_of(*names, **attributes):
+    return text(
+        {
+            "nodes": {
+                f"id-{name}": {
+                    "name": name, "transport_address": "x", "ip": f"10.0.0.{i}", "roles": ["data"],
+                    "attributes": {key: own[i] for key, own in attributes.items()},
+                }
+                for i, name in enumerate(names)
+            }
+        }
+    )  # fmt: skip
+
+
+def settings(**persistent):
+    named = {key.replace("__", "."): value for key, value in persistent.items()}
+    return text({"persistent": named, "transient": {}})
+
+
+def faults_of(*sources):
+    with pytest.raises(InvalidInput) as caught:
+        registry.read([*sources], format="elasticsearch")
+    return [(fault.path.removeprefix("<bytes>: "), fault.value) for fault in caught.value.faults]
+
+
+class TestReading:
+    def test_data_nodes_are_nodes_and_indices_are_groups(self):
+        cluster = read()
+        assert list(cluster.nodes.names) == [f"es-{i}" for i in range(1, 7)]
+        assert list(cluster.partitions.group_names) == ["broken", "logs-2026", "orders"]
+        assert list(cluster.partitions.names)[:4] == [
+            "broken/0", "logs-2026/0", "logs-2026/1", "orders/0",
+        ]  # fmt: skip
+
+    def test_primaries_lead_from_the_first_slot(self):
+        cluster = read()
+        placed = dict(zip(cluster.partitions.names, cluster.placement.nodes.tolist(), strict=True))
+        assert placed["logs-2026/0"] == [5, 2]
+        assert placed["logs-2026/1"] == [5, -1]
+        assert cluster.placement.leader.tolist() == [-1, 0, 0, 0, 0, 0, 0]
+
+    def test_what_is_on_its_way_counts_as_there(self):
+        cluster = read()
+        p = cluster.partitions.names.index("orders/2")
+        assert cluster.placement.nodes[p].tolist() == [0, 4]
+        assert cluster.placement.flags[cluster.placement.first[p] + 1] == Flag.INCOMING
+
+    def test_copies_are_not_wanted_of_what_is_lost(self):
+        cluster = read()
+        assert cluster.partitions.replicas.tolist() == [0, 2, 2, 2, 2, 2, 2]
+
+    def test_there_is_room_below_the_watermarks(self):
+        cluster = read()
+        assert cluster.dimensions == ("shards", "disk")
+        assert np.allclose(cluster.nodes.capacity[:, 1], 88 * GB)
+        assert np.allclose(cluster.nodes.watermark[:, 1], 83 * GB)
+        assert cluster.partitions.load.voter[1:3, 1].tolist() == [510 * 2.0**20, 20 * 2.0**10]
+
+    @pytest.mark.parametrize(
+        ("told", "room"), [("0.8", 80), ("70%", 70), ("20gb", 80), ("1.0", 100), ("200gb", 0)]
+    )
+    def test_watermarks_are_shares_or_free_bytes(self, told, room):
+        rows = [
+            {"node": "a", "disk.total": str(100 * 2**30), "disk.used": "0", "disk.indices": "0"}
+        ]
+        given = settings(cluster__routing__allocation__disk__watermark__high=told)
+        cluster = registry.read(text([shard()]), text(rows), given)
+        assert np.allclose(cluster.nodes.capacity[0, 1], room * GB)
+
+    def test_awareness_spreads_copies(self):
+        cluster = read()
+        assert cluster.topology.tiers == ("zone",)
+        assert cluster.rules[cluster.partitions.rule[3]].spread == {"zone": 1}
+        given = settings(
+            cluster__routing__allocation__awareness__attributes="zone",
+            cluster__routing__allocation__awareness__force__zone__values="x,y",
+        )
+        three = text(
+            [shard(prirep=kind, node=node) for kind, node in zip("prr", "abc", strict=True)]
+        )
+        cluster = registry.read(three, nodes_of("a", "b", "c", zone=["x", "x", "x"]), given)
+        assert cluster.rules[0].spread == {"zone": 2}
+
+    def test_filters_say_who_may_hold_what(self):
+        cluster = read()
+        # excluded by the cluster: it is drained
+        assert cluster.nodes.keeps.tolist() == [True, True, True, False, True, True]
+        own = dict(zip(cluster.partitions.names, cluster.partitions.rule.tolist(), strict=True))
+        for name, allowed in (("orders/0", "111110"), ("logs-2026/0", "011001")):
+            (tag,) = cluster.rules[own[name]].require
+            mask = cluster.nodes.tags[tag.removeprefix("+")]
+            assert "".join(str(int(one)) for one in mask) == allowed
+        group = cluster.partitions.group_names.index("orders")
+        assert cluster.rules[cluster.partitions.group_rule[group]].spread == {"node": 3}
+
+    @pytest.mark.parametrize(
+        ("name", "value", "allowed"),
+        [
+            ("include._name", "x," * 40 + "a*,c", "101"), ("exclude._ip", "10.0.0.1", "101"),
+            ("require.box", "big", "110"), ("include.box", ["small", "none"], "001"),
+            ("require.box", "b?g", "000"), ("exclude.box", "", "111"),
+        ],
+    )  # fmt: skip
+    def test_patterns(self, name, value, allowed):
+        given = text({"i": {"settings": {f"index.routing.allocation.{name}": value}}})
+        nodes = nodes_of("a", "b", "c", box=["big", "big", "small"])
+        cluster = registry.read(text([shard()]), nodes, given)
+        require = cluster.rules[0].require
+        mask = cluster.nodes.tags[require[0][1:]] if require else np.ones(3, bool)
+        assert "".join(str(int(one)) for one in mask) == allowed
+
+    def test_nodes_that_are_shut_down_give_away_what_they_have(self):
+        gone = {"node_id": "id-a", "type": "REMOVE", "shutdown_startedmillis": 1}
+        back = {"node_id": "id-b", "type": "RESTART", "shutdown_startedmillis": 1}
+        given = text({"nodes": [gone, back]})
+        nodes = registry.read(text([shard()]), nodes_of("a", "b", "c"), given).nodes
+        assert nodes.keeps.tolist() == [False, True, True]
+        assert nodes.accepts.tolist() == [False, False, True]
+
+
+class TestBadInput:
+    def test_everything_wrong_is_listed_with_its_place(self):
+        rows = [
+            shard(), shard(), shard(number="x"), shard(prirep="q"), shard(index=None),
+            shard(number="1", node=None, state="STARTED"), shard(number="2", node="z", store="9xb"),
+        ]  # fmt: skip
+        assert faults_of(text(rows), nodes_of("a")) == [
+            ("[1].prirep", "p"),
+            ("[2].shard", "x"),
+            ("[3].prirep", "q"),
+            ("[4].index", None),
+            ("[1].node", "a"),
+            ("[5].node", None),
+            ("[6].node", "z"),
+            ("[6].store", "9xb"),
+        ]
+
+    def test_names_that_come_twice(self):
+        double = json.loads(nodes_of("a", "b"))
+        double["nodes"]["id-b"]["name"] = "a"
+        assert faults_of(text([shard()]), text(double)) == [("nodes.id-b.name", "a")]
+        rows = [{"node": "a", "disk.total": "9"}] * 2
+        assert faults_of(text([shard()]), text(rows)) == [("[1].node", "a")]
+
+    def test_settings_that_do_not_parse_and_nodes_that_are_not_there(self):
+        given = settings(
+            cluster__routing__allocation__disk__watermark__low="much",
+            cluster__routing__allocation__awareness__attributes="rack",
+            cluster__routing__allocation__total_shards_per_node=10**4000,
+        )
+        rows = [{"node": "a", "disk.total": "9"}, {"node": "z", "disk.total": "9"}]
+        found = faults_of(text([shard()]), text(rows), nodes_of("a"), given)
+        at = "persistent.cluster.routing.allocation."
+        assert set(found) == {
+            (f"{at}disk.watermark.low", "much"), (f"{at}awareness.attributes", "rack"),
+            (f"{at}total_shards_per_node", "more than 64 bits"), ("[1].node", "z"),
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+    def test_truncated_answers(self, file):
+        data = file.read_bytes()
+        rest = [one for one in FILES if one != file]
+        for length in (len(data) // 2, len(data) - 4):
+            with pytest.raises(InvalidInput):
+                registry.read([*rest, data[:length]], format="elasticsearch")
+
+
+def solved(tmp_path, name="plan.json"):
+    cluster = read()
+    result = solve(cluster)
+    assert not [one for one in result.violations if one.partition != "broken/0"]
+    files = registry.write(cluster, tmp_path / name, placement=result)
+    return cluster, result, files
+
+
+class TestWriting:
+    def test_reading_and_writing_changes_nothing(self, tmp_path):
+        registry.write(read(), tmp_path / "out.json")
+        was = json.loads((DATA / "shards.json").read_text())
+        assert json.loads((tmp_path / "out.json").read_text()) == was
+
+    def test_commands_bring_the_placement_about(self, tmp_path):
+        cluster, result, files = solved(tmp_path)
+        there, back = (json.loads(file.read_text())["commands"] for file in files[:2])
+        held = {
+            name: {cluster.nodes.names[n] for n in row if n >= 0}
+            for name, row in zip(
+                cluster.partitions.names, cluster.placement.nodes.tolist(), strict=True
+            )
+        }
+        start = {name: set(own) for name, own in held.items()}
+        for commands in (there, back):
+            for command in commands:
+                ((verb, what),) = command.items()
+                own = held[f"{what['index']}/{what['shard']}"]
+                if verb == "move":
+                    assert what["to_node"] not in own
+                    own.discard(what["from_node"])
+                    own.add(what["to_node"])
+                elif verb == "allocate_replica":
+                    assert what["node"] not in own
+                    own.add(what["node"])
+            if commands is there:
+                for name, row in zip(
+                    cluster.partitions.names, result.placement.nodes.tolist(), strict=True
+                ):
+                    assert held[name] == {cluster.nodes.names[n] for n in row if n >= 0}
+        built = {
+            f"{one['allocate_replica']['index']}/{one['allocate_replica']['shard']}"
+            for one in there
+            if "allocate_replica" in one
+        }
+        assert built == {"logs-2026/1"}
+        assert {name: own for name, own in held.items() if name not in built} == {
+            name: own for name, own in start.items() if name not in built
+        }
+
+    def test_what_is_on_its_way_is_cancelled_first(self, tmp_path):
+        cluster = read()
+        p = cluster.partitions.names.index("orders/2")
+        for target, moves in ((1, [("es-3", "es-2")]), (2, [])):
+            node = cluster.placement.node.copy()
+            node[cluster.placement.first[p] + 1] = target
+            placement = cluster.placement.replaced(node, cluster.placement.leader)
+            file = registry.write(cluster, tmp_path / "p.json", placement=placement)[0]
+            first, *rest = json.loads(file.read_text())["commands"]
+            assert first["cancel"]["node"] == "es-5"
+            assert [(one["move"]["from_node"], one["move"]["to_node"]) for one in rest] == moves
+
+    def test_copies_are_not_given_up(self, tmp_path):
+        cluster = read()
+        node = cluster.placement.node.copy()
+        node[cluster.placement.first[3]] = -1
+        placement = cluster.placement.replaced(node, cluster.placement.leader)
+        with pytest.raises(InvalidInput, match="orders/0: would give up copies"):
+            registry.write(cluster, tmp_path / "p.json", placement=placement)
+        assert [*tmp_path.iterdir()] == []
+
+    def test_the_script_is_sound_whatever_the_file_is_called(self, tmp_path):
+        name = "a'b $(touch hacked)\n.json"
+        script = solved(tmp_path, name)[2][2]
+        checked = subprocess.run(["sh", "-n", script], capture_output=True)
+        assert checked.returncode == 0, checked.stderr
+        assert shlex.quote(f"./{name}") in script.read_text()
+
+    def test_names_in_commands_are_json(self, tmp_path):
+        hostile = '"},{"cancel":{"x":"\n$(id)'
+        cluster = registry.read(text([shard(node=hostile), shard(number="1", node="b")]))
+        node = cluster.placement.node[::-1].copy()
+        target = cluster.placement.replaced(node, cluster.placement.leader)
+        file = registry.write(cluster, tmp_path / "p.json", placement=target)[0]
+        commands = json.loads(file.read_text())["commands"]
+        assert [one["move"]["from_node"] for one in commands] == [hostile, "b"]
+
+    def test_it_survives_the_native_formats(self, tmp_path):
+        cluster = read()
+        for suffix in (".npz", ".rows.json"):
+            path = tmp_path / f"c{suffix}"
+            registry.write(cluster, path)
+            assert_same(registry.read(path), cluster)
