@@ -1,8 +1,10 @@
 """The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from evenkeel.result_rows import (
     Move,
     Unplaced,
     leader_changes_of,
+    led_elsewhere,
     moves_of,
     unplaced_of,
     unplaced_replicas,
@@ -73,11 +76,16 @@ class Proven:
     gap: float
     term: str
 
-    def __str__(self) -> str:
+    @property
+    def figures(self) -> tuple[str, str, str]:
+        """What was reached, what is proven, and the gap, as they are written."""
         whole = self.name in ("moves", "cost", "leaders", "leader changes")
         value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
-        gap = f"gap {self.gap:.2%}" if np.isfinite(self.gap) else "gap unknown"
-        return f"{self.name} {value} (at least {least} by {self.term}; {gap})"
+        return value, least, f"{self.gap:.2%}" if np.isfinite(self.gap) else "unknown"
+
+    def __str__(self) -> str:
+        value, least, gap = self.figures
+        return f"{self.name} {value} (at least {least} by {self.term}; gap {gap})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +180,13 @@ class Result:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """Every move against the placement that came in, in order of partition and slot."""
-        return moves_of(self.cluster, self.placement, self.comparison.joined)
+        return moves_of(self.cluster, self.placement, np.flatnonzero(self.comparison.joined))
 
     @cached_property
     def leader_changes(self) -> tuple[LeaderChange, ...]:
         """Every partition that another node leads now."""
-        return leader_changes_of(self.cluster, self.placement)
+        changed = led_elsewhere(self.cluster, self.placement)
+        return leader_changes_of(self.cluster, self.placement, changed)
 
     @cached_property
     def unplaced_replicas(self) -> NDArray[np.int64]:
@@ -391,6 +400,45 @@ class Result:
         from evenkeel.planning.planner import plan
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write what came of the solve as one page of HTML that needs nothing beside it.
+
+        Verdict, levelness before and after, bounds, moves between domains, what is left broken and
+        why, and tables to search; for a screen, a phone, or paper. The same result gives the same
+        bytes: seconds are not told.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to; must end in ``.html`` or ``.htm``. A file there is replaced as a whole.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidInput
+            If the path has another suffix.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = ek.solve(c, goals=ek.Goals(level=0.0)).report(f"{folder}/out.html")
+        ...     "2 moves" in page.read_text()
+        True
+        """
+        from evenkeel.view.page.file import check_page, write_page
+
+        check_page(path)
+        return write_page(self, path)
 
     def explain(self, partition: str | int) -> Explanation:
         """Explain one partition: node by node the rule that forbids it, or how full it would be.

@@ -41,10 +41,9 @@ class Unplaced:
     blocked: Mapping[str, int]
 
 
-def moves_of(cluster: Cluster, after: Placement, joined: NDArray[np.bool_]) -> tuple[Move, ...]:
-    """List the replicas that joined another node, ``joined (K,)``, by partition and slot."""
+def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tuple[Move, ...]:
+    """List replicas that joined another node, by their indices in ``after``."""
     names, before = cluster.nodes.names, cluster.placement
-    moved = np.flatnonzero(joined)
     return tuple(
         Move(
             cluster.partitions.names[int(after.owner[k])],
@@ -53,11 +52,11 @@ def moves_of(cluster: Cluster, after: Placement, joined: NDArray[np.bool_]) -> t
             names[int(after.node[k])],
             size,
         )
-        for k, size in zip(moved, _bytes_of(cluster, after, moved), strict=True)
+        for k, size in zip(moved, bytes_of(cluster, after, moved), strict=True)
     )
 
 
-def _bytes_of(
+def bytes_of(
     cluster: Cluster, after: Placement, replicas: NDArray[np.intp]
 ) -> list[float] | list[None]:
     """Return what replicas weigh in their new roles, in the dimension that moves."""
@@ -72,8 +71,10 @@ def _bytes_of(
     return found
 
 
-def leader_changes_of(cluster: Cluster, after: Placement) -> tuple[LeaderChange, ...]:
-    """List the partitions that another node leads than before."""
+def leader_changes_of(
+    cluster: Cluster, after: Placement, partitions: NDArray[np.intp]
+) -> tuple[LeaderChange, ...]:
+    """List what led partitions, by their indices, and what leads them now."""
     names = cluster.nodes.names
     was, now = cluster.placement.leader_node, after.leader_node
     return tuple(
@@ -82,8 +83,13 @@ def leader_changes_of(cluster: Cluster, after: Placement) -> tuple[LeaderChange,
             names[int(was[p])] if was[p] >= 0 else None,
             names[int(now[p])] if now[p] >= 0 else None,
         )
-        for p in np.flatnonzero(was != now)
+        for p in partitions
     )
+
+
+def led_elsewhere(cluster: Cluster, after: Placement) -> NDArray[np.intp]:
+    """Find the partitions that another node leads than before."""
+    return np.flatnonzero(cluster.placement.leader_node != after.leader_node)
 
 
 def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:

@@ -302,11 +302,19 @@ class TestBadInput:
             (["--moves", "-1"], "limits.moves"),
             (["--time-limit", "-1"], "time_limit"),
             (["--table", "moves.doc"], "must end in one of"),
+            (["--report", "out.pdf"], "--report: must end in one of"),
         ],
     )
     def test_arguments_that_do_not_fit(self, cluster_file, extra, says, capsys):
         assert main(["solve", cluster_file, *extra]) == 2
         assert says in capsys.readouterr().err
+
+    def test_a_page_about_the_result(self, cluster_file, tmp_path, capsys):
+        page = tmp_path / "out.html"
+        assert main(["solve", cluster_file, "--level", "0.1", "--json", "--report", str(page)]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["written"] == [str(page)]
+        assert f"{figures['moves']:,} moves" in page.read_text()
 
     def test_an_output_that_cannot_be_written(self, level_file, tmp_path, capsys):
         assert main(["solve", level_file, "-o", str(tmp_path / "no" / "such.npz")]) == 2

@@ -77,6 +77,14 @@ def check_table(path: str | None) -> None:
         raise InvalidInput([Fault("--table", path, f"must end in one of {[*TABLES]}")])
 
 
+def check_report(path: str | None) -> None:
+    """Raise what is wrong with the name of a page, before any work is done for it."""
+    from evenkeel.view.page.file import check_page
+
+    if path is not None:
+        check_page(path, "--report")
+
+
 def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force: bool) -> None:
     """Raise where a file to be written is one that is read, unless that is meant."""
     read = {Path(one).resolve() for one in inputs}

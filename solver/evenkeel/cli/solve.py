@@ -19,6 +19,7 @@ from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
     check_outputs,
+    check_report,
     check_table,
     figures_of,
     page,
@@ -50,6 +51,9 @@ def add(commands: Commands) -> None:
         "--table", metavar="OUT", help="file for the moves and leader changes, .csv or .json"
     )
     parser.add_argument(
+        "--report", metavar="OUT", help="file for a page about the result, .html, to read or print"
+    )
+    parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
     parser.add_argument("--prove", action="store_true", help="lift the bounds by a relaxation")
@@ -66,7 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.view.report import report
 
     check_table(arguments.table)
-    check_outputs(arguments.files, [arguments.output, arguments.table], force=arguments.force)
+    check_report(arguments.report)
+    outputs = [arguments.output, arguments.table, arguments.report]
+    check_outputs(arguments.files, outputs, force=arguments.force)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
         result = solved(cluster, arguments, waiting, stopping)
@@ -79,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
             written += write_plan(result, arguments.output, arguments.to, arguments.force)
         if arguments.table is not None:
             written.append(write_table(result, arguments.table))
+        if arguments.report is not None:
+            written.append(result.report(arguments.report))
         text = "" if arguments.json or arguments.quiet else report(result, **page())
     if arguments.json:
         print_json(figures_of(result) | {"written": [str(path) for path in written]})

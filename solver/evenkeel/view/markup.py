@@ -11,9 +11,12 @@ MOST_LETTERS = 48
 """Letters of a name in a table, whose lines do not break."""
 
 UNSEEN = dict.fromkeys(
-    (*range(0x09), *range(0x0E, 0x20), 0x7F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    (
+        *range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F,
+        *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF,
+    ),
     "\N{REPLACEMENT CHARACTER}",
-)
+)  # fmt: skip
 """What is not seen itself, and turns around what stands after it, or is not allowed in markup."""
 
 

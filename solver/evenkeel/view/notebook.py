@@ -14,6 +14,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
 from evenkeel.view.bars import histogram
+from evenkeel.view.figures import amount, counted, percent, ratio
 from evenkeel.view.markup import Raw, box, heading, line, shortened, signs, table
 
 SHOWN_ROWS = 6
@@ -23,10 +24,6 @@ CLASSES = 24
 """Characters of a histogram."""
 
 SHOWN_DIMENSIONS = 12
-
-LARGE = 1e7
-PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
-"""From which amount on prefixes are written, and which."""
 
 LONGEST = 120
 """Characters of a rule."""
@@ -52,9 +49,10 @@ def cluster_html(cluster: Cluster) -> str:
     wanted = int(partitions.replicas.sum(dtype=np.int64))
     placed = int(np.count_nonzero(cluster.placement.node >= 0))
     told = [
-        _count(len(nodes), "node") + (f" ({dead:,} dead)" if dead else ""),
-        f"{_count(len(partitions), 'partition')} in {_count(len(partitions.group_names), 'group')}",
-        f"{_count(wanted, 'replica')} wanted, {placed:,} placed",
+        counted(len(nodes), "node") + (f" ({dead:,} dead)" if dead else ""),
+        f"{counted(len(partitions), 'partition')} in "
+        f"{counted(len(partitions.group_names), 'group')}",
+        f"{counted(wanted, 'replica')} wanted, {placed:,} placed",
     ]
     topology = cluster.topology
     levels = [
@@ -67,10 +65,10 @@ def cluster_html(cluster: Cluster) -> str:
     rows = [
         (
             shortened(name),
-            _amount(float(total[d])),
-            _amount(float(room[d])),
-            _percent(float(share[d])),
-            _percent(float(level.most[d])),
+            amount(float(total[d])),
+            amount(float(room[d])),
+            percent(float(share[d])),
+            percent(float(level.most[d])),
             f"{int((level.table[level.alive, d] > 1.0).sum()):,}",
             _nodes_drawn(level, d, top),
         )
@@ -112,8 +110,10 @@ def placement_html(placement: Placement) -> str:
     empty = len(placement.node) - len(held)
     led = int(np.count_nonzero(placement.leader_node >= 0))
     uniform = placement.slots is not None
-    slots = f"{_count(placement.slots or 0, 'slot')} each" if uniform else "rows of any length"
-    told = f"{_count(len(placement), 'partition')}, {slots} · {_count(len(held), 'replica')} placed"
+    slots = f"{counted(placement.slots or 0, 'slot')} each" if uniform else "rows of any length"
+    told = (
+        f"{counted(len(placement), 'partition')}, {slots} · {counted(len(held), 'replica')} placed"
+    )
     rows = []
     for p in range(min(len(placement), SHOWN_ROWS)):
         start, end = int(placement.first[p]), int(placement.first[p + 1])
@@ -124,8 +124,8 @@ def placement_html(placement: Placement) -> str:
         rows.append((str(p), Raw(" · ".join(cells))))
     return box(
         [
-            heading("Placement", told + (f", {_count(empty, 'slot')} empty" if empty else "")),
-            line(f"{_count(led, 'partition')} with a leader · {_spread(placement)}"),
+            heading("Placement", told + (f", {counted(empty, 'slot')} empty" if empty else "")),
+            line(f"{counted(led, 'partition')} with a leader · {_spread(placement)}"),
             table(("partition", "node of each slot, the leader in bold"), rows),
             *_left_out(len(placement) - SHOWN_ROWS, "partitions"),
         ]
@@ -152,10 +152,10 @@ def result_html(result: Any) -> str:
     rows = [
         (
             shortened(name),
-            f"{_ratio(before.ratio[d])} → {_ratio(after.ratio[d])}",
-            f"{_ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}"
+            f"{ratio(before.ratio[d])} → {ratio(after.ratio[d])}",
+            f"{ratio(result.bounds.ratio[d])} by {result.bounds.level_term[d]}"
             f"{gaps.get(f'level of {name}', '')}",
-            f"{_percent(before.most[d])} → {_percent(after.most[d])}",
+            f"{percent(before.most[d])} → {percent(after.most[d])}",
             _nodes_drawn(before, d, top),
             _nodes_drawn(after, d, top),
         )
@@ -170,12 +170,12 @@ def result_html(result: Any) -> str:
         "nodes after",
     )
     moved = (
-        f"{_count(compared.moves, 'move')}; {_count(compared.forced, 'replica')} had to move · "
-        f"{_count(compared.leader_changes, 'leader change')}"
+        f"{counted(compared.moves, 'move')}; {counted(compared.forced, 'replica')} had to move · "
+        f"{counted(compared.leader_changes, 'leader change')}"
     )
     if cluster.bytes_dimension >= 0:
         unit = shortened(cluster.dimensions[cluster.bytes_dimension])
-        moved += f" · {unit} moved: {_amount(compared.bytes_moved)}"
+        moved += f" · {unit} moved: {amount(compared.bytes_moved)}"
     broken = [
         (
             f"{_sign(kind, result.audit.counts[kind])} {kind}",
@@ -206,13 +206,13 @@ def _short_of_goals(result: Any) -> list[str]:
         return []
     least, term = result.bounds.moves_level, result.bounds.moves_term
     short = "The goals were not reached" if result.audit.ok else "Rules are still broken"
-    takes = f"; the goals take at least {_count(least, 'move')}, by {term}" if least else ""
+    takes = f"; the goals take at least {counted(least, 'move')}, by {term}" if least else ""
     return [line(short + takes)]
 
 
 def _unplaced(count: int) -> str:
     have = "has" if count == 1 else "have"
-    said = f"{_count(count, 'replica')} {have} no node: see result.unplaced"
+    said = f"{counted(count, 'replica')} {have} no node: see result.unplaced"
     return line(said) if count else ""
 
 
@@ -238,8 +238,8 @@ def _spread(placement: Placement) -> str:
     count = np.bincount(held)
     used = count[count > 0]
     least, most = int(used.min()), int(used.max())
-    held_by = f"{least:,} to {most:,} replicas" if least < most else _count(most, "replica")
-    return f"{_count(len(used), 'node')} in use, {held_by} on each"
+    held_by = f"{least:,} to {most:,} replicas" if least < most else counted(most, "replica")
+    return f"{counted(len(used), 'node')} in use, {held_by} on each"
 
 
 def _rule(rule: Rule) -> str:
@@ -255,25 +255,3 @@ def _first(rules: Sequence[Rule]) -> list[tuple[int, Rule]]:
 
 def _left_out(count: int, what: str) -> list[str]:
     return [line(f"… and {count:,} more {what}")] if count > 0 else []
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:,.1f}%" if np.isfinite(share) else "∞" if share > 0 else "-"
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "∞"
-
-
-def _amount(value: float) -> str:
-    """Write an amount, with a prefix where it would have more digits than anybody counts."""
-    if not np.isfinite(value):
-        return "∞"
-    if value < LARGE:
-        return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
-    prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
-    return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"

@@ -91,7 +91,7 @@ def flows_between(
     names = domain_names(cluster, row)
     domain = cluster.topology.domain_with_nodes[row].astype(np.int64)
     domain = np.where(domain < 0, len(names) - 1, domain)
-    source, target = _ends(before, after)
+    source, target = ends(before, after)
     dead, nowhere = len(names), len(names) + 1
     alive = cluster.nodes.alive & ~cluster.nodes.gone
     came_from = np.where(alive[source], domain[source], dead)
@@ -150,7 +150,7 @@ def flows(
     """
     cluster = result.cluster
     every = flows_between(cluster, cluster.placement, result.placement, domains)
-    found = _few(every)
+    found = few(every)
     ax = canvas(ax, height=4.2)
     ax.set_axis_off()
     total = int(found.count.sum())
@@ -170,7 +170,7 @@ def flows(
     return ax
 
 
-def _ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the node that each move leaves, -1 for none, and the one that it joins."""
     came, went = np.flatnonzero(joined(before, after)), np.flatnonzero(joined(after, before))
     source = np.full(len(came), -1, np.int64)
@@ -180,20 +180,21 @@ def _ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArr
         went = went[~np.isin(went, came)]
     rest = np.flatnonzero(source < 0)
     # the n-th arrival of a partition that is left takes the place of its n-th departure
-    arrival = _turns(after.owner[came[rest]])
-    departure = _turns(before.owner[went])
-    found = dict(zip(departure, before.node[went].tolist(), strict=True))
-    source[rest] = [found.get(turn, -1) for turn in arrival]
+    arrival = _turns(after.owner[came[rest]], len(after.node) + len(before.node))
+    departure = _turns(before.owner[went], len(after.node) + len(before.node))
+    at = np.minimum(np.searchsorted(departure, arrival), max(len(went) - 1, 0))
+    if len(went):
+        source[rest] = np.where(departure[at] == arrival, before.node[went[at]], -1)
     return source, after.node[came].astype(np.int64)
 
 
-def _turns(owner: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Number the entries of each partition; they stand in order of partition."""
+def _turns(owner: NDArray[np.int32], most: int) -> NDArray[np.int64]:
+    """Number the entries of each partition, ``most`` apart; they stand in order of partition."""
     turn = np.arange(len(owner)) - np.searchsorted(owner, owner)
-    return list(zip(owner.tolist(), turn.tolist(), strict=True))
+    return owner.astype(np.int64) * most + turn
 
 
-def _few(found: Flows) -> Flows:
+def few(found: Flows) -> Flows:
     """Draw together the domains with fewest moves, where there are many."""
     sources, count = _merged(found.sources, found.count)
     targets, turned = _merged(found.targets, count.T)

@@ -1,0 +1,32 @@
+"""Figures as people read them: counts of things, shares, ratios and amounts."""
+
+import numpy as np
+
+LARGE = 1e7
+PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
+"""From which amount on prefixes are written, and which."""
+
+
+def counted(count: int, what: str) -> str:
+    """Write how many there are of something."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def percent(share: float) -> str:
+    """Write a share of a capacity; a dash where there is none to speak of."""
+    return f"{100.0 * share:,.1f}%" if np.isfinite(share) else "∞" if share > 0 else "-"
+
+
+def ratio(value: float) -> str:
+    """Write a ratio of utilisations."""
+    return f"{value:.3f}" if np.isfinite(value) else "∞"
+
+
+def amount(value: float) -> str:
+    """Write an amount, with a prefix where it would have more digits than anybody counts."""
+    if not np.isfinite(value):
+        return "∞"
+    if value < LARGE:
+        return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+    prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
+    return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
