@@ -72,7 +72,8 @@ summary {{ cursor: pointer; padding: .25rem 0; font-weight: 600 }}
 input {{ font: inherit; max-width: 100%; padding: .2rem .4rem }}
 footer {{ margin-top: 3rem; color: var(--dim); font-size: .85rem }}
 @media print {{ body {{ max-width: none; padding: 0; font-size: 10pt }} nav, .search, .skip
-  {{ display: none }} .scroll {{ overflow: visible }} tr {{ break-inside: avoid }}
+  {{ display: none }} .scroll {{ overflow: visible }} .f td
+  {{ white-space: normal }} tr {{ break-inside: avoid }}
   h2, h3 {{ break-after: avoid }} svg {{ print-color-adjust: exact;
   -webkit-print-color-adjust: exact }} }}
 """
