@@ -11,7 +11,7 @@ from evenkeel_kernels.core.eligible_nodes import reaches
 from evenkeel_kernels.cost.annealing import anneal
 from tests.naive.core import eligible_nodes as naive
 from tests.naive.core import state as naive_state
-from tests.naive.cost.annealing import node_fines
+from tests.naive.cost.annealing import node_penalties
 from tests.support.random_problems import random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -46,7 +46,7 @@ def test_no_placement_that_fits_is_out_of_reach(seed):
             return
         anneal(problem, state, walked, len(walk.item), 100, 10.0, 10.0)
         if any(
-            node_fines(
+            node_penalties(
                 problem, state, walk._replace(penalty_weight=np.ones_like(walk.penalty_weight))
             )
         ):
