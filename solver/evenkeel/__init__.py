@@ -39,6 +39,8 @@ from evenkeel.model.runtime.logs import be_silent
 from evenkeel.showing import show_snapshots
 
 if TYPE_CHECKING:
+    from evenkeel.formats.plans.reading import read_plan
+    from evenkeel.formats.plans.writing import write_plan
     from evenkeel.formats.registry import read, write
     from evenkeel.install.diagnostics import versions, warmup
     from evenkeel.planning.plan import Plan
@@ -91,12 +93,14 @@ __all__ = [
     "options",
     "plan",
     "read",
+    "read_plan",
     "relaxation",
     "solve",
     "sweep",
     "versions",
     "warmup",
     "write",
+    "write_plan",
 ]
 
 _LATER = {
@@ -107,10 +111,12 @@ _LATER = {
     "Windows": "evenkeel.planning.windows",
     "plan": "evenkeel.planning.planner",
     "read": "evenkeel.formats.registry",
+    "read_plan": "evenkeel.formats.plans.reading",
     "solve": "evenkeel.solving",
     "versions": "evenkeel.install.diagnostics",
     "warmup": "evenkeel.install.diagnostics",
     "write": "evenkeel.formats.registry",
+    "write_plan": "evenkeel.formats.plans.writing",
     "Frontier": "evenkeel.studies.frontier",
     "Sweep": "evenkeel.studies.sweep",
     "WhatIf": "evenkeel.studies.what_if",

@@ -50,6 +50,9 @@ ROOMS = {
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""
 
+PLAN = b'"evenkeel-plan"'
+"""What stands at the beginning of a plan, which may have a cluster within and is none."""
+
 
 @dataclass(frozen=True)
 class Format:
@@ -280,6 +283,8 @@ def _recognise(
     """Return the format that was asked for, or else the first that knows all, and the documents."""
     if not documents:
         raise InvalidInput([Fault("source", [], "names no file")])
+    if plans := [one for one in documents if PLAN in one.data[:4096]]:
+        raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
     if asked is not None:
         return asked, _taken_apart(documents, [asked])
     # what is not asked is not imported: most files are those of a format of our own

@@ -12,8 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from evenkeel.formats import registry
+from evenkeel.formats.plans.reading import read_plan
+from evenkeel.formats.plans.writing import encoded
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.planner import plan
+from evenkeel.planning.throttle import Throttle
 from tests.support.fuzzing.damage import damage_archive, damage_bytes, damage_text
 from tests.support.places import DATA
 
@@ -34,13 +39,13 @@ class Reader:
     damage : callable
         ``damage(random, content) -> content``.
     read : callable
-        ``read(files, folder)``; raises or returns a cluster.
+        ``read(files, folder)``; raises or returns a cluster or a plan.
     """
 
     name: str
     samples: tuple[Files, ...]
     damage: Callable[[random.Random, bytes], bytes]
-    read: Callable[[Files, Path], Cluster]
+    read: Callable[[Files, Path], Cluster | Plan]
 
 
 def small_cluster() -> Cluster:
@@ -123,6 +128,27 @@ def joined(system: str) -> tuple[Files, ...]:
     return tuple((one, *(each for each in contents if each is not one)) for one in contents)
 
 
+def a_plan() -> bytes:
+    """A plan with its cluster within, and no fingerprint that would refuse all that is damaged."""
+    cluster = Cluster.from_arrays(
+        capacity=[[3.0, 9.0]] * 4, load=[[1.0, 0.5]] * 3, dimensions=("cpu", "disk"), bytes="disk",
+        transient=["disk"], placement=[[0, 1], [1, 2], [2, -1]], domains={"zone": list("aabb")},
+    )  # fmt: skip
+    node = np.array([3, 1, 0, 2, 2, 1], np.int32)
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    found = plan(cluster, target, throttle=Throttle(node_in=1, domain_in={"zone": 2}))
+    written = json.loads(encoded(found))
+    del written["fingerprint"]
+    return json.dumps(written).encode()
+
+
+def checked_plan(files: Files, folder: Path) -> Plan:
+    """Read a plan and replay it: what was read can be checked, whatever comes of it."""
+    found = read_plan(files[0])
+    found.check()
+    return found
+
+
 def readers() -> list[Reader]:
     """All readers, with their samples."""
     with tempfile.TemporaryDirectory() as folder:
@@ -164,6 +190,7 @@ def readers() -> list[Reader]:
         ),
         Reader("rebalancer-npz", ((instance(),),), damage_archive, from_bytes("rebalancer-npz")),
         Reader("native-rows", ((rows,),), damage_text, from_bytes("native-rows")),
+        Reader("plan", ((a_plan(),),), damage_text, checked_plan),
         Reader(
             "ceph",
             (

@@ -50,6 +50,11 @@ def read(documents: Sequence[Document]) -> Cluster:
     rows = decode_json(faults, document, ClusterRows)
     if rows is None:
         raise InvalidInput(faults.faults)
+    return cluster_of(faults, document, rows)
+
+
+def cluster_of(faults: FaultList, document: Document, rows: ClusterRows) -> Cluster:
+    """Build the cluster that the rows of a document describe, or raise everything noted."""
     given = _node_arguments(faults, document.name, rows)
     given |= _partition_arguments(faults, document.name, rows)
     given |= {

@@ -1,0 +1,1 @@
+"""Plans as files: JSON with a step per line, everything by name, and the cluster within."""

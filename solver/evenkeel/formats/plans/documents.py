@@ -1,0 +1,99 @@
+"""The document of a plan: a step per row, everything by name.
+
+A step waits for those whose ids stand in ``after``; steps may come in any order. ``target`` lists
+the partitions that are to end otherwise than they begin, ``blocked`` the moves that found no order.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from evenkeel.formats.documents import Document
+from evenkeel.formats.json_text import Int32
+from evenkeel.formats.native.rows_documents import ClusterRows, FlagName, RoleName
+from evenkeel.formats.registry import PLAN
+
+NAME: Literal["evenkeel-plan"] = "evenkeel-plan"
+
+KindName = Literal["copy", "promote", "lead", "demote", "remove", "swap"]
+StepId = Int32 | str
+NODES = {"source": "from", "target": "to"}
+"""How the two ends of a step are written: Python keeps the first of these words to itself."""
+
+
+class StepDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename=NODES):
+    """One step; ``replica`` is the slot in the partition's row, times are seconds."""
+
+    id: StepId
+    kind: KindName
+    partition: str
+    replica: Int32
+    wave: Int32
+    start: float
+    finish: float
+    source: str | None = None
+    target: str | None = None
+    bytes: float = 0.0
+    after: list[StepId] = []
+    change: Int32 | None = None
+
+
+class BlockedDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename=NODES):
+    """A move that found no order, and what it lacks."""
+
+    partition: str
+    replica: Int32
+    lacks: str
+    circle: Int32
+    source: str | None = None
+    target: str | None = None
+
+
+class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the replicas of a partition are to be, slot by slot, as in the rows of a cluster."""
+
+    partition: str
+    nodes: list[str | None]
+    leader: Int32
+    roles: list[RoleName] | None = None
+    flags: list[list[FlagName]] | None = None
+
+
+class ThrottleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``Throttle``."""
+
+    node_in: Int32 | None = None
+    node_out: Int32 | None = None
+    domain_in: dict[str, Int32] = {}
+    domain_out: dict[str, Int32] = {}
+    copies: Int32 | None = None
+    partition_copies: Int32 | None = None
+    node_bandwidth: float | None = None
+    cluster_bandwidth: float | None = None
+
+
+class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A protocol; of one that has a preset the name is enough."""
+
+    name: str
+    joint: bool | None = None
+    whole: bool | None = None
+
+
+class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The whole document."""
+
+    format: Literal["evenkeel-plan"]
+    version: Literal[1]
+    steps: list[StepDocument]
+    fingerprint: str = ""
+    protocol: ProtocolDocument = msgspec.field(default_factory=lambda: ProtocolDocument("plain"))
+    throttle: ThrottleDocument = msgspec.field(default_factory=ThrottleDocument)
+    blocked: list[BlockedDocument] = []
+    target: list[TargetDocument] | None = None
+    cluster: ClusterRows | None = None
+
+
+def recognises(document: Document) -> bool:
+    """Tell whether a document is a plan; looks at little more than its beginning."""
+    return PLAN in document.data[:4096]

@@ -1,0 +1,186 @@
+"""Reading a plan that this or another tool wrote; everything wrong with it is reported at once."""
+
+from dataclasses import replace
+
+from evenkeel.formats.documents import Document, Source, quoted
+from evenkeel.formats.json_text import decode_json
+from evenkeel.formats.native.rows import cluster_of
+from evenkeel.formats.plans.documents import PlanDocument, TargetDocument, ThrottleDocument
+from evenkeel.formats.plans.fingerprint import fingerprint
+from evenkeel.formats.plans.steps import arranged, read_steps
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.outcome import outcome
+from evenkeel.planning.plan import Blocked, Plan
+from evenkeel.planning.protocols import PRESETS, Protocol
+from evenkeel.planning.steps import Steps
+from evenkeel.planning.throttle import Throttle, check_throttle
+
+
+def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
+    """Read a plan from a JSON file, whichever tool wrote it.
+
+    That it says what there is, in an order, is checked here; whether it is safe, ``Plan.check``
+    says.
+
+    Parameters
+    ----------
+    source : str, path or bytes
+        The file, or its content.
+    cluster : Cluster, optional
+        What it is a plan for; by default the one that stands in the file.
+
+    Returns
+    -------
+    Plan
+        Its steps in an order in which each comes after those that it waits for. Without a target in
+        the file, its target is where it ends.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem, with file, place in it, and value: unknown partitions and nodes, steps
+        that wait for each other, times that are none, a cluster that it is no plan for.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 2, load=[[1.0]], placement=[["a"]], node_names=["a", "b"])
+    >>> step = b'{"kind": "swap", "partition": "p0", "replica": 0, "from": "a", "to": "b"}'
+    >>> read_plan(b'{"format": "evenkeel-plan", "version": 1, "steps": [' + step + b']}', c)
+    Traceback (most recent call last):
+    evenkeel.model.errors.InvalidInput: 4 problems with the input:
+      <bytes>: steps[0].id: is missing (got None)
+      <bytes>: steps[0].wave: is missing (got None)
+      <bytes>: steps[0].start: is missing (got None)
+      <bytes>: steps[0].finish: is missing (got None)
+    """
+    return plan_of(Document.load(source), cluster)
+
+
+def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
+    """Read a plan from a document."""
+    faults = FaultList()
+    found = decode_json(faults, document, PlanDocument)
+    if found is None:
+        raise InvalidInput(faults.faults)
+    name = document.name
+    read = read_steps(faults, name, found.steps)
+    throttle = _throttle(faults, name, found.throttle)
+    protocol = _protocol(faults, name, found)
+    if cluster is None:
+        cluster = _cluster_within(faults, document, found)
+    if found.fingerprint and found.fingerprint != fingerprint(cluster):
+        faults.add(f"{name}: fingerprint", quoted(found.fingerprint), "is of another cluster")
+    steps, change = arranged(faults, name, read, cluster)
+    target = None
+    if found.target is not None:
+        target = _target(faults, name, found.target, cluster)
+    paced = FaultList()
+    check_throttle(paced, cluster, throttle)
+    _moved(faults, name, paced)
+    blocked = tuple(
+        Blocked(one.partition, one.replica, one.source, one.target, one.lacks, one.circle)
+        for one in found.blocked
+    )
+    faults.raise_if_any()
+    if target is None:
+        target = _end(cluster, steps)
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
+
+
+def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:
+    """Return the cluster that stands in the file, or raise everything noted."""
+    own = FaultList()
+    if found.cluster is None:
+        own.add(f"{document.name}: cluster", None, "is missing, and none was given beside the file")
+    else:
+        within = Document(f"{document.name}: cluster", document.data, document.path)
+        try:
+            return cluster_of(own, within, found.cluster)
+        except InvalidInput:
+            pass  # noted in its list
+    raise InvalidInput(faults.faults + own.faults)
+
+
+def _moved(faults: FaultList, name: str, found: FaultList) -> None:
+    """Note faults of an argument as faults of the file."""
+    for one in found.faults:
+        faults.add(f"{name}: {one.path}", one.value, one.message)
+
+
+def _throttle(faults: FaultList, name: str, found: ThrottleDocument) -> Throttle:
+    try:
+        return Throttle(**{field: getattr(found, field) for field in found.__struct_fields__})
+    except InvalidInput as error:
+        _moved(faults, name, FaultList(list(error.faults)))
+        return Throttle()
+
+
+def _protocol(faults: FaultList, name: str, found: PlanDocument) -> Protocol:
+    given = found.protocol
+    known = PRESETS.get(given.name)
+    if known is None and (given.joint is None or given.whole is None):
+        message = f"is not known: say whether it is joint and whole, or name one of {[*PRESETS]}"
+        faults.add(f"{name}: protocol.name", quoted(given.name), message)
+    base = known or Protocol(given.name)
+    said = {key: getattr(given, key) for key in ("joint", "whole")}
+    return replace(base, **{key: value for key, value in said.items() if value is not None})
+
+
+def _target(
+    faults: FaultList, name: str, rows: list[TargetDocument], cluster: Cluster
+) -> Placement:
+    """Return the cluster's placement with the rows that the target changes."""
+    start = cluster.placement
+    node, role, flags = start.node.copy(), start.role.copy(), start.flags.copy()
+    leader = start.leader.copy()
+    places: dict[str | None, int] = {None: -1}
+    places |= {one: n for n, one in enumerate(cluster.nodes.names)}
+    numbers = {one: p for p, one in enumerate(cluster.partitions.names)} if rows else {}
+    seen: set[int] = set()
+    for i, row in enumerate(rows):
+        at = f"{name}: target[{i}]"
+        p = numbers.get(row.partition, -1)
+        if p < 0 or p in seen:
+            message = "is no partition of the cluster" if p < 0 else "stands in the target twice"
+            faults.add(f"{at}.partition", quoted(row.partition), message)
+            continue
+        seen.add(p)
+        slots = slice(int(start.first[p]), int(start.first[p + 1]))
+        count = slots.stop - slots.start
+        for n, told in enumerate(row.nodes):
+            if told not in places:
+                faults.add(f"{at}.nodes[{n}]", quoted(told), "is no node of the cluster")
+        for key in ("nodes", "roles", "flags"):
+            values = getattr(row, key)
+            if values is not None and len(values) != count:
+                faults.add(f"{at}.{key}", len(values), f"needs the {count} slots of the partition")
+        if not -1 <= row.leader < max(count, 0):
+            faults.add(f"{at}.leader", row.leader, f"is none of the {count} slots")
+        if faults:
+            continue
+        node[slots] = [places[told] for told in row.nodes]
+        leader[p] = row.leader
+        if row.roles is not None:
+            role[slots] = [Role[one.upper()] for one in row.roles]
+        if row.flags is not None:
+            flags[slots] = [sum(Flag[one.upper()] for one in {*each}) for each in row.flags]
+    target = Placement(
+        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
+    )
+    if not faults:
+        misfits = FaultList()
+        check_target(misfits, cluster, target)
+        _moved(faults, name, misfits)
+    return target
+
+
+def _end(cluster: Cluster, steps: Steps) -> Placement:
+    """Return where steps end that say of no target."""
+    return outcome(cluster.placement, steps, cluster.placement)

@@ -1,0 +1,189 @@
+"""Writing a plan down, so that it is read back bit for bit."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.formats.native.rows_encoding import encode
+from evenkeel.formats.plans.documents import (
+    NAME,
+    BlockedDocument,
+    ProtocolDocument,
+    StepDocument,
+    TargetDocument,
+    ThrottleDocument,
+)
+from evenkeel.formats.plans.fingerprint import fingerprint
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.steps import StepKind
+from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
+
+
+def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool = True) -> Path:
+    """Write a plan to a JSON file, which ``read_plan`` reads back bit for bit.
+
+    Parameters
+    ----------
+    plan : Plan
+        What ``plan`` returned.
+    path : str or path
+        Where it goes; the file is written aside and put in place when it is complete.
+    with_cluster : bool, optional
+        Whether the cluster stands in the file, so that this is all it takes to check the plan.
+        Its fingerprint stands there in any case.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InvalidInput
+        If a time or size is not finite, or the cluster carries what JSON cannot hold.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = write_plan(plan, Path(folder, "plan.json"))
+    ...     ek.read_plan(file).rows() == plan.rows()
+    True
+    """
+    return write_atomically(path, encoded(plan, with_cluster=with_cluster))
+
+
+def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
+    """Return the document of a plan, one step per line."""
+    _check_finite(plan)
+    throttle = plan.throttle
+    limits: dict[str, Any] = {name: getattr(throttle, name) for name in (*COUNTS, *RATES)}
+    limits |= {name: dict(getattr(throttle, name)) for name in BY_TIER}
+    protocol = plan.protocol
+    parts = {
+        "format": _json(NAME),
+        "version": b"1",
+        "fingerprint": _json(fingerprint(plan.cluster)),
+        "protocol": _json(ProtocolDocument(protocol.name, protocol.joint, protocol.whole)),
+        "throttle": _json(ThrottleDocument(**limits)),
+        "steps": _lines(_steps(plan)),
+        "blocked": _lines(_blocked(plan)),
+        "target": _lines(_target(plan)),
+    }
+    if with_cluster:
+        parts["cluster"] = _cluster(plan.cluster)
+    return b"{" + b",\n".join(_json(key) + b":" + part for key, part in parts.items()) + b"}\n"
+
+
+def _cluster(cluster: Cluster) -> bytes:
+    """Return a cluster as rows; a payload that JSON cannot hold, which no plan needs, stays out."""
+    file = Path("cluster")
+    try:
+        return encode(cluster, None, file)[file].rstrip()
+    except InvalidInput as error:
+        if {one.path for one in error.faults} != {"cluster.native"}:
+            raise
+        plain = replace(cluster, native=None, native_format="")
+        return encode(plain, None, file)[file].rstrip()
+
+
+def _check_finite(plan: Plan) -> None:
+    """Raise for numbers that JSON has no words for."""
+    faults = FaultList()
+    for name in ("size", "start", "finish"):
+        values = getattr(plan.steps, name)
+        for i in np.flatnonzero(~np.isfinite(values)).tolist():
+            faults.add(f"steps.{name}[{i}]", float(values[i]), "must be finite")
+    faults.raise_if_any()
+
+
+def _steps(plan: Plan) -> list[StepDocument]:
+    steps, cluster = plan.steps, plan.cluster
+    nodes, partitions = [*cluster.nodes.names, None], cluster.partitions.names
+    slot = steps.replica - cluster.placement.first[steps.partition]
+    kinds: list[Any] = [kind.name.lower() for kind in StepKind]
+    first, before = steps.first.tolist(), steps.before.tolist()
+    columns = (
+        steps.kind, steps.partition, slot, steps.wave, steps.start, steps.finish, steps.source,
+        steps.target, steps.size, plan.change,
+    )  # fmt: skip
+    return [
+        StepDocument(
+            i, kinds[kind], partitions[p], replica, wave, start, finish,
+            nodes[source], nodes[target], size, before[first[i] : first[i + 1]], change,
+        )
+        for i, (kind, p, replica, wave, start, finish, source, target, size, change) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        )
+    ]  # fmt: skip
+
+
+def _blocked(plan: Plan) -> list[BlockedDocument]:
+    return [
+        BlockedDocument(
+            one.partition, one.slot, one.lacks, one.circle, source=one.source, target=one.target
+        )
+        for one in plan.blocked
+    ]
+
+
+def _target(plan: Plan) -> list[TargetDocument]:
+    """Return the rows of the target that are not those of the cluster's placement."""
+    start, target = plan.cluster.placement, plan.target
+    nodes = [*plan.cluster.nodes.names, None]
+    names: list[Any] = [role.name.lower() for role in Role]
+    bits = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
+    found = []
+    for p in _changed(plan).tolist():
+        row = slice(int(start.first[p]), int(start.first[p + 1]))
+        roles = [names[r] for r in target.role[row].tolist()]
+        flags: Any = [[f for f, bit in bits.items() if bit & m] for m in target.flags[row].tolist()]
+        found.append(
+            TargetDocument(
+                plan.cluster.partitions.names[p],
+                [nodes[n] for n in target.node[row].tolist()],
+                int(target.leader[p]),
+                None if np.array_equal(start.role[row], target.role[row]) else roles,
+                None if np.array_equal(start.flags[row], target.flags[row]) else flags,
+            )
+        )
+    return found
+
+
+def _changed(plan: Plan) -> NDArray[np.intp]:
+    """Return the partitions of which the target says anything new, ascending."""
+    start, target = plan.cluster.placement, plan.target
+    differs = start.leader != target.leader
+    for before, after in (
+        (start.node, target.node), (start.role, target.role), (start.flags, target.flags),
+    ):  # fmt: skip
+        differs[start.owner[before != after]] = True
+    return np.flatnonzero(differs)
+
+
+def _lines(rows: Sequence[msgspec.Struct]) -> bytes:
+    """Return a list with a row per line, for people to read and compare."""
+    return b"[" + b",".join(b"\n" + _json(row) for row in rows) + b"]"
+
+
+def _json(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        faults = FaultList()
+        faults.add("plan", error.object, "cannot be written as UTF-8")
+        raise InvalidInput(faults.faults) from None

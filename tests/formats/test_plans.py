@@ -1,0 +1,217 @@
+"""Plans as files: read back bit for bit, and whatever is wrong with one is said at once."""
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.formats.plans.fingerprint import fingerprint
+from evenkeel.formats.plans.writing import encoded
+from tests.support.fuzzing.samples import small_cluster
+from tests.support.random_problems import random_cluster
+
+PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
+
+
+def drawn(seed):
+    """A plan of a random cluster, some of it blocked."""
+    rng = np.random.default_rng(seed)
+    cluster = random_cluster(seed)
+    node = cluster.placement.node.copy()
+    moved = rng.random(len(node)) < 0.5
+    node[moved] = rng.integers(0, len(cluster.nodes), int(moved.sum()))
+    throttle = ek.Throttle(node_in=1, node_out=2) if seed % 2 else None
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    return ek.plan(cluster, target, throttle=throttle, protocol=PROTOCOLS[seed % 6])
+
+
+def small():
+    """Two partitions that move from one node to another, the second after the first."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2.0], [2.0], [2.0]], load=[[1.0], [1.0]], placement=[["a"], ["a"]],
+        node_names=["a", "b", "c"], dimensions=["disk"], bytes="disk",
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([1, 1], np.int32), cluster.placement.leader)
+    return ek.plan(cluster, target, throttle=ek.Throttle(copies=1, node_bandwidth=0.3))
+
+
+def document(plan):
+    """The document of a plan, to be changed."""
+    return json.loads(encoded(plan))
+
+
+def read(changed, cluster=None):
+    """Read a document."""
+    return ek.read_plan(json.dumps(changed).encode(), cluster)
+
+
+def faults_of(changed, cluster=None):
+    """The path and message of everything wrong with a document."""
+    with pytest.raises(ek.InvalidInput) as caught:
+        read(changed, cluster)
+    return {one.path.removeprefix("<bytes>: "): one.message for one in caught.value.faults}
+
+
+def same(plan, other):
+    """Whether two plans are the same bit for bit."""
+    arrays = [(plan.steps, other.steps), (plan.target, other.target)]
+    arrays.append((plan.cluster.placement, other.cluster.placement))
+    for one, two in arrays:
+        for field in fields(one):
+            a, b = getattr(one, field.name), getattr(two, field.name)
+            assert a.dtype == b.dtype, field.name
+            assert a.tobytes() == b.tobytes(), field.name
+    assert np.array_equal(plan.change, other.change)
+    assert plan.change.dtype == other.change.dtype
+    assert (plan.blocked, plan.throttle, plan.protocol) == (
+        other.blocked, other.throttle, other.protocol,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_plan_is_read_back_bit_for_bit(seed, tmp_path):
+    plan = drawn(seed)
+    file = ek.write_plan(plan, tmp_path / "plan.json")
+    back = ek.read_plan(file)
+    same(plan, back)
+    assert encoded(back) == encoded(plan)
+    assert back.check() == plan.check()
+
+
+def test_roles_flags_and_names_of_any_kind_are_kept():
+    cluster = small_cluster()
+    plan = ek.plan(cluster, cluster.placement)
+    flags = cluster.placement.flags.copy()
+    flags[0] = int(ek.Flag.PINNED | ek.Flag.HEALTHY)
+    changed = replace(plan, target=replace(cluster.placement, flags=flags))
+    same(changed, ek.read_plan(encoded(changed)))
+
+
+def test_a_cluster_of_another_system_does_without_its_payload():
+    cluster = ek.cockroach_cluster(
+        localities=["region=us", "region=eu", "region=asia"], replicas=[[0, 1]] * 4,
+        leaseholder=[0] * 4, size=1.0, configs=[{"num_replicas": 2}],
+    )  # fmt: skip
+    node = np.array([0, 2] * 4, np.int32)
+    plan = ek.plan(
+        cluster, cluster.placement.replaced(node, cluster.placement.leader), protocol="cockroach"
+    )
+    same(plan, ek.read_plan(encoded(plan)))
+
+
+def test_without_the_cluster_it_is_given_beside_the_file_and_compared():
+    plan = small()
+    data = encoded(plan, with_cluster=False)
+    same(plan, ek.read_plan(data, plan.cluster))
+    assert faults_of(json.loads(data)) == {
+        "cluster": "is missing, and none was given beside the file"
+    }
+    other = plan.cluster.replace(capacity=[[3.0]] * 3)
+    assert faults_of(json.loads(data), other) == {"fingerprint": "is of another cluster"}
+
+
+def test_what_a_cluster_says_is_in_its_fingerprint():
+    cluster = small_cluster()
+    marks = {
+        fingerprint(cluster), fingerprint(cluster.down("c")), fingerprint(cluster.drain("a")),
+        fingerprint(cluster.pin("o-0")), fingerprint(cluster.replace(rules=cluster.rules[::-1])),
+    }  # fmt: skip
+    assert len(marks) == 5
+    assert fingerprint(replace(cluster, native={"epoch": 8})) == fingerprint(cluster)
+
+
+def test_what_changes_the_cluster_within_is_seen():
+    changed = document(small())
+    changed["cluster"]["nodes"][0]["capacity"] = [7.0]
+    assert faults_of(changed) == {"fingerprint": "is of another cluster"}
+
+
+def test_steps_of_another_tool_come_in_any_order_by_any_names():
+    plan = small()
+    changed = document(plan)
+    for key in ("fingerprint", "target", "throttle"):
+        del changed[key]
+    changed["protocol"] = {"name": "plain"}
+    for step in changed["steps"]:
+        step["id"] = f"s{step['id']}"
+        step["after"] = [f"s{one}" for one in step.get("after", [])]
+        del step["change"]
+    changed["steps"].reverse()
+    back = read(changed)
+    assert [row[1:] for row in back.rows()] == [row[1:] for row in plan.rows()]
+    assert np.array_equal(back.target.node, plan.target.node)
+    assert back.check().ok
+    assert [len(back.prefix(k)) for k in range(7)] == [len(plan.prefix(k)) for k in range(7)]
+
+
+def test_an_unsafe_step_of_another_tool_is_found_by_the_check():
+    changed = document(small())
+    changed["steps"][1]["start"] = changed["steps"][1]["finish"] = 0.0
+    assert read(changed).check().breach.step == 1
+
+
+def test_everything_wrong_is_said_at_once():
+    changed = document(small())
+    steps = changed["steps"]
+    steps[0] |= {"partition": "px", "to": "zz", "start": -1.0}
+    steps[1] |= {"replica": 3, "wave": -1, "after": [0, 77]}
+    steps[2] |= {"id": 1, "finish": -5.0, "bytes": -2.0}
+    steps[3] |= {"kind": "promote", "to": None, "after": [1]}
+    changed["target"] = [
+        {"partition": "p0", "nodes": ["b", "b"], "leader": 4},
+        {"partition": "p0", "nodes": ["b"], "leader": 0},
+        {"partition": "p1", "nodes": ["x"], "leader": 0},
+    ]
+    changed["throttle"] = {"copies": 0, "domain_in": {"rack": 1}}
+    changed["protocol"] = {"name": "mine"}
+    found = faults_of(changed)
+    assert set(found) == {
+        "steps[0].partition", "steps[0].to", "steps[0].start", "steps[1].replica", "steps[1].wave",
+        "steps[1].after[1]", "steps[2].id", "steps[2].finish", "steps[2].bytes", "steps[3].to",
+        "target[0].nodes", "target[0].leader", "target[1].partition", "target[2].nodes[0]",
+        "throttle.copies", "protocol.name",
+    }  # fmt: skip
+
+
+def test_every_circle_is_named():
+    changed = document(small())
+    ids = [step["id"] for step in changed["steps"]]
+    changed["steps"][0]["after"] = [ids[2]]
+    changed["steps"][4]["after"] = [ids[4]]
+    assert faults_of(changed) == {
+        "steps[0].after": "is a circle: 0 after 2 after 1 after 0",
+        "steps[4].after": "is a circle: 4 after 4",
+    }
+
+
+@pytest.mark.parametrize("told", ["1e999", "NaN", "Infinity", '"soon"', "null", "1" + "0" * 400])
+def test_times_that_are_none_are_refused(told):
+    text = json.dumps(document(small())).replace('"start": 0.0', f'"start": {told}', 1)
+    with pytest.raises(ek.InvalidInput) as caught:
+        ek.read_plan(text.encode())
+    assert caught.value.faults[0].path.startswith("<bytes>")
+
+
+def test_a_target_of_other_partitions_is_refused():
+    changed = document(small())
+    changed["target"] = [{"partition": f"q{i}", "nodes": ["b"], "leader": 0} for i in range(3)]
+    assert faults_of(changed) == {
+        f"target[{i}].partition": "is no partition of the cluster" for i in range(3)
+    }
+
+
+def test_times_that_are_not_finite_are_not_written(tmp_path):
+    plan = small()
+    finish = plan.steps.finish.copy()
+    finish[-1] = np.inf
+    with pytest.raises(ek.InvalidInput, match=r"steps.finish\[9\]"):
+        ek.write_plan(replace(plan, steps=replace(plan.steps, finish=finish)), tmp_path / "p.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_is_no_cluster(tmp_path):
+    file = ek.write_plan(small(), tmp_path / "plan.json")
+    with pytest.raises(ek.InvalidInput, match="is a plan: read_plan reads it"):
+        ek.read(file)
