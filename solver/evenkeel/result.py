@@ -443,6 +443,9 @@ class Result:
     def explain(self, partition: str | int) -> Explanation:
         """Explain one partition: node by node the rule that forbids it, or how full it would be.
 
+        How its replicas get there, and what each step waits for, says
+        ``result.plan().explain(partition)``.
+
         Parameters
         ----------
         partition : str or int

@@ -252,6 +252,9 @@ class TestBadInput:
             ["solve", "x.npz", "--moves", "some"],
             ["solve", "x.npz", "--option", "mended"],
             ["explain", "x.npz"],
+            ["plan"],
+            ["plan", "x.npz", "--throttle", "node-in"],
+            ["plan", "x.npz", "--throttle", "domain-in=zone"],
         ],
     )
     def test_arguments_that_do_not_parse(self, arguments, capsys):

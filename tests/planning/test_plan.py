@@ -225,7 +225,7 @@ def test_explain_says_what_a_step_waits_for():
     cluster = full()
     told = ek.plan(cluster, swapped(cluster)).explain("p0")
     assert "copy [0] n0 -> n2" in told
-    assert "after step" in told
+    assert "waits for step" in told
     with pytest.raises(ek.InvalidInput, match="unknown partition"):
         ek.plan(cluster, swapped(cluster)).explain("q")
 

@@ -51,11 +51,11 @@ def add_command(
     return parser
 
 
-def add_files(parser: argparse.ArgumentParser) -> None:
+def add_files(parser: argparse.ArgumentParser, what: str = "a cluster") -> None:
     """Add the files to read, and their format."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE",
-        help="a cluster, in one file or several; - for the standard input",
+        help=f"{what}, in one file or several; - for the standard input",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT",

@@ -1,33 +1,76 @@
-"""``evenkeel check``: count what a placement breaks, as it stands."""
+"""``evenkeel check``: count what a placement breaks as it stands, or replay a plan."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
 from evenkeel.cli.output import page, print_json
-from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.plan import code_of_plan, figures_of_plan
+from evenkeel.cli.solve import files_of
 from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, InvalidInput
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    summary = "count the rules that a placement breaks as it stands, and show the worst"
+    summary = (
+        "count the rules that a placement breaks as it stands, or replay a plan, whichever tool "
+        "wrote it"
+    )
     parser = add_command(commands, "check", summary, run)
-    add_files(parser)
+    add_files(parser, "a cluster, or a plan, with its cluster where that is not within it")
     add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.formats.plans.documents import holds_plan
+    from evenkeel.formats.registry import read
+
+    with Waiting(arguments.quiet) as waiting:
+        given = files_of(arguments, waiting)
+        files = [one if isinstance(one, str) else one.read() for one in given]
+        plans = [one for one in files if holds_plan(one)]
+        others = [one for one in files if not holds_plan(one)]
+        if len(plans) > 1:
+            raise InvalidInput([Fault("FILE", arguments.files, "has more than one plan")])
+        cluster = read(*others, format=arguments.format) if others or not plans else None
+        if plans:
+            return _check_plan(plans[0], cluster, arguments, waiting)
+        assert cluster is not None
+        return _check_placement(cluster, arguments, waiting)
+
+
+def _check_plan(
+    file: str | bytes, cluster: "Cluster | None", arguments: argparse.Namespace, waiting: Waiting
+) -> int:
+    """Replay a plan for the cluster within it, or for one that was given beside it."""
+    from evenkeel.formats.plans.reading import read_plan
+    from evenkeel.view.plan_report import report_plan
+
+    plan = read_plan(file, cluster)
+    waiting.doing("checking")
+    certificate = plan.check()
+    if arguments.json:
+        print_json(figures_of_plan(plan, certificate))
+    elif not arguments.quiet:
+        print(report_plan(plan, certificate, **page()), end="")
+    return code_of_plan(plan, certificate)
+
+
+def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting) -> int:
+    """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.levelness import levelness
     from evenkeel.view.report import report_state
 
-    with Waiting(arguments.quiet) as waiting:
-        cluster = read_cluster(arguments, waiting)
-        waiting.doing("checking")
-        audited = audit(cluster, cluster.placement)
-        level = levelness(cluster, cluster.placement)
+    waiting.doing("checking")
+    audited = audit(cluster, cluster.placement)
+    level = levelness(cluster, cluster.placement)
     if arguments.json:
         print_json(
             {

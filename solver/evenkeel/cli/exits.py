@@ -4,11 +4,12 @@ DONE = 0
 LEFT_BROKEN = 1
 BAD_INPUT = 2
 GOALS_MISSED = 3
+BLOCKED = 3
 INTERRUPTED = 130
 
 MEANING = (
     "exit codes: 0 done; 1 something is left broken or unplaced; 2 bad input; 3 no hard rule is "
-    "broken, but the goals are missed; 130 interrupted"
+    "broken, but the goals are missed, or moves of a plan are blocked; 130 interrupted"
 )
 
 

@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(asdict(explained))
     elif not arguments.quiet:
         print(explained)
+        if not arguments.as_is:
+            print("evenkeel plan --explain says how they get there, and why each step waits")
     return INTERRUPTED if stopping.asked else DONE
 
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from evenkeel.cli.arguments import (
     Commands,
@@ -102,14 +102,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name; ``-`` is the standard input."""
+    """Read the files that the arguments name as a cluster."""
     from evenkeel.formats.registry import read
 
+    return read(*files_of(arguments, waiting), format=arguments.format)
+
+
+def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:
+    """Return the files that the arguments name; ``-`` is the standard input."""
     waiting.doing(f"reading {', '.join(arguments.files)}")
     if arguments.files.count(STDIN) > 1:
         raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
-    files = [sys.stdin.buffer if one == STDIN else one for one in arguments.files]
-    return read(*files, format=arguments.format)
+    return [sys.stdin.buffer if one == STDIN else one for one in arguments.files]
 
 
 def solved(

@@ -53,6 +53,9 @@ ROOMS = {
 PLAN = b'"evenkeel-plan"'
 """What stands at the beginning of a plan, which may have a cluster within and is none."""
 
+BEGINNING = 4096
+"""Bytes in which that stands."""
+
 
 @dataclass(frozen=True)
 class Format:
@@ -283,7 +286,7 @@ def _recognise(
     """Return the format that was asked for, or else the first that knows all, and the documents."""
     if not documents:
         raise InvalidInput([Fault("source", [], "names no file")])
-    if plans := [one for one in documents if PLAN in one.data[:4096]]:
+    if plans := [one for one in documents if PLAN in one.data[:BEGINNING]]:
         raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
     if asked is not None:
         return asked, _taken_apart(documents, [asked])

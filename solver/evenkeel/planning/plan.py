@@ -11,6 +11,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.selection import partition_index
+from evenkeel.planning.account.progress import Progress, progress_of
+from evenkeel.planning.account.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.curve import Curve, curve_of
@@ -265,6 +267,32 @@ class Plan:
         """
         return self._onwards(observed, self.target)
 
+    def progress(self, observed: Cluster | Placement, elapsed: float | None = None) -> Progress:
+        """Tell how far the plan has come from where replicas are seen.
+
+        Parameters
+        ----------
+        observed : Cluster or Placement
+            Where replicas are now; those flagged ``INCOMING`` are still being copied.
+        elapsed : float, optional
+            Seconds since the plan began, for the pace so far.
+
+        Returns
+        -------
+        Progress
+            What is done, under way and next, and how long the rest takes.
+
+        Raises
+        ------
+        InvalidInput
+            If other partitions or slots are observed.
+        """
+        now = observed.placement if isinstance(observed, Cluster) else observed
+        faults = FaultList()
+        check_target(faults, self.cluster, now, path="observed")
+        faults.raise_if_any()
+        return progress_of(self, now, elapsed)
+
     def merge(
         self, target: Placement, done: int = 0, *, observed: Cluster | Placement | None = None
     ) -> "Plan":
@@ -319,10 +347,10 @@ class Plan:
         list of PlanRow
             In the order of the steps.
         """
-        return self._named(np.arange(len(self)))
+        return self.rows_of(np.arange(len(self)))
 
     def explain(self, partition: str | int) -> str:
-        """Say what happens to a partition, when, and what each of its steps waits for.
+        """Say what happens to a partition, when, and what each of its steps waits for, and why.
 
         Parameters
         ----------
@@ -332,27 +360,29 @@ class Plan:
         Returns
         -------
         str
-            A line per step, and one per move that is blocked.
+            A line per step, below it the steps that it waits for, each with the room or the
+            throttle that it gets of them; and a line per move that is blocked.
 
         Raises
         ------
         InvalidInput
             If there is no such partition.
         """
-        names = self.cluster.partitions.names
-        partition = partition_index(names, partition)
-        lines = [f"{names[partition]}:"]
-        first, before = self.steps.first, self.steps.before
-        mine = np.flatnonzero(self.steps.partition == partition)
-        for row in self._named(mine):
-            ahead = before[first[row.step] : first[row.step + 1]]
-            others = ahead[self.change[ahead] != self.change[row.step]]
-            lines.append(f"  {_told(row)}")
-            lines += [f"    after {_told(one)} of {one.partition}" for one in self._named(others)]
-        lines += [f"  blocked: {one}" for one in self.blocked if one.partition == names[partition]]
-        return "\n".join(lines if len(lines) > 1 else [*lines, "  stays as it is"])
+        return explained(self, partition_index(self.cluster.partitions.names, partition))
 
-    def _named(self, which: NDArray[np.integer]) -> list[PlanRow]:
+    def rows_of(self, which: NDArray[np.integer]) -> list[PlanRow]:
+        """Return some steps with names.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            Indices of steps.
+
+        Returns
+        -------
+        list of PlanRow
+            In the order asked for.
+        """
         steps, nodes = self.steps, self.cluster.nodes.names
         partitions, first = self.cluster.partitions.names, self.cluster.placement.first
         return [
@@ -383,9 +413,3 @@ class Plan:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {len(self.blocked):,} moves are blocked: {shown}."
         return text
-
-
-def _told(row: PlanRow) -> str:
-    """Return a step in words."""
-    way = f"{row.source or ''} -> {row.target or ''}".strip()
-    return f"step {row.step}, {row.start:g} to {row.finish:g} s: {row.kind} [{row.slot}] {way}"

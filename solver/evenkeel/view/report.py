@@ -10,15 +10,22 @@ from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.view.bars import axis, bar, histogram
+from evenkeel.view.layout import (
+    NARROWEST,
+    SHOWN_ROWS,
+    WIDEST_BAR,
+    WIDTH,
+    duration,
+    escaped,
+    marked_line,
+    plain_table,
+    rendered,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-WIDTH = 100
-"""Characters of a line where nobody says otherwise."""
-
-NARROWEST = 78
 BESIDE_CHART = 61
 """Characters of the table of dimensions beside its histogram and its names."""
 
@@ -26,11 +33,6 @@ LONGEST_NAME = 24
 
 BESIDE_BARS = 76
 """Characters of the other tables beside their bars."""
-
-WIDEST_BAR = 44
-
-SHOWN_ROWS = 8
-"""Rows of a list that are spelled out; the rest is counted."""
 
 STATUS_STYLE = {
     "optimal": "green", "feasible": "green", "missed": "yellow", "partial": "yellow",
@@ -51,7 +53,7 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
     Evenkeel · balance · ✓ optimal...
     """
     width = max(width, NARROWEST)
-    return _rendered(_result_parts(result, width), width, styled)
+    return rendered(_result_parts(result, width), width, styled)
 
 
 def report_state(
@@ -77,13 +79,13 @@ def report_state(
     verdict = "no hard rule is broken" if audited.ok else f"{audited.hard:,} hard violations"
     sign = "[green]✓[/]" if audited.ok else "[red]✗[/]"
     parts = [
-        _line(f"{sign} [bold]{verdict}[/]"),
-        _line(f"[dim]{_size(cluster, level)}[/]"),
+        marked_line(f"{sign} [bold]{verdict}[/]"),
+        marked_line(f"[dim]{_size(cluster, level)}[/]"),
         _dimensions(cluster, [("", level)], None, width),
         *_broken_rules([audited]),
         *_worst_rows(audited),
     ]
-    return _rendered(parts, width, styled)
+    return rendered(parts, width, styled)
 
 
 def _result_parts(result: Any, width: int) -> list["RenderableType"]:
@@ -93,12 +95,14 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
     sign = "✓" if result.success else "✗"
     states = [("before", result.levelness_before), ("after", result.levelness)]
     return [
-        _line(f"[bold]Evenkeel[/] · {result.method} · [{style} bold]{sign} {result.status}[/]"),
-        _line(f"{_safe(result.message)} [dim]Stopped by: {result.stop_reason}.[/]"),
-        _line(f"[dim]{_size(cluster, result.levelness)}[/]"),
-        *(_line(f"[yellow]! {_safe(warning)}[/]") for warning in result.warnings),
+        marked_line(
+            f"[bold]Evenkeel[/] · {result.method} · [{style} bold]{sign} {result.status}[/]"
+        ),
+        marked_line(f"{escaped(result.message)} [dim]Stopped by: {result.stop_reason}.[/]"),
+        marked_line(f"[dim]{_size(cluster, result.levelness)}[/]"),
+        *(marked_line(f"[yellow]! {escaped(warning)}[/]") for warning in result.warnings),
         _dimensions(cluster, states, result.bounds.ratio, width),
-        *(_line(f"[dim]goal: {_safe(text)}[/]") for text in result.targets),
+        *(marked_line(f"[dim]goal: {escaped(text)}[/]") for text in result.targets),
         *_proven(result),
         *_movement(result, width),
         *_broken_rules([result.audit_before, result.audit]),
@@ -129,7 +133,7 @@ def _dimensions(
     seen = [level.table[level.alive] for _, level in states]
     finite = np.concatenate([table[np.isfinite(table)] for table in seen])
     top = max(1.05, float(finite.max(initial=0.0)) * 1.02)
-    table = _table()
+    table = plain_table()
     bound = () if floor is None else ("at least",)
     for name in ("", "", "max/mean", *bound, "max", "min", "std", "over"):
         table.add_column(name, justify="right" if name else "left")
@@ -145,7 +149,7 @@ def _dimensions(
                 f"{over:,}" if over else "-",
             )  # fmt: skip
             drawn = histogram(np.minimum(full, top), top, chart, mark=1.0)
-            name = _safe(dimension) if i == 0 else ""
+            name = escaped(dimension) if i == 0 else ""
             _state_row(table, name, label, figures, drawn, last=i == len(states) - 1)
     if any(level.leaders.any() for _, level in states):
         for i, (label, level) in enumerate(states):
@@ -189,7 +193,7 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
     wanted = max(1, int(result.cluster.partitions.replicas.sum(dtype=np.int64)))
     full = max(compared.moves, proven, mending, compared.forced, 1)
     chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
-    term = _safe(result.bounds.moves_term)
+    term = escaped(result.bounds.moves_term)
     rows = [
         (
             "moves",
@@ -202,7 +206,7 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
     ]
     if result.cost is not None:
         del rows[1]  # no goals to reach
-    table = _table()
+    table = plain_table()
     table.add_column("movement")
     table.add_column("", justify="right")
     table.add_column("")
@@ -220,7 +224,7 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
         share = float(compared.load_moved[result.cluster.bytes_dimension])
         table.add_row(
             "data moved", f"{compared.bytes_moved:,.0f}", "",
-            f"[dim]{_safe(name)}, {share:.1%} of all of it[/]",
+            f"[dim]{escaped(name)}, {share:.1%} of all of it[/]",
         )  # fmt: skip
     return [table]
 
@@ -240,7 +244,7 @@ def _proven(result: Any) -> list["RenderableType"]:
     """Lay out what was reached against what is proven, with the gap and the term that binds."""
     if not result.proven:
         return []
-    table = _table()
+    table = plain_table()
     for name in ("proven", "", "at least", "gap", "by"):
         table.add_column(name, justify="left" if name in ("proven", "by") else "right")
     for one in result.proven[:SHOWN_ROWS]:
@@ -248,7 +252,7 @@ def _proven(result: Any) -> list["RenderableType"]:
         value, least = (f"{x:,.0f}" if whole else _number(x) for x in (one.value, one.least))
         gap = f"{one.gap:.2%}" if np.isfinite(one.gap) else "unknown"
         table.add_row(
-            _safe(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{_safe(one.term)}[/]"
+            escaped(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{escaped(one.term)}[/]"
         )
     if len(result.proven) > SHOWN_ROWS:
         table.add_row(f"[dim]... and {len(result.proven) - SHOWN_ROWS:,} more[/]", "", "", "", "")
@@ -259,8 +263,8 @@ def _broken_rules(audits: Sequence[Audit]) -> list["RenderableType"]:
     """Lay out how often each rule is broken; a line says so where none is."""
     broken = [kind for kind in KINDS if any(audit.counts[kind] for audit in audits)]
     if not broken:
-        return [_line("[bold]rules[/]  none broken")]
-    table = _table()
+        return [marked_line("[bold]rules[/]  none broken")]
+    table = plain_table()
     table.add_column("rules")
     for name in ("before", "after")[: len(audits)] if len(audits) > 1 else ("broken",):
         table.add_column(name, justify="right")
@@ -280,7 +284,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
     if not count:
         return []
     by_kind = [_worst(audited.cluster, found) for found in audited.found]
-    table = _table()
+    table = plain_table()
     for name in ("worst", "where", "amount"):
         table.add_column(name, justify="right" if name == "amount" else "left")
     turns = (rows[turn] for turn in range(SHOWN_ROWS) for rows in by_kind if turn < len(rows))
@@ -289,7 +293,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
             "partition": row.partition, "group": row.group, "node": row.node,
             row.tier: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
-        said = " · ".join(f"{name} {_safe(at)}" for name, at in where.items() if at)
+        said = " · ".join(f"{name} {escaped(at)}" for name, at in where.items() if at)
         table.add_row(row.kind, said, f"{row.amount:,.6g}")
     if count > SHOWN_ROWS:
         table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "", "")
@@ -307,13 +311,15 @@ def _unplaced(result: Any) -> list["RenderableType"]:
     count = len(result.unplaced_replicas)
     if not count:
         return []
-    table = _table()
+    table = plain_table()
     table.add_column(f"unplaced ({count:,})")
     table.add_column("kept off its nodes by")
     for one in result.unplaced[:SHOWN_ROWS]:
         blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
-        said = ", ".join(f"{n:,} {_safe(reason or 'open by themselves')}" for reason, n in blocked)
-        table.add_row(f"{_safe(one.partition)} [dim]slot {one.slot}[/]", said)
+        said = ", ".join(
+            f"{n:,} {escaped(reason or 'open by themselves')}" for reason, n in blocked
+        )
+        table.add_row(f"{escaped(one.partition)} [dim]slot {one.slot}[/]", said)
     if count > SHOWN_ROWS:
         table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "")
     return [table]
@@ -324,59 +330,17 @@ def _times(timings: Mapping[str, float], width: int) -> list["RenderableType"]:
     whole = sum(seconds for name, seconds in timings.items() if "." not in name)
     if not timings:
         return []
-    table = _table()
+    table = plain_table()
     table.add_column("time")
-    table.add_column(_duration(whole), justify="right")
+    table.add_column(duration(whole), justify="right")
     table.add_column("")
     chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
     for name in (name for name in timings if "." not in name):
         inner = [one for one in timings if one.startswith(f"{name}.")]
         for stage in (name, *inner):
-            label = f"  [dim]{_safe(stage.removeprefix(f'{name}.'))}[/]" if stage != name else name
+            label = (
+                f"  [dim]{escaped(stage.removeprefix(f'{name}.'))}[/]" if stage != name else name
+            )
             drawn = bar(timings[stage], whole, chart)
-            table.add_row(label, _duration(timings[stage]), f"[cyan]{drawn}[/]")
+            table.add_row(label, duration(timings[stage]), f"[cyan]{drawn}[/]")
     return [table]
-
-
-def _duration(seconds: float) -> str:
-    return f"{1000 * seconds:,.1f} ms" if seconds < 1.0 else f"{seconds:,.2f} s"
-
-
-def _table() -> "Table":
-    from rich.table import Table
-
-    return Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False
-    )
-
-
-def _line(markup: str) -> "RenderableType":
-    from rich.text import Text
-
-    return Text.from_markup(markup)
-
-
-def _safe(text: str) -> str:
-    """Return a name such that no bracket in it is taken for a style."""
-    from rich.markup import escape
-
-    return escape(text)
-
-
-def _rendered(parts: Sequence["RenderableType"], width: int, styled: bool) -> str:
-    """Write the sections one below the other, a blank line before each table."""
-    import io
-
-    from rich.console import Console
-    from rich.table import Table
-
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=styled, color_system="standard" if styled else None,
-        highlight=False, emoji=False, legacy_windows=False,
-    )  # fmt: skip
-    for part in parts:
-        if isinstance(part, Table):
-            console.print()
-        console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

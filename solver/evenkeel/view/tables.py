@@ -1,4 +1,4 @@
-"""Tables of what a result changes, as CSV and JSON."""
+"""Tables of what a result changes and of the steps of a plan, as CSV and JSON."""
 
 import csv
 import io
@@ -6,6 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from evenkeel.planning.plan import Plan
+
+STEP_COLUMNS = (
+    "step", "wave", "kind", "partition", "slot", "from", "to", "bytes", "start", "finish"
+)  # fmt: skip
 COLUMNS = ("kind", "partition", "slot", "from", "to", "bytes")
 
 
@@ -44,6 +49,32 @@ def _rows(result: Any) -> Iterator[tuple[Any, ...]]:
     for one in result.leader_changes:
         yield "leader", one.partition, None, one.source, one.target, None
 
+
+def steps_csv(plan: Plan) -> str:
+    """Write every step of a plan as a line of CSV, in their order.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
+    >>> print(steps_csv(ek.solve(c).plan()).splitlines()[1])
+    0,0,copy,p0,0,,n0,0.0,0.0,1.0
+    """
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(STEP_COLUMNS)
+    lines.writerows(plan.rows())
+    return out.getvalue()
+
+
+def steps_json(plan: Plan) -> str:
+    """Write the same rows as JSON objects, with null for what is not there."""
+    lines = (json.dumps(dict(zip(STEP_COLUMNS, row, strict=True))) for row in plan.rows())
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+STEP_TABLES: Mapping[str, Callable[[Plan], str]] = {".csv": steps_csv, ".json": steps_json}
+"""How a table of steps is written, by the suffix of its file."""
 
 TABLES: Mapping[str, Callable[[Any], str]] = {".csv": moves_csv, ".json": moves_json}
 """How a table is written, by the suffix of its file."""

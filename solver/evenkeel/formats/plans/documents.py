@@ -4,14 +4,14 @@ A step waits for those whose ids stand in ``after``; steps may come in any order
 the partitions that are to end otherwise than they begin, ``blocked`` the moves that found no order.
 """
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from evenkeel.formats.documents import Document
 from evenkeel.formats.json_text import Int32
 from evenkeel.formats.native.rows_documents import ClusterRows, FlagName, RoleName
-from evenkeel.formats.registry import PLAN
+from evenkeel.formats.registry import BEGINNING, PLAN
 
 NAME: Literal["evenkeel-plan"] = "evenkeel-plan"
 
@@ -94,6 +94,12 @@ class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     cluster: ClusterRows | None = None
 
 
-def recognises(document: Document) -> bool:
-    """Tell whether a document is a plan; looks at little more than its beginning."""
-    return PLAN in document.data[:4096]
+def holds_plan(source: str | bytes) -> bool:
+    """Tell whether a file, or what stands in for one, is a plan; reads only its beginning."""
+    if isinstance(source, bytes):
+        return PLAN in source[:BEGINNING]
+    path = Path(source)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return PLAN in file.read(BEGINNING)

@@ -1,0 +1,220 @@
+"""``evenkeel plan``: the steps from where replicas are to where they should be, safe at each."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.cli.arguments import (
+    Commands,
+    add_command,
+    add_files,
+    add_output,
+    add_solving,
+    methods_said,
+    tier_count_of,
+)
+from evenkeel.cli.exits import BLOCKED, DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.explain import index_of
+from evenkeel.cli.interrupting import Interrupting
+from evenkeel.cli.output import check_outputs, check_table, page, print_json
+from evenkeel.cli.solve import read_cluster, solved
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+    from evenkeel.model.placement import Placement
+    from evenkeel.planning.plan import Plan
+    from evenkeel.planning.replay import Certificate
+    from evenkeel.planning.throttle import Throttle
+
+EXAMPLE = """\
+examples:
+  evenkeel plan cluster.npz --throttle node-in=2 --throttle node-bandwidth=100MB -o plan.json
+  evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17
+  evenkeel check plan.json
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "turn a target into steps that are safe at every instant, and check them"
+    parser = add_command(commands, "plan", summary, run)
+    add_files(parser)
+    parser.add_argument(
+        "--target", action="append", metavar="FILE",
+        help="where everything should be, in a file that names the same partitions, such as OUT of "
+        "solve; without it, where solve would place it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--protocol", metavar="NAME",
+        help="what the system can do: plain, kafka, cockroach, ceph, helix or longhorn; that of "
+        "the files' system by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
+        help="node-in, node-out, copies, partition-copies: most copies at once; domain-in, "
+        "domain-out: TIER=N; node-bandwidth, cluster-bandwidth: bytes per second, such as 100MB; "
+        "may be given several times",
+    )  # fmt: skip
+    parser.add_argument("-o", "--out", metavar="OUT", help="file for the plan, .json")
+    parser.add_argument("--table", metavar="OUT", help="file for the steps, .csv or .json")
+    parser.add_argument(
+        "--without-cluster", action="store_true",
+        help="leave the cluster out of OUT, which check then has to be given beside it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--explain", metavar="PARTITION", help="say why each step of a partition waits"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write OUT even where it is one of the files read"
+    )
+    add_solving(parser)
+    parser.ending = lambda: f"{EXAMPLE}\n{methods_said()}"
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.planning.planner import plan
+    from evenkeel.view.plan_report import report_plan
+
+    check_table(arguments.table)
+    read = [*arguments.files, *(arguments.target or ())]
+    check_outputs(read, [arguments.out, arguments.table], force=arguments.force)
+    throttle = throttle_from(arguments.throttle)
+    with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
+        cluster = read_cluster(arguments, waiting)
+        chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
+        target, placed = _target(cluster, arguments, waiting, stopping)
+        waiting.doing("planning")
+        found = plan(cluster, target, throttle=throttle, protocol=_protocol(cluster, arguments))
+        waiting.doing("checking")
+        certificate = found.check()
+        waiting.doing("writing")
+        written = _written(found, arguments)
+    explained = None if chosen is None else found.explain(chosen)
+    if arguments.json:
+        figures = figures_of_plan(found, certificate)
+        told = {} if explained is None else {"explained": str(explained).splitlines()}
+        print_json(figures | told | {"written": [str(path) for path in written]})
+    elif not arguments.quiet:
+        print(report_plan(found, certificate, **page()), end="")
+        if explained is not None:
+            print(f"\n{explained}")
+        for path in written:
+            print(f"wrote {path}")
+        if not written:
+            print("nothing written; -o OUT writes the plan, --table OUT its steps")
+    if stopping.asked:
+        return INTERRUPTED
+    return code_of_plan(found, certificate) if placed else LEFT_BROKEN
+
+
+def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
+    """Return the exit code for a plan and what its check found."""
+    if not certificate.ok:
+        return LEFT_BROKEN
+    return DONE if plan.complete else BLOCKED
+
+
+def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
+    """Return what ``--json`` says of a plan."""
+    return {
+        "safe": certificate.ok,
+        "complete": plan.complete,
+        "steps": len(plan),
+        "waves": len(plan.waves),
+        "copies": plan.copies,
+        "bytes": plan.bytes,
+        "makespan": plan.makespan,
+        "makespan_at_least": plan.bound.seconds,
+        "at_least_by": plan.bound.term,
+        "protocol": plan.protocol.name,
+        "broken": certificate.counts,
+        "breaches": [vars(one) for one in certificate.breaches[:100]],
+        "tightest": [vars(one) for one in certificate.tightest],
+        "blocked": [vars(one) for one in plan.blocked],
+    }
+
+
+def throttle_of(text: str) -> tuple[str, Any]:
+    """Read one limit of a throttle.
+
+    Examples
+    --------
+    >>> throttle_of("node-in=2"), throttle_of("domain-in=zone=4"), throttle_of("copies=few")
+    (('node_in', 2), ('domain_in', ('zone', 4)), ('copies', 'few'))
+    """
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    name = name.strip().replace("-", "_")
+    if name in ("domain_in", "domain_out"):
+        return name, tier_count_of(value)
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
+    """Return the throttle that the arguments name, or raise all that is wrong with them."""
+    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle
+
+    known = [*COUNTS, *BY_TIER, *RATES]
+    faults = FaultList()
+    limits: dict[str, Any] = {}
+    for name, value in given:
+        if name not in known:
+            told = ", ".join(one.replace("_", "-") for one in known)
+            faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
+        elif name in BY_TIER:
+            limits.setdefault(name, {}).update([value])
+        elif name in limits:
+            faults.add(f"throttle {name}", value, "is given twice")
+        else:
+            limits[name] = value
+    faults.raise_if_any()
+    return Throttle(**limits)
+
+
+def _protocol(cluster: "Cluster", arguments: argparse.Namespace) -> str:
+    """Return the name of the protocol: as asked for, or that of the system the files are of."""
+    from evenkeel.planning.protocols import PRESETS
+
+    own = cluster.native_format if cluster.native_format in PRESETS else "plain"
+    asked: str | None = arguments.protocol
+    return asked or own
+
+
+def _target(
+    cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
+) -> tuple["Placement", bool]:
+    """Return where everything should be, and whether every replica has a place there."""
+    if arguments.target is None:
+        result = solved(cluster, arguments, waiting, stopping)
+        return result.placement, result.audit.ok
+    from evenkeel.formats.plans.targets import target_by_name
+    from evenkeel.formats.registry import read
+
+    waiting.doing(f"reading {', '.join(arguments.target)}")
+    return target_by_name(cluster, read(arguments.target)), True
+
+
+def _written(plan: "Plan", arguments: argparse.Namespace) -> list[Path]:
+    """Write the plan and the table of its steps where they were asked for."""
+    from evenkeel.formats.plans.writing import write_plan
+    from evenkeel.model.runtime.atomic import write_atomically
+    from evenkeel.view.tables import STEP_TABLES
+
+    written = []
+    if arguments.out is not None:
+        kept = not arguments.without_cluster
+        written.append(write_plan(plan, arguments.out, with_cluster=kept))
+    if arguments.table is not None:
+        text = STEP_TABLES[Path(arguments.table).suffix](plan)
+        written.append(write_atomically(arguments.table, text.encode()))
+    return written

@@ -1,0 +1,44 @@
+"""A target out of a file: where another description of a cluster has the same partitions."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+
+
+def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
+    """Return where another cluster has the partitions of this one; the others stay.
+
+    Raises
+    ------
+    InvalidInput
+        If it has partitions, or nodes that hold any, that this one has not.
+    """
+    faults = FaultList()
+    start, there = cluster.placement, other.placement
+    nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
+    numbers = {name: p for p, name in enumerate(cluster.partitions.names)}
+    place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
+    used = np.unique(there.node[there.node >= 0])
+    for n in used[place[used] == -2].tolist():
+        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is no node of the cluster")
+    node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
+    width, has = np.diff(start.first), np.diff(there.first)
+    for q, name in enumerate(other.partitions.names):
+        p = numbers.get(name, -1)
+        at = f"target: partitions[{q}]"
+        if p < 0:
+            faults.add(at, name, "is no partition of the cluster")
+        elif has[q] != width[p]:
+            faults.add(at, int(has[q]), f"needs the {int(width[p])} slots of partition {name}")
+        else:
+            here, row = slice(*start.first[p : p + 2]), slice(*there.first[q : q + 2])
+            node[here] = place[there.node[row]]
+            role[here] = np.where(node[here] >= 0, role[here], there.role[row])
+            leader[p] = there.leader[q]
+    faults.raise_if_any()
+    return replace(start.replaced(node, leader), role=read_only(role))

@@ -1,0 +1,204 @@
+"""Progress: how far a plan has come, told from where replicas are seen."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.planning.account.waits import way_of
+from evenkeel.planning.steps import StepKind
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+SHOWN = 4
+"""Steps of a line that are spelled out; the rest is counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """How far a plan of S steps has come; ``str`` of it is lines for a person to watch.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is carried out.
+    done, under_way : ndarray of bool, shape (S,)
+        Steps that have finished; copies of which a part has arrived.
+    astray : tuple of str
+        Replicas that are where the plan never has them, as ``partition[slot] on node``.
+    elapsed : float or None
+        Seconds since the plan began, if they were told.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(throttle=ek.Throttle(copies=1))
+    >>> print(plan.progress(plan.prefix(len(plan) // 2).end, elapsed=3.0))
+    1 of 2 copies done, 0 under way; wave 2 of 2
+    1 s left at the plan's pace, 3 s at the pace so far
+    next: copy [0] n0 -> n1 of p1
+    """
+
+    plan: "Plan"
+    done: NDArray[np.bool_]
+    under_way: NDArray[np.bool_]
+    astray: tuple[str, ...]
+    elapsed: float | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether every step is done."""
+        return bool(self.done.all())
+
+    @property
+    def bytes_done(self) -> float:
+        """How much has been copied, in the unit of the cluster's ``bytes`` dimension."""
+        return float(self.plan.steps.size[self.done].sum())
+
+    @cached_property
+    def ready(self) -> NDArray[np.intp]:
+        """Steps that wait for nothing any more and have not begun."""
+        steps = self.plan.steps
+        later = np.repeat(np.arange(len(steps)), np.diff(steps.first))
+        held_up = np.zeros(len(steps), bool)
+        held_up[later[~self.done[steps.before]]] = True
+        return np.flatnonzero(~(self.done | self.under_way | held_up))
+
+    @cached_property
+    def left(self) -> float:
+        """Seconds that what is left takes at the plan's pace: its longest chain.
+
+        Of a copy that is under way all counts, since nobody says how much of it has arrived.
+        """
+        steps = self.plan.steps
+        lasts = np.where(self.done, 0.0, steps.finish - steps.start).tolist()
+        first, before = steps.first.tolist(), steps.before.tolist()
+        ends = [0.0] * len(steps)
+        for i, seconds in enumerate(lasts):
+            ready = max((ends[k] for k in before[first[i] : first[i + 1]]), default=0.0)
+            ends[i] = ready + seconds
+        return max(ends, default=0.0)
+
+    @property
+    def left_so_far(self) -> float | None:
+        """Seconds left at the pace so far; None until that can be told."""
+        came = self.plan.makespan - self.left
+        if self.elapsed is None or came <= 0.0:
+            return None
+        return self.left * self.elapsed / came
+
+    def __str__(self) -> str:
+        plan, steps = self.plan, self.plan.steps
+        copies = steps.kind == StepKind.COPY
+        if self.finished:
+            return f"done: {plan.copies:,} copies, {len(plan):,} steps"
+        amount = ""
+        if plan.bytes > 0.0:
+            amount = f" ({self.bytes_done:,.6g} of {plan.bytes:,.6g} bytes)"
+        wave = int(steps.wave[~self.done].min())
+        lines = [
+            f"{int((copies & self.done).sum()):,} of {plan.copies:,} copies done{amount}, "
+            f"{int(self.under_way.sum()):,} under way; "
+            f"wave {int(np.searchsorted(np.unique(steps.wave), wave)) + 1:,} of {len(plan.waves):,}"
+        ]
+        pace = f"{self.left:,.6g} s left at the plan's pace"
+        if self.left_so_far is not None:
+            pace += f", {self.left_so_far:,.6g} s at the pace so far"
+        lines.append(pace)
+        for word, which in (
+            ("under way", np.flatnonzero(self.under_way)), ("next", self.ready),
+        ):  # fmt: skip
+            if len(which):
+                rows = plan.rows_of(which[:SHOWN])
+                told = ", ".join(f"{way_of(row)} of {row.partition}" for row in rows)
+                lines.append(f"{word}: {told}{_more(len(which))}")
+        if self.astray:
+            lines.append(f"off the plan: {', '.join(self.astray[:SHOWN])}{_more(len(self.astray))}")
+        if plan.blocked:
+            lines.append(f"blocked: {len(plan.blocked):,} moves")
+        return "\n".join(lines)
+
+
+def progress_of(plan: "Plan", observed: Placement, elapsed: float | None = None) -> Progress:
+    """Tell which steps are done from where replicas are, and from who leads.
+
+    A replica has passed the copies that lead to its node. Of those flagged ``INCOMING`` the copy is
+    under way. Leadership goes with the rest of its change, or alone is told from the leader.
+    """
+    steps, first = plan.steps, plan.cluster.placement.first
+    copies = np.flatnonzero(steps.kind == StepKind.COPY)
+    hop = _hops(plan, copies)
+    last = np.zeros(len(observed.node), np.int64)
+    np.maximum.at(last, steps.replica, hop)
+    node, coming = observed.node, (observed.flags & Flag.INCOMING) != 0
+    place = np.full(len(node), -1, np.int64)
+    place[plan.cluster.placement.node == node] = 0
+    at, of = hop[copies], steps.replica[copies]
+    here = steps.target[copies] == node[of]
+    under_way = np.zeros(len(steps), bool)
+    under_way[copies[here & coming[of]]] = True
+    np.maximum.at(place, of[here], at[here] - coming[of[here]])
+    dropped = (plan.end.node < 0) & (plan.cluster.placement.node >= 0)
+    place[dropped & (node < 0)] = last[dropped & (node < 0)] + 1
+    drops = dropped[steps.replica] & (hop == last[steps.replica]) & (steps.kind != StepKind.COPY)
+    done = place[steps.replica] >= hop + drops
+    under_way &= ~done
+    _settle_leads(plan, observed, done)
+    moved = np.zeros(len(node), bool)
+    moved[steps.replica] = True
+    lost = np.flatnonzero((place < 0) & moved)
+    owner = observed.owner[lost]
+    names = [*plan.cluster.nodes.names, "no node"]
+    partitions = plan.cluster.partitions.names
+    astray = tuple(
+        f"{partitions[int(p)]}[{int(k - first[p])}] on {names[int(node[k])]}"
+        for p, k in zip(owner, lost, strict=True)
+    )
+    return Progress(plan, done, under_way, astray, elapsed)
+
+
+def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return how many copies of its replica have begun up to each step, itself included, (S,)."""
+    steps = plan.steps
+    began = np.zeros(len(steps), np.int64)
+    began[copies] = 1
+    order = np.argsort(steps.replica, kind="stable")
+    count = np.cumsum(began[order])
+    opens = np.flatnonzero(np.diff(steps.replica[order], prepend=-1))
+    before = np.repeat(count[opens] - began[order[opens]], np.diff(np.append(opens, len(steps))))
+    hop = np.empty(len(steps), np.int64)
+    hop[order] = count - before
+    return hop
+
+
+def _settle_leads(plan: "Plan", observed: Placement, done: NDArray[np.bool_]) -> None:
+    """Mark which changes of leader are done: those of changes that are, and those that show."""
+    steps = plan.steps
+    leads = np.flatnonzero(steps.kind == StepKind.LEAD)
+    if len(leads) == 0:
+        return
+    number = np.unique(plan.change, return_inverse=True)[1]
+    others = np.flatnonzero(steps.kind != StepKind.LEAD)
+    pending = np.zeros(len(steps), bool)
+    pending[number[others[~done[others]]]] = True
+    alone = np.ones(len(steps), bool)
+    alone[number[others]] = False
+    done[leads] = ~pending[number[leads]]
+    shows = observed.leader_replica[steps.partition[leads]] == steps.replica[leads]
+    begins = plan.cluster.placement.leader_replica
+    single = alone[number[leads]]
+    done[leads[single]] = shows[single]
+    # of several, who has lead before has led
+    for i in leads[single & ~shows].tolist():
+        later = leads[(leads > i) & (steps.partition[leads] == steps.partition[i])]
+        seen = observed.leader_replica[steps.partition[i]]
+        done[i] = bool((steps.replica[later] == seen).any()) and seen != begins[steps.partition[i]]
+
+
+def _more(count: int) -> str:
+    return f" and {count - SHOWN:,} more" if count > SHOWN else ""

@@ -1,0 +1,252 @@
+"""Waits: for which step, which room and which throttle each step of a plan waits."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.steps import StepKind
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Blocked, Plan, PlanRow
+
+SHOWN = 8
+"""Steps waited for, and moves of a circle, that are spelled out; the rest is counted."""
+
+ROUNDING = 1e-9
+"""Relative excess over a capacity that is rounding."""
+
+JOINS = (StepKind.COPY, StepKind.LEAD)
+LEAVES = (StepKind.REMOVE, StepKind.LEAD)
+"""Kinds that bring load to their target, and that take some off their source."""
+
+Reason = tuple[bool, str]
+"""Whether it binds at that instant, and what it is."""
+
+
+def explained(plan: "Plan", partition: int) -> str:
+    """Say what happens to a partition, when, what each step waits for and why, and what blocks."""
+    name = plan.cluster.partitions.names[partition]
+    waits = Waits(plan)
+    lines = [f"{name}:"]
+    for row in plan.rows_of(np.flatnonzero(plan.steps.partition == partition)):
+        lines.append(f"  step {row.step}, {row.start:g} to {row.finish:g} s: {way_of(row)}")
+        lines += [f"    {one}" for one in waits.lines(row.step)]
+    blocked = [one for one in plan.blocked if one.partition == name]
+    lines += [f"  blocked: {_blocked(plan, one)}" for one in blocked]
+    return "\n".join(lines if len(lines) > 1 else [*lines, "  stays as it is"])
+
+
+def way_of(row: "PlanRow") -> str:
+    """Return what a step does to which slot, from where to where."""
+    ends = " -> ".join(one for one in (row.source, row.target) if one is not None)
+    return f"{row.kind} [{row.slot}] {ends}"
+
+
+def _blocked(plan: "Plan", one: "Blocked") -> str:
+    """Return what a move lacks, and with which others it waits in a circle."""
+    way = f"[{one.slot}] {one.source or 'nowhere'} -> {one.target or 'nowhere'}: no {one.lacks}"
+    ring = [other for other in plan.blocked if other.circle == one.circle >= 0 and other != one]
+    if not ring:
+        return way
+    told = ", ".join(f"{other.partition}[{other.slot}]" for other in ring[:SHOWN])
+    more = f" and {len(ring) - SHOWN:,} more" if len(ring) > SHOWN else ""
+    return f"{way}; waits in a circle with {told}{more}"
+
+
+class Waits:
+    """What the steps of one plan wait for."""
+
+    def __init__(self, plan: "Plan") -> None:
+        self.plan = plan
+        self.steps = plan.steps
+
+    def lines(self, step: int) -> list[str]:
+        """Return a line per step of another change that a step waits for, the latest first."""
+        steps, change = self.steps, self.plan.change
+        ahead = steps.before[steps.first[step] : steps.first[step + 1]]
+        others = ahead[change[ahead] != change[step]]
+        others = others[np.argsort(-steps.finish[others], kind="stable")]
+        lines = [
+            f"waits for step {row.step} of {row.partition} "
+            f"({way_of(row)}, until {row.finish:g} s): {self.reason(step, row.step)}"
+            for row in self.plan.rows_of(others[:SHOWN])
+        ]
+        if len(others) > SHOWN:
+            lines.append(f"... and for {len(others) - SHOWN:,} more")
+        ready = float(steps.finish[ahead].max(initial=0.0))
+        if steps.start[step] > ready + ROUNDING * max(ready, 1.0):
+            lines.append(f"could start at {ready:g} s")
+        return lines
+
+    def reason(self, step: int, earlier: int) -> str:
+        """Return what a step gets of an earlier one: what binds, else all that it may be."""
+        found = list(self._reasons(step, earlier))
+        binding = list(dict.fromkeys(told for binds, told in found if binds))
+        return " and ".join(binding or dict.fromkeys(told for _, told in found)) or "its rules"
+
+    def _reasons(self, step: int, earlier: int) -> Iterator[Reason]:
+        partition = self.steps.partition
+        if partition[step] == partition[earlier]:
+            yield True, "one change of a partition at a time"
+            return
+        mine, theirs = (np.flatnonzero(self._change == self._change[i]) for i in (step, earlier))
+        yield from self._rooms(step, mine, theirs)
+        yield from self._slots(step, mine, theirs)
+        cluster = self.plan.cluster
+        group = cluster.partitions.group[partition[[step, earlier]]]
+        if group[0] == group[1] and cluster.partitions.group_rule[group[0]] >= 0:
+            yield False, f"the rule of group {cluster.partitions.group_names[int(group[0])]}"
+
+    @property
+    def _change(self) -> NDArray[np.int32]:
+        return self.plan.change
+
+    @cached_property
+    def _began(self) -> NDArray[np.float64]:
+        """When the change of each step begins, (S,)."""
+        return self._of_change(self.steps.start, np.minimum, np.inf)
+
+    @cached_property
+    def _ended(self) -> NDArray[np.float64]:
+        """When the change of each step ends, (S,)."""
+        return self._of_change(self.steps.finish, np.maximum, -np.inf)
+
+    def _of_change(
+        self, values: NDArray[np.float64], best: np.ufunc, empty: float
+    ) -> NDArray[np.float64]:
+        number = np.unique(self._change, return_inverse=True)[1]
+        found = np.full(int(number.max(initial=-1)) + 1, empty)
+        best.at(found, number, values)
+        return found[number]
+
+    def _rooms(
+        self, step: int, mine: NDArray[np.intp], theirs: NDArray[np.intp]
+    ) -> Iterator[Reason]:
+        """Yield the nodes and domains that the earlier change leaves and this one joins."""
+        steps, cluster = self.steps, self.plan.cluster
+        joins = mine[np.isin(steps.kind[mine], JOINS)]
+        leaves = theirs[np.isin(steps.kind[theirs], LEAVES)]
+        joined, left = np.unique(steps.target[joins]), np.unique(steps.source[leaves])
+        joined, left = joined[joined >= 0], left[left >= 0]
+        for n in np.intersect1d(joined, left).tolist():
+            short = self._short(step, theirs, np.array([n]), self._node_limit(n))
+            yield bool(short), f"room on {cluster.nodes.names[n]}{_in(short)}"
+        for tier, table in cluster.topology.tier_capacity.items():
+            row = cluster.topology.tier_index(tier)
+            domain = cluster.topology.domain[row]
+            for d in np.intersect1d(domain[joined], domain[left]).tolist():
+                if d >= 0:
+                    nodes = np.flatnonzero(domain == d)
+                    short = self._short(step, theirs, nodes, np.append(table[d], np.inf))
+                    name = cluster.topology.domain_name(row, d)
+                    yield bool(short), f"room in {tier} {name}{_in(short)}"
+
+    def _node_limit(self, node: int) -> NDArray[np.float64]:
+        """Return what a node may carry, the number of replicas last, (D + 1,)."""
+        nodes = self.plan.cluster.nodes
+        most = nodes.max_replicas[node]
+        return np.append(nodes.capacity[node], np.inf if most < 0 else most)
+
+    def _short(
+        self, step: int, theirs: NDArray[np.intp], nodes: NDArray[np.intp],
+        limit: NDArray[np.float64],
+    ) -> list[str]:  # fmt: skip
+        """Return the dimensions in which there would be no room had the earlier change not ended.
+
+        A change takes its room as it begins, and gives back what it leaves as it ends.
+        """
+        steps, cluster = self.steps, self.plan.cluster
+        now = steps.start[step]
+        takes, gives = self._effects(nodes)
+        held = np.zeros(len(steps), bool)
+        held[theirs] = True
+        carried = self._carried(self.plan.cluster.placement, nodes)
+        carried = carried + takes[self._began <= now].sum(0)
+        carried = carried - gives[(self._ended <= now) & ~held].sum(0)
+        limit = np.maximum(limit, self._carried(self.plan.end, nodes))
+        over = carried > limit * (1.0 + ROUNDING)
+        names = (*cluster.dimensions, "number of replicas")
+        return [names[d] for d in np.flatnonzero(over).tolist()]
+
+    def _carried(self, placement: Placement, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+        counts = PlacementCounts.of(self.plan.cluster, placement)
+        loads = counts.loads[nodes].sum(0)
+        return np.append(loads, float(counts.replicas[nodes].sum()))
+
+    def _effects(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what each step brings to some nodes, and what it takes off them, (S, D + 1)."""
+        steps, load = self.steps, self.plan.cluster.partitions.load
+        votes = (self.plan.target.role[steps.replica] == Role.VOTER)[:, None]
+        p = steps.partition
+        weight = np.where(votes, load.voter[p], load.non_voter[p])
+        lead = (steps.kind == StepKind.LEAD)[:, None]
+        weight = np.where(lead, load.leader[p] - load.voter[p], weight)
+        weight = np.column_stack([weight, (~lead[:, 0]).astype(np.float64)])
+        joins = np.isin(steps.kind, (StepKind.COPY, StepKind.LEAD)) & np.isin(steps.target, nodes)
+        leaves = np.isin(steps.kind, (StepKind.REMOVE, StepKind.LEAD)) & np.isin(
+            steps.source, nodes
+        )
+        return weight * joins[:, None], weight * leaves[:, None]
+
+    def _slots(
+        self, step: int, mine: NDArray[np.intp], theirs: NDArray[np.intp]
+    ) -> Iterator[Reason]:
+        """Yield the throttles under which copies of both changes fall."""
+        plan, steps = self.plan, self.steps
+        throttle, cluster = plan.throttle, plan.cluster
+        copies = steps.kind == StepKind.COPY
+        mine, theirs = mine[copies[mine]], theirs[copies[theirs]]
+        if not (len(mine) and len(theirs)):
+            return
+        now = steps.start[step]
+        flying = copies & (steps.start <= now) & (now < steps.finish)
+        names = cluster.nodes.names
+        for way, end, most in (
+            ("into", steps.target, throttle.node_in), ("out of", steps.source, throttle.node_out),
+        ):  # fmt: skip
+            for n in np.intersect1d(end[mine], end[theirs]).tolist():
+                if n >= 0 and most is not None:
+                    full = int((flying & (end == n)).sum()) >= most
+                    yield full, f"throttle of {most} {_copies(most)} {way} {names[n]}"
+                if n >= 0 and throttle.node_bandwidth is not None:
+                    yield True, f"bandwidth {way} {names[n]}"
+        yield from self._domain_slots(flying, mine, theirs)
+        if throttle.copies is not None:
+            full = int(flying.sum()) >= throttle.copies
+            yield full, f"throttle of {throttle.copies} {_copies(throttle.copies)} in all"
+        if throttle.cluster_bandwidth is not None:
+            yield True, "bandwidth of the cluster"
+
+    def _domain_slots(
+        self, flying: NDArray[np.bool_], mine: NDArray[np.intp], theirs: NDArray[np.intp]
+    ) -> Iterator[Reason]:
+        """Yield the throttles of domains that copies of both changes enter, or leave."""
+        steps, topology = self.steps, self.plan.cluster.topology
+        throttle = self.plan.throttle
+        for way, end, limits in (
+            ("into", steps.target, throttle.domain_in),
+            ("out of", steps.source, throttle.domain_out),
+        ):  # fmt: skip
+            for tier, most in limits.items():
+                row = topology.tier_index(tier)
+                domain = np.append(topology.domain[row], -1)
+                crosses = domain[steps.target] != domain[steps.source]
+                where = np.where(crosses, domain[end], -1)
+                for d in np.intersect1d(where[mine], where[theirs]).tolist():
+                    if d >= 0:
+                        full = int((flying & (where == d)).sum()) >= most
+                        name = f"{tier} {topology.domain_name(row, d)}"
+                        yield full, f"throttle of {most} {_copies(most)} {way} {name}"
+
+
+def _in(dimensions: list[str]) -> str:
+    return f" in {', '.join(dimensions)}" if dimensions else ""
+
+
+def _copies(count: int) -> str:
+    return "copy" if count == 1 else "copies"

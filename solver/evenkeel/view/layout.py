@@ -1,0 +1,75 @@
+"""Sections of a report: lines and tables below each other, in colour, in grey, or as plain text."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+WIDTH = 100
+"""Characters of a line where nobody says otherwise."""
+
+NARROWEST = 78
+
+WIDEST_BAR = 44
+
+SHOWN_ROWS = 8
+"""Rows of a list that are spelled out; the rest is counted."""
+
+
+def plain_table() -> "Table":
+    """Return a table without lines."""
+    from rich.table import Table
+
+    return Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False
+    )
+
+
+def marked_line(markup: str) -> "RenderableType":
+    """Return a line with styles in it."""
+    from rich.text import Text
+
+    return Text.from_markup(markup)
+
+
+def escaped(text: str) -> str:
+    """Return a name such that no bracket in it is taken for a style."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def duration(seconds: float) -> str:
+    """Write seconds in a unit that suits them.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(7.5), duration(600.0), duration(9000.0)
+    ('250.0 ms', '7.50 s', '10.0 min', '2.5 h')
+    """
+    if seconds < 1.0:
+        return f"{1000 * seconds:,.1f} ms"
+    if seconds < 600.0:
+        return f"{seconds:,.2f} s"
+    return f"{seconds / 60:,.1f} min" if seconds < 7200.0 else f"{seconds / 3600:,.1f} h"
+
+
+def rendered(parts: Sequence["RenderableType"], width: int, styled: bool) -> str:
+    """Write the sections one below the other, a blank line before each table."""
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=styled, color_system="standard" if styled else None,
+        highlight=False, emoji=False, legacy_windows=False,
+    )  # fmt: skip
+    for part in parts:
+        if isinstance(part, Table):
+            console.print()
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -1,0 +1,183 @@
+"""The report of a plan, for a person to read: what happens when, how safe it is, what cannot."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenkeel.planning.plan import Plan, PlanRow
+from evenkeel.planning.replay import BREACHES, Certificate
+from evenkeel.planning.steps import StepKind
+from evenkeel.view.bars import bar
+from evenkeel.view.layout import (
+    NARROWEST,
+    SHOWN_ROWS,
+    WIDEST_BAR,
+    WIDTH,
+    duration,
+    escaped,
+    marked_line,
+    plain_table,
+    rendered,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+FEW_STEPS = 24
+"""Steps up to which a plan is told step by step, not wave by wave."""
+
+BESIDE_BARS = 66
+"""Characters of the table of waves beside its bars."""
+
+
+def report_plan(
+    plan: Plan, certificate: Certificate, *, width: int = WIDTH, styled: bool = False
+) -> str:
+    """Report a plan and what its check found.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan()
+    >>> print(report_plan(plan, plan.check()))
+    Evenkeel · plan · ✓ safe at every step...
+    """
+    width = max(width, NARROWEST)
+    sign = "[green]✓ safe at every step[/]" if certificate.ok else "[red]✗ not safe[/]"
+    blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
+    parts = [
+        marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
+        marked_line(escaped(summary(plan))),
+        marked_line(f"[dim]{escaped(_held_to(plan))}[/]"),
+    ]
+    if len(plan):
+        parts.append(steps_table(plan) if len(plan) <= FEW_STEPS else _waves(plan, width))
+    parts += _breaches(certificate) if certificate.breaches else _tightest(certificate)
+    parts += _blocked(plan)
+    return rendered(parts, width, styled)
+
+
+def summary(plan: Plan) -> str:
+    """Return how much is copied, how long it takes, and how long it would at least."""
+    if len(plan) == 0:
+        return "No step can be made." if plan.blocked else "Nothing is to be done."
+    cluster = plan.cluster
+    amount = ""
+    if cluster.bytes_dimension >= 0:
+        amount = f" ({plan.bytes:,.6g} of {cluster.dimensions[cluster.bytes_dimension]})"
+    waves = f"{len(plan.waves):,} {'wave' if len(plan.waves) == 1 else 'waves'}"
+    copies = f"{plan.copies:,} {'copy' if plan.copies == 1 else 'copies'}"
+    least = f"no order takes less than {duration(plan.bound.seconds)} ({plan.bound.term})"
+    if not plan.throttle.paces:
+        least += "; a copy counts as 1 s"
+    return f"{copies}{amount} in {len(plan):,} steps, {waves}: {duration(plan.makespan)}; {least}."
+
+
+def _held_to(plan: Plan) -> str:
+    """Return the protocol and the throttle in words."""
+    throttle = plan.throttle
+    told = [f"protocol {plan.protocol.name}"]
+    told += [
+        f"{name} {value:g}"
+        for name in ("node_in", "node_out", "copies", "partition_copies", "node_bandwidth",
+                     "cluster_bandwidth")
+        if (value := getattr(throttle, name)) is not None
+    ]  # fmt: skip
+    for name in ("domain_in", "domain_out"):
+        told += [f"{name} {tier} {most}" for tier, most in getattr(throttle, name).items()]
+    return " · ".join(told)
+
+
+def steps_table(plan: Plan) -> "Table":
+    """Lay out every step."""
+    table = plain_table()
+    for name in ("step", "wave", "", "partition", "slot", "from", "to", "start", "finish"):
+        figure = name in ("step", "wave", "slot", "start", "finish")
+        table.add_column(name, justify="right" if figure else "left")
+    for row in plan.rows():
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: PlanRow) -> tuple[str, ...]:
+    return (
+        f"{row.step}", f"{row.wave}", row.kind, escaped(row.partition), f"{row.slot}",
+        escaped(row.source or ""), escaped(row.target or ""), f"{row.start:g}", f"{row.finish:g}",
+    )  # fmt: skip
+
+
+def _waves(plan: Plan, width: int) -> "Table":
+    """Lay out how much each wave copies and how long it lasts."""
+    steps = plan.steps
+    table = plain_table()
+    for name in ("wave", "steps", "copies", "bytes", "start", "finish"):
+        table.add_column(name, justify="right")
+    table.add_column("share of what is copied", no_wrap=True)
+    chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
+    copied = steps.kind == StepKind.COPY
+    size = steps.size if plan.bytes > 0.0 else copied.astype(np.float64)
+    totals = [float(size[wave].sum()) for wave in plan.waves]
+    for i, wave in enumerate(plan.waves[:SHOWN_ROWS]):
+        table.add_row(
+            f"{int(steps.wave[wave[0]])}", f"{len(wave):,}", f"{int(copied[wave].sum()):,}",
+            f"{float(steps.size[wave].sum()):,.6g}", duration(float(steps.start[wave].min())),
+            duration(float(steps.finish[wave].max())),
+            f"[cyan]{bar(totals[i], max(totals), chart)}[/]",
+        )  # fmt: skip
+    more = len(plan.waves) - SHOWN_ROWS
+    if more > 0:
+        table.add_row("[dim]...[/]", f"[dim]and {more:,} more[/]", "", "", "", "", "")
+    return table
+
+
+def _tightest(certificate: Certificate) -> list["RenderableType"]:
+    """Lay out where the plan comes closest to each limit."""
+    if not certificate.tightest:
+        return []
+    table = plain_table()
+    for name in ("closest to its limit", "reached", "limit", "at", "where"):
+        table.add_column(name, justify="right" if name in ("reached", "limit", "at") else "left")
+    closest = sorted(certificate.tightest, key=lambda one: one.limit - one.value)
+    for one in closest[:SHOWN_ROWS]:
+        table.add_row(
+            escaped(f"{one.kind} {one.of}".strip()), f"{one.value:g}", f"{one.limit:g}",
+            duration(one.time), f"[dim]{escaped(one.where)}[/]",
+        )  # fmt: skip
+    return [table]
+
+
+def _breaches(certificate: Certificate) -> list["RenderableType"]:
+    """Lay out what the plan breaks first, and how often each kind."""
+    table = plain_table()
+    for name in ("broken", "step", "at", "where", "by"):
+        table.add_column(name, justify="right" if name in ("step", "at", "by") else "left")
+    for one in certificate.breaches[:SHOWN_ROWS]:
+        table.add_row(
+            one.kind, f"{one.step}", duration(one.time), escaped(one.where), f"{one.amount:g}"
+        )
+    more = len(certificate.breaches) - SHOWN_ROWS
+    if more > 0:
+        table.add_row(f"[dim]... and {more:,} more[/]", "", "", "", "")
+    told = (f"{kind} {n:,}: {BREACHES[kind]}" for kind, n in certificate.counts.items())
+    return [table, *(marked_line(f"[dim]{escaped(one)}[/]") for one in told)]
+
+
+def _blocked(plan: Plan) -> list["RenderableType"]:
+    """List the moves that are left out, with what each lacks."""
+    if not plan.blocked:
+        return []
+    table = plain_table()
+    for name in (f"blocked ({len(plan.blocked):,})", "slot", "from", "to", "lacks"):
+        table.add_column(name, justify="right" if name == "slot" else "left")
+    for one in plan.blocked[:SHOWN_ROWS]:
+        circle = "" if one.circle < 0 else f" [dim](circle {one.circle})[/]"
+        table.add_row(
+            escaped(one.partition), f"{one.slot}", escaped(one.source or ""),
+            escaped(one.target or ""), f"{escaped(one.lacks)}{circle}",
+        )  # fmt: skip
+    more = len(plan.blocked) - SHOWN_ROWS
+    if more > 0:
+        table.add_row(f"[dim]... and {more:,} more[/]", "", "", "", "")
+    return [table]

@@ -1,0 +1,199 @@
+"""``evenkeel plan`` and ``evenkeel check`` of plans: in-process, on files made for it."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+from evenkeel.simulate.scenarios.generators import expansion
+from tests.support import places
+
+FORMATS = places.DATA / "formats"
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    """A small cluster that was just expanded, as a file."""
+    path = tmp_path / "cluster.npz"
+    ek.write(expansion(partitions=200, nodes=20, zones=5, seed=3), path)
+    return str(path)
+
+
+def swap(spare=1.0):
+    """Two full nodes whose replicas are to trade places, and what room a third one has."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0], [1.0], [spare]], load=[[1.0]] * 2, placement=[["a"], ["b"]],
+        dimensions=["disk"], transient=["disk"], bytes="disk", node_names=["a", "b", "c"],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([1, 0], np.int32), cluster.placement.leader)
+    return cluster, target
+
+
+@pytest.fixture
+def swap_files(tmp_path):
+    """Writes the swap, and where it should lead."""
+
+    def written(spare=1.0):
+        cluster, target = swap(spare)
+        now, wanted = tmp_path / "now.npz", tmp_path / "wanted.npz"
+        ek.write(cluster, now)
+        ek.write(cluster, wanted, placement=target)
+        return str(now), str(wanted)
+
+    return written
+
+
+class TestPlan:
+    def test_solves_plans_checks_and_writes(self, cluster_file, tmp_path, capsys):
+        plan, table = str(tmp_path / "plan.json"), str(tmp_path / "steps.csv")
+        asked = ["--level", "0.1", "--throttle", "node-in=2", "--throttle", "node-bandwidth=5"]
+        assert main(["plan", cluster_file, *asked, "-o", plan, "--table", table]) == 0
+        told = capsys.readouterr().out
+        assert "✓ safe at every step" in told
+        assert "no order takes less than" in told
+        assert "node_in 2 · node_bandwidth 5" in told
+        assert f"wrote {plan}" in told
+        found = ek.read_plan(plan)
+        assert found.check().ok
+        with open(table, newline="") as file:  # noqa: PTH123 (csv wants the newlines as they are)
+            assert [row["step"] for row in csv.DictReader(file)] == [*map(str, range(len(found)))]
+        assert main(["check", plan]) == 0
+        assert "✓ safe at every step" in capsys.readouterr().out
+
+    def test_a_target_comes_out_of_a_file(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        plan = str(tmp_path / "plan.json")
+        assert main(["plan", now, "--target", wanted, "-o", plan, "--explain", "p0"]) == 0
+        told = capsys.readouterr().out
+        assert "3 copies" in told
+        assert "p0:\n" in told
+        assert ek.read_plan(plan).end.node.tolist() == [1, 0]
+
+    def test_json_is_for_machines(self, swap_files, capsys):
+        now, wanted = swap_files()
+        assert main(["plan", now, "--target", wanted, "--json"]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["safe"]
+        assert figures["complete"]
+        assert (figures["copies"], figures["blocked"], figures["written"]) == (3, [], [])
+
+    def test_what_is_blocked_is_told_with_its_exit_code(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files(spare=0.5)
+        plan = str(tmp_path / "plan.json")
+        assert main(["plan", now, "--target", wanted, "-o", plan]) == 3
+        told = capsys.readouterr().out
+        assert "2 moves blocked" in told
+        assert "room on b in disk" in told
+        assert main(["check", plan]) == 3
+
+    def test_kafka_files_are_planned_as_kafka_moves(self, capsys):
+        files = [str(FORMATS / f"kafka_{name}") for name in ("describe.txt", "racks.json")]
+        main(["plan", *files, "--json"])
+        assert json.loads(capsys.readouterr().out)["protocol"] == "kafka"
+
+    def test_what_cannot_be_placed_is_told(self, tmp_path, capsys):
+        path = tmp_path / "overfull.npz"
+        ek.write(
+            ek.Cluster.from_arrays(capacity=[[2.0]], load=[[1.5]] * 2, placement=[[-1]] * 2), path
+        )
+        assert main(["plan", str(path)]) == 1
+        assert "✓ safe at every step" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("extra", "says"),
+        [
+            (["--protocol", "magic"], "unknown protocol"),
+            (["--throttle", "colour=1", "--throttle", "size=1"], "throttle size"),
+            (["--throttle", "copies=few"], "throttle.copies"),
+            (["--throttle", "copies=1", "--throttle", "copies=2"], "is given twice"),
+            (["--throttle", "domain-in=rack=0"], "lets nothing ever move"),
+            (["--throttle", "domain-in=row=1"], "unknown tier"),
+            (["--table", "steps.doc"], "must end in one of"),
+            (["--explain", "nobody"], "is none of the"),
+        ],
+    )
+    def test_arguments_that_do_not_fit(self, cluster_file, extra, says, capsys):
+        assert main(["plan", cluster_file, *extra]) == 2
+        assert says in capsys.readouterr().err
+
+    def test_a_target_of_others_is_refused_with_every_name(self, swap_files, tmp_path, capsys):
+        now, _ = swap_files()
+        other = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[["a", "x"], ["x", "a"], ["a", "x"]],
+            node_names=["a", "x"], partition_names=["p0", "q1", "q2"],
+        )  # fmt: skip
+        ek.write(other, tmp_path / "other.npz")
+        assert main(["plan", now, "--target", str(tmp_path / "other.npz")]) == 2
+        told = capsys.readouterr().err
+        for said in ("'x'", "'q1'", "'q2'", "needs the 1 slots of partition p0"):
+            assert said in told
+
+
+class TestCheck:
+    def test_a_plan_that_is_not_safe_fails_and_says_where(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file = tmp_path / "plan.json"
+        assert main(["plan", now, "--target", wanted, "-o", str(file), "-q"]) == 0
+        changed = json.loads(file.read_text())
+        for step in changed["steps"]:
+            step["start"], step["finish"] = 0.0, 1.0
+        file.write_text(json.dumps(changed))
+        assert main(["check", str(file)]) == 1
+        told = capsys.readouterr().out
+        assert "✗ not safe" in told
+        assert "capacity" in told
+
+    def test_the_cluster_may_be_given_beside_it(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file = str(tmp_path / "plan.json")
+        assert main(["plan", now, "--target", wanted, "-o", file, "--without-cluster", "-q"]) == 0
+        assert main(["check", file]) == 2
+        assert "none was given beside the file" in capsys.readouterr().err
+        assert main(["check", file, now]) == 0
+        assert main(["check", now, file]) == 0
+        assert main(["check", file, wanted]) == 2
+        assert "is of another cluster" in capsys.readouterr().err
+
+    def test_a_damaged_plan_is_refused_with_every_fault(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file = tmp_path / "plan.json"
+        main(["plan", now, "--target", wanted, "-o", str(file), "-q"])
+        changed = json.loads(file.read_text())
+        for step in changed["steps"][:5]:
+            step["partition"] = "nobody"
+        file.write_text(json.dumps(changed))
+        assert main(["check", str(file)]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert sum("is no partition of the cluster" in line for line in told) == 5
+
+    def test_two_plans_are_one_too_many(self, swap_files, tmp_path):
+        now, wanted = swap_files()
+        file = str(tmp_path / "plan.json")
+        main(["plan", now, "--target", wanted, "-o", file, "-q"])
+        assert main(["check", file, file]) == 2
+
+
+def test_help_shows_an_example(capsys):
+    assert main(["plan", "--help"]) == 0
+    assert "evenkeel plan cluster.npz --throttle" in capsys.readouterr().out
+
+
+def test_a_pipe_gets_plain_text_and_a_terminal_styles(swap_files, capsys, monkeypatch):
+    now, wanted = swap_files()
+    main(["plan", now, "--target", wanted])
+    assert "\x1b[" not in capsys.readouterr().out
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out = Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    main(["plan", now, "--target", wanted])
+    assert "\x1b[" in out.getvalue()
