@@ -1,4 +1,4 @@
-"""What notebooks show of clusters, placements and histories, written by the view when asked for."""
+"""What notebooks show of clusters, placements, plans and histories, written by the view."""
 
 from typing import TYPE_CHECKING
 
@@ -7,13 +7,15 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.shown import show_as
 
 if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
     from evenkeel.simulate.engine.history import History
 
 
 def show_snapshots() -> None:
-    """Let clusters, placements and histories be shown as the view writes them."""
+    """Let clusters, placements, plans and histories be shown as the view writes them."""
     show_as(Cluster, _cluster)
     show_as(Placement, _placement)
+    show_as("evenkeel.planning.plan.Plan", _plan)
     show_as("evenkeel.simulate.engine.history.History", _history)
 
 
@@ -27,6 +29,12 @@ def _placement(placement: Placement) -> str:
     from evenkeel.view.notebook import placement_html
 
     return placement_html(placement)
+
+
+def _plan(plan: "Plan") -> str:
+    from evenkeel.view.plan_html import plan_html
+
+    return plan_html(plan)
 
 
 def _history(history: "History") -> str:

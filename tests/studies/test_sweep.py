@@ -458,3 +458,30 @@ def test_an_executor_that_breaks_fails_its_own_batches():
     failed = [i for i, one in enumerate(found) if isinstance(one, Failure)]
     assert 0 < len(failed) < 10
     assert failed == list(range(failed[0], failed[-1] + 1))
+
+
+def test_how_long_recovery_takes_is_told_when_asked():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 6, load=[[1.0]] * 12, dimensions=["disk"], bytes="disk",
+        placement=[[p % 6, (p + 1) % 6] for p in range(12)],
+    )  # fmt: skip
+    plain = ek.sweep(cluster, "node")
+    assert np.isnan(plain.recovery).all()
+    assert np.isnan(plain.under_replicated).all()
+    slow, fast = (
+        ek.sweep(cluster, "node", recovery=ek.Throttle(copies=n), protocol="kafka") for n in (1, 4)
+    )
+    assert (slow.recovery >= 4.0).all()
+    assert (slow.under_replicated <= slow.recovery).all()
+    assert (slow.under_replicated >= 4.0).all()
+    assert (fast.recovery < slow.recovery).all()
+    assert slow.rows()[0].recovery == slow.recovery[0]
+    way = slow.result(0).plan(throttle=ek.Throttle(copies=1), protocol="kafka")
+    assert (way.makespan, way.short_for) == (slow.recovery[0], slow.under_replicated[0])
+
+
+def test_what_is_wrong_with_the_recovery_is_said_with_all_else():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]])
+    with pytest.raises(ek.InvalidInput) as caught:
+        ek.sweep(cluster, "row", recovery=ek.Throttle(domain_in={"rack": 1}), protocol="magic")
+    assert len(caught.value.faults) == 3

@@ -67,6 +67,7 @@ def every_plot(result, found):
         "leaders": lambda ax: plots.leaders(result, ax),
         "heat_map": lambda ax: plots.heat_map(result.cluster, result.levelness, ax=ax),
         "flows": lambda ax: plots.flows(result, ax=ax),
+        "gantt": lambda ax: plots.gantt(result.plan(throttle=ek.Throttle(node_in=2)), ax=ax),
         "trace": lambda ax: plots.trace(TOLD, ax=ax),
         "trace of moves": lambda ax: plots.trace(TOLD, "moves", ax=ax),
         "evenness": lambda ax: plots.evenness(seconds, table, events=events, ax=ax),

@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 
 from evenkeel.control.engines.engine import CalculationFailed
+from evenkeel.control.plans import plan_towards
 from evenkeel.measure.compare import joined
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Throttle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +54,43 @@ class PipelineResult:
     def placement(self) -> Placement:
         """The assignment as a placement: the replica in the top state leads."""
         return self.assignment.as_placement
+
+    def plan(
+        self,
+        cluster: Cluster,
+        *,
+        throttle: Throttle | None = None,
+        protocol: str | Protocol = "plain",
+    ) -> Plan:
+        """Return the steps that lead there, safe at every one, instead of the bare placement.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Where replicas are: the snapshot that the pipeline was run with, or a later one of the
+            same nodes and partitions.
+        throttle : Throttle, optional
+            How much may be under way at once.
+        protocol : str or Protocol, optional
+            What the system can do.
+
+        Returns
+        -------
+        Plan
+            A partition that gets more replicas than it has slots has empty ones in its cluster.
+
+        Raises
+        ------
+        InvalidInput
+            If the cluster has other partitions, the throttle names unknown tiers, or there is no
+            such protocol.
+        """
+        if len(cluster.partitions) != len(self.assignment):
+            found, wanted = len(cluster.partitions), len(self.assignment)
+            raise InvalidInput(
+                [Fault("cluster", found, f"needs the {wanted} partitions of the step")]
+            )
+        return plan_towards(cluster, self.assignment, throttle, protocol)
 
     def moves_from(self, before: "PipelineResult | Assignment | Placement") -> int:
         """Count the replicas that get a node which is new to their partition.

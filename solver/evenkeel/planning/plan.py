@@ -11,7 +11,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.selection import partition_index
+from evenkeel.model.runtime.shown import Shown
 from evenkeel.planning.account.progress import Progress, progress_of
+from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
@@ -90,7 +92,7 @@ class Blocked:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Shown):
     """Steps from the cluster's placement to a target. S steps.
 
     Parameters
@@ -157,6 +159,11 @@ class Plan:
     def makespan(self) -> float:
         """Seconds from the beginning to the last finish; a copy lasts one without bandwidths."""
         return float(self.steps.finish.max(initial=0.0))
+
+    @property
+    def short_for(self) -> float:
+        """Seconds until no partition is short of live replicas; inf where one stays short."""
+        return float(short_until(self).max(initial=0.0))
 
     @cached_property
     def bound(self) -> MakespanBound:

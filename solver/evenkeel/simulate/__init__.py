@@ -7,6 +7,7 @@
 """
 
 from evenkeel.simulate.controllers.pipeline import pipeline
+from evenkeel.simulate.controllers.plan import Planned, planned
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.environment import Environment
@@ -63,6 +64,7 @@ __all__ = [
     "NodesDrained",
     "NodesGone",
     "Overloaded",
+    "Planned",
     "Ranges",
     "Rewrite",
     "RollingUpgrade",
@@ -77,6 +79,7 @@ __all__ = [
     "Within",
     "cluster_of",
     "pipeline",
+    "planned",
     "play",
     "play_all",
     "run",

@@ -9,8 +9,10 @@ from evenkeel.control.pipeline import Pipeline
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
+from evenkeel.planning.plan import Plan
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
+from evenkeel.simulate.controllers.plan import planned
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
@@ -27,7 +29,7 @@ AFTERWARDS = 3600.0
 def play(
     cluster: Cluster,
     events: Sequence[Event] = (),
-    method: str | Pipeline | Controller | Solve = "balance",
+    method: str | Pipeline | Controller | Solve | Plan = "balance",
     *,
     until: float | None = None,
     every: float = 60.0,
@@ -45,11 +47,13 @@ def play(
         The beginning; it is not changed.
     events : sequence of Event, optional
         What happens, in any order, of ``evenkeel.simulate.events.catalogue``.
-    method : str, Pipeline, Controller or callable, optional
+    method : str, Pipeline, Plan, Controller or callable, optional
         Who decides. The name of a method, which solves the whole cluster after every event, what it
         reads of the cluster's payload brought up to date; a ``Pipeline`` of
-        ``evenkeel.simulate.pipeline``, whose steps are carried out; a callable that takes a
-        cluster, goals and a seed and returns a placement; or a controller.
+        ``evenkeel.simulate.pipeline``, whose steps are carried out; a ``Plan``, which is carried
+        out, and planned anew to the same target when something comes in between; a callable that
+        takes a cluster, goals and a seed and returns a placement; or a controller, such as that of
+        ``evenkeel.simulate.planned``, which carries out plans.
     until : float, optional
         Seconds that are played; an hour beyond the last event by default.
     every : float, optional
@@ -170,7 +174,7 @@ def _check_payload(
 
 def _controller(
     faults: FaultList,
-    method: str | Pipeline | Controller | Solve,
+    method: str | Pipeline | Controller | Solve | Plan,
     options: Options | None,
     seed: int,
 ) -> tuple[Controller | None, str]:
@@ -189,10 +193,12 @@ def _controller(
     if isinstance(method, Pipeline):
         check_pipeline(faults, "method", method)
         return Publishing(method) if not faults else None, f"pipeline, {method.name}"
+    if isinstance(method, Plan):
+        return planned(method), "plan"
     if isinstance(method, Controller):
         return method, type(method).__name__
     if callable(method):
         who = getattr(method, "__name__", type(method).__name__)
         return Balancing(method, seed=seed, full=1.0), who
-    faults.add("method", method, "must be a method, a Pipeline, a Controller or a callable")
+    faults.add("method", method, "must be a method, a Pipeline, a Plan, a Controller or a callable")
     return None, ""

@@ -42,6 +42,11 @@ class Outlook:
     before, after : Survival
         Partitions in danger before the repair and after it. A repair copies what lives, so what is
         lost before is lost after.
+    recovery : float
+        Seconds that the plan of the repair takes under the throttle; NaN unless it was asked.
+    under_replicated : float
+        Seconds until no partition is short of live replicas; inf if one stays short, NaN unless it
+        was asked.
     """
 
     status: Status | Literal["failed", "not run"]
@@ -55,6 +60,8 @@ class Outlook:
     bytes_moved: float
     before: Survival
     after: Survival
+    recovery: float = np.nan
+    under_replicated: float = np.nan
 
     @property
     def known(self) -> bool:
@@ -86,6 +93,9 @@ class Row(NamedTuple):
         What the repair takes.
     bytes_moved : float
         Data that it moves.
+    recovery, under_replicated : float
+        Seconds that its plan takes, and until no partition is short of live replicas; NaN unless
+        the sweep was asked.
     """
 
     scenario: str
@@ -100,6 +110,8 @@ class Row(NamedTuple):
     moves: int
     leader_changes: int
     bytes_moved: float
+    recovery: float
+    under_replicated: float
 
 
 def unknown_outlook(cluster: Cluster, answer: Failure | None) -> Outlook:

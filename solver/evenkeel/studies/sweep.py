@@ -17,6 +17,8 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.logs import tell
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.result import Result
 from evenkeel.solving import solve
 from evenkeel.strategies.options import Options
@@ -55,6 +57,8 @@ class _Study(NamedTuple):
     cluster: Cluster
     method: str
     asked: Asked
+    recovery: Throttle | None = None
+    protocol: str | Protocol = "plain"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +157,16 @@ class Sweep:
         return read_only(np.array([one.bytes_moved for one in self.outlooks], np.float64))
 
     @property
+    def recovery(self) -> NDArray[np.float64]:
+        """Seconds that the plan of each repair takes, (S,) float64; NaN unless it was asked."""
+        return read_only(np.array([one.recovery for one in self.outlooks], np.float64))
+
+    @property
+    def under_replicated(self) -> NDArray[np.float64]:
+        """Seconds until no partition is short of live replicas, (S,) float64; inf for never."""
+        return read_only(np.array([one.under_replicated for one in self.outlooks], np.float64))
+
+    @property
     def lost(self) -> NDArray[np.int64]:
         """Partitions without a live replica, before the repair and after it, (S, 2) int64."""
         return self._endangered("lost")
@@ -242,7 +256,8 @@ class Sweep:
                 len(one.before.lost), len(one.before.without_quorum),
                 len(one.before.under_min_active),
                 float(one.level.max(initial=0.0)), float(one.fullest.max(initial=0.0)),
-                one.moves, one.leader_changes, one.bytes_moved,
+                one.moves, one.leader_changes, one.bytes_moved, one.recovery,
+                one.under_replicated,
             )
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
@@ -321,6 +336,8 @@ def sweep(
     *,
     method: str = "balance",
     callback: Callable[[int, int], object] | None = None,
+    recovery: Throttle | None = None,
+    protocol: str | Protocol = "plain",
     **asked: Unpack[Asked],
 ) -> Sweep:
     """Ask of many scenarios what each would do to a cluster, and what would repair it.
@@ -342,6 +359,11 @@ def sweep(
         Who repairs.
     callback : callable, optional
         Told how many scenarios are done, and of how many; raising StopIteration ends the sweep.
+    recovery : Throttle, optional
+        Under which each repair is planned too, for ``recovery`` and ``under_replicated``: how long
+        it takes, and how long anything is short of live replicas.
+    protocol : str or Protocol, optional
+        What the system can do, for those plans.
     **asked : Asked
         ``goals``, ``limits``, ``options``, ``time_limit``, ``work_limit`` and ``seed`` as ``solve``
         takes them, for every scenario; the time limit is for each by itself.
@@ -380,10 +402,16 @@ def sweep(
         faults.add("executor", executor, "must be a concurrent.futures.Executor")
     if callback is not None and not callable(callback):
         faults.add("callback", callback, "must be callable")
+    held = _protocol(faults, protocol)
+    if recovery is not None:
+        check_throttle(faults, cluster, recovery)
     # what was counted of the caller's own placement need not travel
-    study = _Study(cluster.with_placement(replace(cluster.placement)), method, asked)
+    own = cluster.with_placement(replace(cluster.placement))
+    study = _Study(own, method, asked, recovery, held)
     try:
-        now = _outlook(study, Change("now", NOBODY, NOBODY))
+        now = _outlook(
+            study._replace(recovery=None) if faults else study, Change("now", NOBODY, NOBODY)
+        )
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()
@@ -404,17 +432,29 @@ def sweep(
     return found
 
 
+def _protocol(faults: FaultList, given: str | Protocol) -> Protocol:
+    try:
+        return given if isinstance(given, Protocol) else Protocol.named(given)
+    except InvalidInput as error:
+        faults.faults += error.faults
+        return Protocol("plain")
+
+
 def _repaired(cluster: Cluster, method: str, asked: Asked, change: Change) -> Result:
     return solve(changed(cluster, change), method, **asked)
 
 
 def _outlook(study: _Study, change: Change) -> Outlook:
     """Play one scenario."""
-    result = _repaired(*study, change)
+    result = _repaired(study.cluster, study.method, study.asked, change)
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
     before = survival(result.cluster, result.cluster.placement)
     after = survival(result.cluster, result.placement)
+    recovery, under_replicated = np.nan, np.nan
+    if study.recovery is not None:
+        way = result.plan(throttle=study.recovery, protocol=study.protocol)
+        recovery, under_replicated = way.makespan, way.short_for
     return Outlook(
         status=result.status,
         message=result.message,
@@ -427,4 +467,6 @@ def _outlook(study: _Study, change: Change) -> Outlook:
         bytes_moved=result.comparison.bytes_moved,
         before=before,
         after=replace(after, lost=np.union1d(before.lost, after.lost)),
+        recovery=recovery,
+        under_replicated=under_replicated,
     )

@@ -50,7 +50,7 @@ def report_plan(
     parts = [
         marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
         marked_line(escaped(summary(plan))),
-        marked_line(f"[dim]{escaped(_held_to(plan))}[/]"),
+        marked_line(f"[dim]{escaped(held_to(plan))}[/]"),
     ]
     if len(plan):
         parts.append(steps_table(plan) if len(plan) <= FEW_STEPS else _waves(plan, width))
@@ -75,7 +75,7 @@ def summary(plan: Plan) -> str:
     return f"{copies}{amount} in {len(plan):,} steps, {waves}: {duration(plan.makespan)}; {least}."
 
 
-def _held_to(plan: Plan) -> str:
+def held_to(plan: Plan) -> str:
     """Return the protocol and the throttle in words."""
     throttle = plan.throttle
     told = [f"protocol {plan.protocol.name}"]

@@ -111,9 +111,13 @@ class Balancing(Controller):
                 )
             )
         after = self._solve(exchanged, stage.scenario.goals, self._seed)
-        planned = steps(world, cluster.placement, after)
-        self._plan = [change for change in planned if world.can_change(change.partition)]
+        self._plan = self._changes(world, cluster, after)
         self._plan_at = world.seconds + stage.scenario.environment.gossip_delay
+
+    def _changes(self, world: World, before: Cluster, after: Placement) -> list[Change]:
+        """Return what is to be asked for, of the partitions that can change."""
+        found = steps(world, before.placement, after)
+        return [change for change in found if world.can_change(change.partition)]
 
     def _carry_out(self, stage: Stage) -> None:
         """Ask for what was decided as soon as the figures that it rests on could be known."""

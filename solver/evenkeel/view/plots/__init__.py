@@ -16,6 +16,7 @@ from evenkeel.view.plots.moves import Flows, flows, flows_between
 from evenkeel.view.plots.nodes import leaders, utilisation
 from evenkeel.view.plots.over_time import compared, course, evenness
 from evenkeel.view.plots.search import trace
+from evenkeel.view.plots.timeline import gantt
 from evenkeel.view.plots.tradeoff import frontier
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "flows",
     "flows_between",
     "frontier",
+    "gantt",
     "heat_map",
     "leaders",
     "ranges",
