@@ -126,6 +126,7 @@ class Planned(Balancing):
         self._protocol = protocol
         self._given = given
         self._ahead: list[set[int]] = []
+        self._next_ahead: list[set[int]] = []
         self._waiting: list[int] = []
         self._asked: dict[int, int] = {}
         self._settling: list[Change] = []
