@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.view.report import WIDTH
+from evenkeel.view.layout import WIDTH
 
 if TYPE_CHECKING:
     from evenkeel.result import Result

@@ -175,7 +175,7 @@ def arranged(
     position = np.empty(len(rows), np.int64)
     position[order] = np.arange(len(rows))
     later = position[np.repeat(np.arange(len(rows)), np.diff(read.first))]
-    key = np.sort(later * max(len(rows), 1) + position[read.before])
+    pair = np.sort(later * max(len(rows), 1) + position[read.before])
     first = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.bincount(later, minlength=len(rows)), out=first[1:])
     kinds = {kind.name.lower(): int(kind) for kind in StepKind}
@@ -189,7 +189,7 @@ def arranged(
         partition=partition[order], replica=replica.astype(np.int32)[order],
         source=ends[0][order], target=ends[1][order], size=size, start=start, finish=finish,
         wave=np.array([row.wave for row in rows], np.int32)[order],
-        first=first, before=(key % max(len(rows), 1)).astype(np.int32),
+        first=first, before=(pair % max(len(rows), 1)).astype(np.int32),
     )  # fmt: skip
     return steps, _changes([rows[i] for i in order.tolist()], steps)
 
