@@ -177,6 +177,51 @@ class TestCheck:
         assert main(["check", file, file]) == 2
 
 
+class TestResume:
+    def test_the_rest_is_told_and_written(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file, seen, rest = (str(tmp_path / name) for name in ("plan.json", "seen.npz", "rest.json"))
+        assert main(["plan", now, "--target", wanted, "-o", file, "-q"]) == 0
+        plan = ek.read_plan(file)
+        first = next(k for k in range(1, len(plan) + 1) if len(plan.prefix(k)))
+        ek.write(plan.cluster, seen, placement=plan.prefix(first).end)
+        assert main(["resume", file, seen, "--elapsed", "5", "-o", rest]) == 0
+        told = capsys.readouterr().out
+        assert "1 of 3 copies done" in told
+        assert "5 s at the pace so far" not in told.splitlines()[0]
+        assert "2 copies" in told
+        onwards = ek.read_plan(rest)
+        assert onwards.check().ok
+        assert onwards.end.node.tolist() == [1, 0]
+        assert main(["resume", file, wanted, "--json"]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["progress"]["done"] == len(plan)
+        assert figures["rest"]["steps"] == 0
+
+    def test_what_is_seen_may_be_another_description(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file = str(tmp_path / "plan.json")
+        main(["plan", now, "--target", wanted, "-o", file, "-q"])
+        other = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[["a"], ["b"]],
+            node_names=["d", "c", "b", "a"], partition_names=["p1", "p0"],
+            alive=[True, False, True, True],
+        )  # fmt: skip
+        ek.write(other, tmp_path / "other.npz")
+        assert main(["resume", file, str(tmp_path / "other.npz"), "--json"]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["progress"]["astray"] == []
+        assert figures["progress"]["seconds_left"] == 0.0
+
+    def test_what_cannot_go_on_is_blocked(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        file, seen = str(tmp_path / "plan.json"), tmp_path / "seen.npz"
+        main(["plan", now, "--target", wanted, "-o", file, "-q"])
+        ek.write(ek.read(now).down("c"), seen)
+        assert main(["resume", file, str(seen)]) == 3
+        assert "2 moves blocked" in capsys.readouterr().out
+
+
 def test_help_shows_an_example(capsys):
     assert main(["plan", "--help"]) == 0
     assert "evenkeel plan cluster.npz --throttle" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from evenkeel.cli import (
     explain,
     generate,
     plan,
+    resume,
     solve,
     versions,
     warmup,
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in (
-        solve, plan, check, explain, generate, demo, warmup, versions,
+        solve, plan, resume, check, explain, generate, demo, warmup, versions,
     ):  # fmt: skip
         command.add(commands)
     return parser

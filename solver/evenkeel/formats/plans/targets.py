@@ -42,3 +42,24 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
             leader[p] = there.leader[q]
     faults.raise_if_any()
     return replace(start.replaced(node, leader), role=read_only(role))
+
+
+def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
+    """Return a later description of a cluster in the nodes, partitions and slots of the first one.
+
+    One that names the same is taken as it is; of another count where replicas are and who has died.
+
+    Raises
+    ------
+    InvalidInput
+        If it has partitions, or nodes that hold any, that the first one has not.
+    """
+    names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
+    if all(list(a) == list(b) for a, b in names) and np.array_equal(
+        cluster.placement.first, now.placement.first
+    ):
+        return now
+    seen = cluster.with_placement(target_by_name(cluster, now))
+    there = {name: n for n, name in enumerate(cluster.nodes.names)}
+    died = [now.nodes.names[n] for n in np.flatnonzero(~now.nodes.alive).tolist()]
+    return seen.down([there[name] for name in died if name in there])
