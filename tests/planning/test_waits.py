@@ -1,5 +1,7 @@
 """Why a step waits: for which other, which room, which throttle; and what blocks a move."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,11 @@ def test_every_step_waited_for_is_named_with_a_reason(seed):
             one.rpartition(": ")[2] for one in told.splitlines() if " waits for step " in one
         ]
         assert all(reasons)
+
+
+def test_what_could_start_earlier_is_told():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]])
+    plan = planned(cluster, [1])
+    late = replace(plan.steps, start=plan.steps.start + 5.0, finish=plan.steps.finish + 5.0)
+    told = replace(plan, steps=late).explain("p0")
+    assert told.count("nothing holds it up from 0 s on") == 1

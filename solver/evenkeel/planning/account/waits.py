@@ -80,7 +80,7 @@ class Waits:
             lines.append(f"... and for {len(others) - SHOWN:,} more")
         ready = float(steps.finish[ahead].max(initial=0.0))
         if steps.start[step] > ready + ROUNDING * max(ready, 1.0):
-            lines.append(f"could start at {ready:g} s")
+            lines.append(f"nothing holds it up from {ready:g} s on")
         return lines
 
     def reason(self, step: int, earlier: int) -> str:
@@ -90,21 +90,17 @@ class Waits:
         return " and ".join(binding or dict.fromkeys(told for _, told in found)) or "its rules"
 
     def _reasons(self, step: int, earlier: int) -> Iterator[Reason]:
-        partition = self.steps.partition
+        partition, change = self.steps.partition, self.plan.change
         if partition[step] == partition[earlier]:
             yield True, "one change of a partition at a time"
             return
-        mine, theirs = (np.flatnonzero(self._change == self._change[i]) for i in (step, earlier))
+        mine, theirs = (np.flatnonzero(change == change[i]) for i in (step, earlier))
         yield from self._rooms(step, mine, theirs)
         yield from self._slots(step, mine, theirs)
         cluster = self.plan.cluster
         group = cluster.partitions.group[partition[[step, earlier]]]
         if group[0] == group[1] and cluster.partitions.group_rule[group[0]] >= 0:
             yield False, f"the rule of group {cluster.partitions.group_names[int(group[0])]}"
-
-    @property
-    def _change(self) -> NDArray[np.int32]:
-        return self.plan.change
 
     @cached_property
     def _began(self) -> NDArray[np.float64]:
@@ -119,7 +115,7 @@ class Waits:
     def _of_change(
         self, values: NDArray[np.float64], best: np.ufunc, empty: float
     ) -> NDArray[np.float64]:
-        number = np.unique(self._change, return_inverse=True)[1]
+        number = np.unique(self.plan.change, return_inverse=True)[1]
         found = np.full(int(number.max(initial=-1)) + 1, empty)
         best.at(found, number, values)
         return found[number]
