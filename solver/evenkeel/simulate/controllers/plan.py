@@ -69,7 +69,7 @@ def planned(
     >>> carrying = simulate.planned("balance", throttle=ek.Throttle(copies=1))
     >>> history = simulate.play(cluster, [], carrying, until=600.0)
     >>> history.total("moves"), len(carrying.plans)
-    (4.0, 1)
+    (3.0, 1)
     """
     held = Protocol.named(protocol) if isinstance(protocol, str) else protocol
     if isinstance(method, Plan):
