@@ -43,6 +43,21 @@ def test_replicas_without_a_slot_get_one():
     assert (plan.end.node >= 0).all()
 
 
+def test_replicas_stay_in_their_zones_where_they_can():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 9, load=[[1.0]] * 30, domains={"zone": [*"aaabbbccc"]},
+        placement=[[0, 3, 6], [1, 4, 7]] * 15, spread={"zone": 1},
+    )  # fmt: skip
+    with Pipeline("balance", workers=InlineWorkers()) as pipeline:
+        for _ in range(4):
+            step = pipeline.run(cluster)
+    plan = step.plan(cluster)
+    assert plan.copies > 0
+    assert plan.complete
+    zone = cluster.topology.domain[0]
+    assert np.array_equal(zone[plan.end.node], zone[cluster.placement.node])
+
+
 def test_where_nothing_is_to_be_done_the_plan_is_empty():
     cluster = cluster_of()
     with Pipeline("balance", workers=InlineWorkers()) as pipeline:

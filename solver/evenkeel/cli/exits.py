@@ -3,8 +3,7 @@
 DONE = 0
 LEFT_BROKEN = 1
 BAD_INPUT = 2
-GOALS_MISSED = 3
-BLOCKED = 3
+FELL_SHORT = 3
 INTERRUPTED = 130
 
 MEANING = (
@@ -21,4 +20,4 @@ def code_of(status: str) -> int:
     >>> code_of("feasible"), code_of("missed"), code_of("partial")
     (0, 3, 1)
     """
-    return {"optimal": DONE, "feasible": DONE, "missed": GOALS_MISSED}.get(status, LEFT_BROKEN)
+    return {"optimal": DONE, "feasible": DONE, "missed": FELL_SHORT}.get(status, LEFT_BROKEN)

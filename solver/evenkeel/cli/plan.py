@@ -13,7 +13,7 @@ from evenkeel.cli.arguments import (
     methods_said,
     tier_count_of,
 )
-from evenkeel.cli.exits import BLOCKED, DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.exits import DONE, FELL_SHORT, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.explain import index_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import check_outputs, check_table, page, print_json
@@ -115,7 +115,7 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
     """Return the exit code for a plan and what its check found."""
     if not certificate.ok:
         return LEFT_BROKEN
-    return DONE if plan.complete else BLOCKED
+    return DONE if plan.complete else FELL_SHORT
 
 
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:

@@ -20,28 +20,38 @@ def plan_towards(
 ) -> Plan:
     """Return the plan from where a cluster has its replicas to an assignment of the same numbers.
 
-    A replica that stays keeps its slot; one that comes takes a slot that is left or empty, or one
-    more where there is none.
+    A replica that stays keeps its slot; one that comes takes that of one which leaves, if it can in
+    the same domains, or an empty one, or one more where there is none.
     """
     start = cluster.placement
     width = np.maximum(np.diff(start.first), np.diff(wanted.first))
     before = _widened(start, width)
     node, leader = before.node.copy(), before.leader.copy()
     rows = zip(before.first[:-1].tolist(), before.first[1:].tolist(), strict=True)
+    domain = cluster.topology.domain
     top = wanted.node.copy()
     top[wanted.state != TOP] = -1
     for p, (begin, end) in enumerate(rows):
         due = wanted.node[wanted.first[p] : wanted.first[p + 1]].tolist()
-        row = [n if n in due else -1 for n in node[begin:end].tolist()]
+        was = node[begin:end].tolist()
+        row = [n if n in due else -1 for n in was]
         for n in due:
             if n not in row:
-                row[row.index(-1)] = n
+                free = [slot for slot, held in enumerate(row) if held < 0]
+                row[max(free, key=lambda slot: alike(domain, was[slot], n))] = n
         node[begin:end] = row
         leads = top[wanted.first[p] : wanted.first[p + 1]]
         if len(leads) and leads[0] >= 0:
             leader[p] = row.index(int(leads[0]))
     target = before.replaced(node, leader)
     return plan(replace(cluster, placement=before), target, throttle=throttle, protocol=protocol)
+
+
+def alike(domain: NDArray[np.int32], one: int, other: int) -> int:
+    """Return how many domains two nodes share; -1 where one is none. ``domain`` is (L, N)."""
+    if one < 0:
+        return -1
+    return int(np.count_nonzero((domain[:, one] == domain[:, other]) & (domain[:, one] >= 0)))
 
 
 def _widened(start: Placement, width: NDArray[np.integer]) -> Placement:
