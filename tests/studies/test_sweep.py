@@ -468,6 +468,7 @@ def test_how_long_recovery_takes_is_told_when_asked():
     plain = ek.sweep(cluster, "node")
     assert np.isnan(plain.recovery).all()
     assert np.isnan(plain.under_replicated).all()
+    assert {(row.recovery, row.under_replicated) for row in plain.rows()} == {(None, None)}
     slow, fast = (
         ek.sweep(cluster, "node", recovery=ek.Throttle(copies=n), protocol="kafka") for n in (1, 4)
     )

@@ -42,10 +42,10 @@ class Outlook:
     before, after : Survival
         Partitions in danger before the repair and after it. A repair copies what lives, so what is
         lost before is lost after.
-    recovery : float
-        Seconds that the plan of the repair takes under the throttle; NaN unless it was asked.
-    under_replicated : float
-        Seconds until no partition is short of live replicas; inf if one stays short, NaN unless it
+    recovery : float or None
+        Seconds that the plan of the repair takes under the throttle; None unless it was asked.
+    under_replicated : float or None
+        Seconds until no partition is short of live replicas; inf if one stays short, None unless it
         was asked.
     """
 
@@ -60,8 +60,8 @@ class Outlook:
     bytes_moved: float
     before: Survival
     after: Survival
-    recovery: float = np.nan
-    under_replicated: float = np.nan
+    recovery: float | None = None
+    under_replicated: float | None = None
 
     @property
     def known(self) -> bool:
@@ -93,8 +93,8 @@ class Row(NamedTuple):
         What the repair takes.
     bytes_moved : float
         Data that it moves.
-    recovery, under_replicated : float
-        Seconds that its plan takes, and until no partition is short of live replicas; NaN unless
+    recovery, under_replicated : float or None
+        Seconds that its plan takes, and until no partition is short of live replicas; None unless
         the sweep was asked.
     """
 
@@ -110,8 +110,8 @@ class Row(NamedTuple):
     moves: int
     leader_changes: int
     bytes_moved: float
-    recovery: float
-    under_replicated: float
+    recovery: float | None
+    under_replicated: float | None
 
 
 def unknown_outlook(cluster: Cluster, answer: Failure | None) -> Outlook:

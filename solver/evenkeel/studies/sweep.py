@@ -451,10 +451,9 @@ def _outlook(study: _Study, change: Change) -> Outlook:
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
     before = survival(result.cluster, result.cluster.placement)
     after = survival(result.cluster, result.placement)
-    recovery, under_replicated = np.nan, np.nan
+    way = None
     if study.recovery is not None:
         way = result.plan(throttle=study.recovery, protocol=study.protocol)
-        recovery, under_replicated = way.makespan, way.short_for
     return Outlook(
         status=result.status,
         message=result.message,
@@ -467,6 +466,6 @@ def _outlook(study: _Study, change: Change) -> Outlook:
         bytes_moved=result.comparison.bytes_moved,
         before=before,
         after=replace(after, lost=np.union1d(before.lost, after.lost)),
-        recovery=recovery,
-        under_replicated=under_replicated,
+        recovery=None if way is None else way.makespan,
+        under_replicated=None if way is None else way.short_for,
     )
