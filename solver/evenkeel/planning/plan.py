@@ -116,6 +116,9 @@ class Plan(Shown):
         asked of its beginning either.
     cancelled : tuple of Cancelled
         Of a plan that was gone on with: copies in flight that are to be dropped first.
+    undeclared : bool
+        Whether nobody said where it leads, as of a plan that another tool wrote: its target is
+        where it ends, and ``check`` asks all that the beginning keeps of that, too.
 
     Examples
     --------
@@ -136,6 +139,7 @@ class Plan(Shown):
     blocked: tuple[Blocked, ...] = ()
     towards: Placement | None = None
     cancelled: tuple[Cancelled, ...] = ()
+    undeclared: bool = False
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -192,8 +196,9 @@ class Plan(Shown):
         Certificate
             What is broken first, if anything is, and the tightest points of every kind.
         """
+        target = None if self.undeclared else self.target
         return replay(
-            self.cluster, self.steps, target=self.target, towards=self.towards,
+            self.cluster, self.steps, target=target, towards=self.towards,
             throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
         )  # fmt: skip
 

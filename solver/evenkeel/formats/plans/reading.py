@@ -16,7 +16,6 @@ from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import PRESETS, Protocol
-from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 
@@ -37,7 +36,7 @@ def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
     -------
     Plan
         Its steps in an order in which each comes after those that it waits for. Without a target in
-        the file, its target is where it ends.
+        the file, its target is where it ends, and ``check`` asks of that what the beginning keeps.
 
     Raises
     ------
@@ -89,9 +88,10 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
         for one in found.blocked
     )
     faults.raise_if_any()
+    undeclared = target is None
     if target is None:
-        target = _end(cluster, steps)
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
+        target = outcome(cluster.placement, steps, cluster.placement)
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked, undeclared=undeclared)
 
 
 def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:
@@ -179,8 +179,3 @@ def _target(
         check_target(misfits, cluster, target)
         _moved(faults, name, misfits)
     return target
-
-
-def _end(cluster: Cluster, steps: Steps) -> Placement:
-    """Return where steps end that say of no target."""
-    return outcome(cluster.placement, steps, cluster.placement)

@@ -82,8 +82,9 @@ def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
         "throttle": _json(ThrottleDocument(**limits)),
         "steps": _lines(_steps(plan)),
         "blocked": _lines(_blocked(plan)),
-        "target": _lines(_target(plan)),
     }
+    if not plan.undeclared:
+        parts["target"] = _lines(_target(plan))
     if with_cluster:
         parts["cluster"] = _cluster(plan.cluster)
     return b"{" + b",\n".join(_json(key) + b":" + part for key, part in parts.items()) + b"}\n"
