@@ -9,10 +9,12 @@ import pytest
 import evenkeel as ek
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.formats.plans.writing import encoded
+from evenkeel.planning.underway import Cancelled
+from evenkeel.planning.windows import Windows
 from tests.support.fuzzing.samples import small_cluster
 from tests.support.random_problems import random_cluster
 
-ARRAYS = ("cluster", "target", "steps", "change")
+ARRAYS = ("cluster", "target", "towards", "steps", "change")
 PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
 
 
@@ -59,6 +61,9 @@ def same(plan, other):
     """Whether two plans are the same bit for bit."""
     arrays = [(plan.steps, other.steps), (plan.target, other.target)]
     arrays.append((plan.cluster.placement, other.cluster.placement))
+    assert (plan.towards is None) == (other.towards is None)
+    if plan.towards is not None:
+        arrays.append((plan.towards, other.towards))
     for one, two in arrays:
         for field in fields(one):
             a, b = getattr(one, field.name), getattr(two, field.name)
@@ -128,6 +133,37 @@ def test_what_changes_the_cluster_within_is_seen():
     changed = document(small())
     changed["cluster"]["nodes"][0]["capacity"] = [7.0]
     assert faults_of(changed) == {"fingerprint": "is of another cluster"}
+
+
+def test_all_that_throttles_is_kept():
+    plan = small()
+    cluster = plan.cluster.replace(domains={"zone": ["x", "x", "y"]}, group_names=["g"])
+    throttle = ek.Throttle(
+        copies=3, group_copies=2, domain_in={"zone": 2}, domain_out={"zone": 1},
+        domain_bandwidth={"zone": 0.5}, link_bandwidth={"node": 0.4}, priority={"g": 2},
+        windows=Windows([(0.0, 5.0), (7.0, 9.0)], every=20.0), node_bandwidth=0.3,
+    )  # fmt: skip
+    whole = ek.plan(cluster, plan.target, throttle=throttle)
+    same(whole, ek.read_plan(encoded(whole)))
+    endless = replace(whole, throttle=ek.Throttle(windows=Windows([(3.0, np.inf)])))
+    same(endless, ek.read_plan(encoded(endless)))
+
+
+def test_windows_that_are_none_are_refused():
+    changed = document(small())
+    changed["throttle"] = {"windows": {"spans": [[5.0, 1.0]]}, "copies": 1}
+    assert set(faults_of(changed)) == {"windows.spans[0]", "windows.spans"}
+
+
+def test_the_beginning_of_a_plan_keeps_what_it_is_the_beginning_of():
+    plan = small()
+    begun = plan.prefix(len(plan) // 2)
+    assert begun.towards is not None
+    back = ek.read_plan(encoded(begun))
+    same(begun, back)
+    assert np.array_equal(back.towards.node, plan.target.node)
+    dropped = replace(plan, cancelled=(Cancelled("p0", 0, "c"),))
+    same(dropped, ek.read_plan(encoded(dropped)))
 
 
 def test_steps_of_another_tool_come_in_any_order_by_any_names():

@@ -2,6 +2,7 @@
 
 A step waits for those whose ids stand in ``after``; steps may come in any order. ``target`` lists
 the partitions that are to end otherwise than they begin, ``blocked`` the moves that found no order.
+The beginning of a longer plan says in ``towards`` where that one leads.
 """
 
 from pathlib import Path
@@ -59,6 +60,21 @@ class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     flags: list[list[FlagName]] | None = None
 
 
+class CancelledDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """A copy in flight that is to be dropped first."""
+
+    partition: str
+    replica: Int32
+    node: str
+
+
+class WindowsDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``Windows``; ``null`` is an end that never comes."""
+
+    spans: list[tuple[float, float | None]]
+    every: float | None = None
+
+
 class ThrottleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of ``Throttle``."""
 
@@ -70,6 +86,11 @@ class ThrottleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     partition_copies: Int32 | None = None
     node_bandwidth: float | None = None
     cluster_bandwidth: float | None = None
+    group_copies: Int32 | None = None
+    domain_bandwidth: dict[str, float] = {}
+    link_bandwidth: dict[str, float] = {}
+    priority: dict[str, float] = {}
+    windows: WindowsDocument | None = None
 
 
 class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -78,6 +99,7 @@ class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     name: str
     joint: bool | None = None
     whole: bool | None = None
+    quorum: bool | None = None
 
 
 class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -91,6 +113,8 @@ class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     throttle: ThrottleDocument = msgspec.field(default_factory=ThrottleDocument)
     blocked: list[BlockedDocument] = []
     target: list[TargetDocument] | None = None
+    towards: list[TargetDocument] | None = None
+    cancelled: list[CancelledDocument] = []
     cluster: ClusterRows | None = None
 
 

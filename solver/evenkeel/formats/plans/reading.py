@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from evenkeel.formats.documents import Document, Source, quoted
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.native.rows import cluster_of
@@ -17,6 +19,8 @@ from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import PRESETS, Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
+from evenkeel.planning.underway import Cancelled
+from evenkeel.planning.windows import Windows
 
 
 def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
@@ -77,9 +81,10 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     if found.fingerprint and found.fingerprint != fingerprint(cluster):
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), "is of another cluster")
     steps, change = arranged(faults, name, read, cluster)
-    target = None
-    if found.target is not None:
-        target = _target(faults, name, found.target, cluster)
+    target, towards = (
+        None if rows is None else _placement(faults, name, key, rows, cluster)
+        for key, rows in (("target", found.target), ("towards", found.towards))
+    )
     paced = FaultList()
     check_throttle(paced, cluster, throttle)
     _moved(faults, name, paced)
@@ -91,7 +96,10 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     undeclared = target is None
     if target is None:
         target = outcome(cluster.placement, steps, cluster.placement)
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked, undeclared=undeclared)
+    cancelled = tuple(Cancelled(one.partition, one.replica, one.node) for one in found.cancelled)
+    return Plan(
+        cluster, target, steps, throttle, protocol, change, blocked, towards, cancelled, undeclared
+    )
 
 
 def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:
@@ -115,8 +123,12 @@ def _moved(faults: FaultList, name: str, found: FaultList) -> None:
 
 
 def _throttle(faults: FaultList, name: str, found: ThrottleDocument) -> Throttle:
+    given = {field: getattr(found, field) for field in found.__struct_fields__}
     try:
-        return Throttle(**{field: getattr(found, field) for field in found.__struct_fields__})
+        if found.windows is not None:
+            spans = [(a, np.inf if b is None else b) for a, b in found.windows.spans]
+            given["windows"] = Windows(spans, found.windows.every)
+        return Throttle(**given)
     except InvalidInput as error:
         _moved(faults, name, FaultList(list(error.faults)))
         return Throttle()
@@ -129,14 +141,14 @@ def _protocol(faults: FaultList, name: str, found: PlanDocument) -> Protocol:
         message = f"is not known: say whether it is joint and whole, or name one of {[*PRESETS]}"
         faults.add(f"{name}: protocol.name", quoted(given.name), message)
     base = known or Protocol(given.name)
-    said = {key: getattr(given, key) for key in ("joint", "whole")}
+    said = {key: getattr(given, key) for key in ("joint", "whole", "quorum")}
     return replace(base, **{key: value for key, value in said.items() if value is not None})
 
 
-def _target(
-    faults: FaultList, name: str, rows: list[TargetDocument], cluster: Cluster
+def _placement(
+    faults: FaultList, name: str, key: str, rows: list[TargetDocument], cluster: Cluster
 ) -> Placement:
-    """Return the cluster's placement with the rows that the target changes."""
+    """Return the cluster's placement with the rows that a list of the document changes."""
     start = cluster.placement
     node, role, flags = start.node.copy(), start.role.copy(), start.flags.copy()
     leader = start.leader.copy()
@@ -145,10 +157,10 @@ def _target(
     numbers = {one: p for p, one in enumerate(cluster.partitions.names)} if rows else {}
     seen: set[int] = set()
     for i, row in enumerate(rows):
-        at = f"{name}: target[{i}]"
+        at = f"{name}: {key}[{i}]"
         p = numbers.get(row.partition, -1)
         if p < 0 or p in seen:
-            message = "is no partition of the cluster" if p < 0 else "stands in the target twice"
+            message = "is no partition of the cluster" if p < 0 else "stands there twice"
             faults.add(f"{at}.partition", quoted(row.partition), message)
             continue
         seen.add(p)
@@ -157,10 +169,10 @@ def _target(
         for n, told in enumerate(row.nodes):
             if told not in places:
                 faults.add(f"{at}.nodes[{n}]", quoted(told), "is no node of the cluster")
-        for key in ("nodes", "roles", "flags"):
-            values = getattr(row, key)
+        for part in ("nodes", "roles", "flags"):
+            values = getattr(row, part)
             if values is not None and len(values) != count:
-                faults.add(f"{at}.{key}", len(values), f"needs the {count} slots of the partition")
+                faults.add(f"{at}.{part}", len(values), f"needs the {count} slots of the partition")
         if not -1 <= row.leader < max(count, 0):
             faults.add(f"{at}.leader", row.leader, f"is none of the {count} slots")
         if faults:
@@ -176,6 +188,6 @@ def _target(
     )
     if not faults:
         misfits = FaultList()
-        check_target(misfits, cluster, target)
+        check_target(misfits, cluster, target, path=key)
         _moved(faults, name, misfits)
     return target

@@ -1,8 +1,8 @@
 """Writing a plan down, so that it is read back bit for bit."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,21 @@ from evenkeel.formats.native.rows_encoding import encode
 from evenkeel.formats.plans.documents import (
     NAME,
     BlockedDocument,
+    CancelledDocument,
     ProtocolDocument,
     StepDocument,
     TargetDocument,
     ThrottleDocument,
+    WindowsDocument,
 )
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.placement import Flag, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
-from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
+from evenkeel.planning.throttle import Throttle
 
 
 def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool = True) -> Path:
@@ -70,21 +72,26 @@ def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool =
 def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
     """Return the document of a plan, one step per line."""
     _check_finite(plan)
-    throttle = plan.throttle
-    limits: dict[str, Any] = {name: getattr(throttle, name) for name in (*COUNTS, *RATES)}
-    limits |= {name: dict(getattr(throttle, name)) for name in BY_TIER}
     protocol = plan.protocol
     parts = {
         "format": _json(NAME),
         "version": b"1",
         "fingerprint": _json(fingerprint(plan.cluster)),
-        "protocol": _json(ProtocolDocument(protocol.name, protocol.joint, protocol.whole)),
-        "throttle": _json(ThrottleDocument(**limits)),
+        "protocol": _json(
+            ProtocolDocument(protocol.name, protocol.joint, protocol.whole, protocol.quorum)
+        ),
+        "throttle": _json(_throttle(plan.throttle)),
         "steps": _lines(_steps(plan)),
         "blocked": _lines(_blocked(plan)),
     }
     if not plan.undeclared:
-        parts["target"] = _lines(_target(plan))
+        parts["target"] = _lines(_rows(plan, plan.target))
+    if plan.towards is not None:
+        parts["towards"] = _lines(_rows(plan, plan.towards))
+    if plan.cancelled:
+        parts["cancelled"] = _lines(
+            [CancelledDocument(one.partition, one.slot, one.node) for one in plan.cancelled]
+        )
     if with_cluster:
         parts["cluster"] = _cluster(plan.cluster)
     return b"{" + b",\n".join(_json(key) + b":" + part for key, part in parts.items()) + b"}\n"
@@ -109,7 +116,21 @@ def _check_finite(plan: Plan) -> None:
         values = getattr(plan.steps, name)
         for i in np.flatnonzero(~np.isfinite(values)).tolist():
             faults.add(f"steps.{name}[{i}]", float(values[i]), "must be finite")
+    for group, one in plan.throttle.priority.items():
+        if not np.isfinite(one):
+            faults.add(f"throttle.priority[{group!r}]", one, "must be finite")
     faults.raise_if_any()
+
+
+def _throttle(throttle: Throttle) -> ThrottleDocument:
+    limits: dict[str, Any] = {one.name: getattr(throttle, one.name) for one in fields(throttle)}
+    for name, value in limits.items():
+        if isinstance(value, Mapping):
+            limits[name] = dict(value)
+    if throttle.windows is not None:
+        spans = [(a, b if np.isfinite(b) else None) for a, b in throttle.windows.spans]
+        limits["windows"] = WindowsDocument(spans, throttle.windows.every)
+    return ThrottleDocument(**limits)
 
 
 def _steps(plan: Plan) -> list[StepDocument]:
@@ -142,14 +163,14 @@ def _blocked(plan: Plan) -> list[BlockedDocument]:
     ]
 
 
-def _target(plan: Plan) -> list[TargetDocument]:
-    """Return the rows of the target that are not those of the cluster's placement."""
-    start, target = plan.cluster.placement, plan.target
+def _rows(plan: Plan, target: Placement) -> list[TargetDocument]:
+    """Return the rows of a placement that are not those of the cluster's."""
+    start = plan.cluster.placement
     nodes = [*plan.cluster.nodes.names, None]
     names: list[Any] = [role.name.lower() for role in Role]
     bits = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
     found = []
-    for p in _changed(plan).tolist():
+    for p in _changed(start, target).tolist():
         row = slice(int(start.first[p]), int(start.first[p + 1]))
         roles = [names[r] for r in target.role[row].tolist()]
         flags: Any = [[f for f, bit in bits.items() if bit & m] for m in target.flags[row].tolist()]
@@ -165,9 +186,8 @@ def _target(plan: Plan) -> list[TargetDocument]:
     return found
 
 
-def _changed(plan: Plan) -> NDArray[np.intp]:
-    """Return the partitions of which the target says anything new, ascending."""
-    start, target = plan.cluster.placement, plan.target
+def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:
+    """Return the partitions of which a placement says anything new, ascending."""
     differs = start.leader != target.leader
     for before, after in (
         (start.node, target.node), (start.role, target.role), (start.flags, target.flags),
