@@ -64,6 +64,9 @@ def test_a_step_waits_for_room_that_a_domain_shares():
         ({"domain_in": {"zone": 1}}, "throttle of 1 copy into zone b"),
         ({"node_bandwidth": 1.0}, "bandwidth into n3"),
         ({"cluster_bandwidth": 1.0}, "bandwidth of the cluster"),
+        ({"group_copies": 1}, "throttle of 1 copy of group g0"),
+        ({"domain_bandwidth": {"zone": 1.0}}, "bandwidth into zone b and bandwidth out of zone a"),
+        ({"link_bandwidth": {"zone": 1.0}}, "bandwidth from zone a to zone b"),
     ],
 )
 def test_a_step_waits_for_a_throttle(limits, says):

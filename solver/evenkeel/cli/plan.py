@@ -55,6 +55,7 @@ def add(commands: Commands) -> None:
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
         help="node-in, node-out, copies, partition-copies: most copies at once; domain-in, "
         "domain-out: TIER=N; node-bandwidth, cluster-bandwidth: bytes per second, such as 100MB; "
+        "domain-bandwidth, link-bandwidth: TIER=100MB; group-copies; priority: GROUP=X; "
         "may be given several times",
     )  # fmt: skip
     parser.add_argument("-o", "--out", metavar="OUT", help="file for the plan, .json")
@@ -152,26 +153,37 @@ def throttle_of(text: str) -> tuple[str, Any]:
     name = name.strip().replace("-", "_")
     if name in ("domain_in", "domain_out"):
         return name, tier_count_of(value)
+    if name in ("domain_bandwidth", "link_bandwidth", "priority"):
+        of, equals, amount = value.partition("=")
+        if not (equals and of.strip()):
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
+        return name, (of.strip(), _number_or_text(amount))
+    return name, _number_or_text(value)
+
+
+def _number_or_text(text: str) -> int | float | str:
+    """Return a number where a text is one; what else it may be is for the throttle to say."""
     for number in (int, float):
         try:
-            return name, number(value)
+            return number(text)
         except ValueError:
             continue
-    return name, value
+    return text
 
 
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     """Return the throttle that the arguments name, or raise all that is wrong with them."""
-    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle
+    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle
 
-    known = [*COUNTS, *BY_TIER, *RATES]
+    by_name = [*BY_TIER, *RATES_BY_TIER, "priority"]
+    known = [*COUNTS, "group_copies", *RATES, *by_name]
     faults = FaultList()
     limits: dict[str, Any] = {}
     for name, value in given:
         if name not in known:
             told = ", ".join(one.replace("_", "-") for one in known)
             faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
-        elif name in BY_TIER:
+        elif name in by_name:
             limits.setdefault(name, {}).update([value])
         elif name in limits:
             faults.add(f"throttle {name}", value, "is given twice")

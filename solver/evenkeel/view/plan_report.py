@@ -7,6 +7,7 @@ import numpy as np
 from evenkeel.planning.plan import Plan, PlanRow
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
 from evenkeel.view.bars import bar
 from evenkeel.view.layout import (
     NARROWEST,
@@ -81,12 +82,13 @@ def held_to(plan: Plan) -> str:
     told = [f"protocol {plan.protocol.name}"]
     told += [
         f"{name} {value:g}"
-        for name in ("node_in", "node_out", "copies", "partition_copies", "node_bandwidth",
-                     "cluster_bandwidth")
+        for name in (*COUNTS, "group_copies", *RATES)
         if (value := getattr(throttle, name)) is not None
     ]  # fmt: skip
-    for name in ("domain_in", "domain_out"):
-        told += [f"{name} {tier} {most}" for tier, most in getattr(throttle, name).items()]
+    for name in (*BY_TIER, *RATES_BY_TIER):
+        told += [f"{name} {tier} {most:g}" for tier, most in getattr(throttle, name).items()]
+    if throttle.windows is not None:
+        told.append("in windows of time")
     return " · ".join(told)
 
 
