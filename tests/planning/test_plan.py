@@ -157,6 +157,16 @@ def test_the_lead_is_lent_where_who_led_makes_room_for_who_is_to_lead(protocol):
     assert plan.check().end == "target"
 
 
+@pytest.mark.parametrize("protocol", ["plain", "cockroach", "helix", "kafka"])
+def test_who_is_to_lead_may_do_so_before_it_moves(protocol):
+    """Who led makes room for who is to lead, and the third one, which is lost, cannot stand in."""
+    cluster = four_zones(leader=0).down("n4")
+    plan = ek.plan(cluster, to(cluster, [6, 1, 3], 1), protocol=protocol)
+    assert plan.complete
+    assert plan.copies == 3
+    assert plan.check().end == "target"
+
+
 def test_who_lost_a_replica_goes_first():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0], [1.0]], placement=[[0, 1], [0, 3]],

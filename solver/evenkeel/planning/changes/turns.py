@@ -77,7 +77,12 @@ def turns_of(
     turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool))
     # where no order is left to who leads and who is to lead, another leads in between
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
-    turns = _lent(ends, safety, protocol, turns, lends, usual)
+    turns = _lent(ends, safety, protocol, turns, lends, deputy, usual)
+    # or who is to lead does so before it moves
+    able = np.append(cluster.nodes.may_lead, False) & live
+    soon = turns.disorderly & (turns.front < 0) & led_moves & heir_votes
+    soon &= flag_at(moves, ends.leads) & able[at_slot(before, ends.leads)]
+    turns = _lent(ends, safety, protocol, turns, soon, ends.leads, usual)
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
     return replace(turns, lends=lends)
 
@@ -147,12 +152,13 @@ def _lent(
     protocol: Protocol,
     turns: Turns,
     lends: NDArray[np.bool_],
+    deputy: NDArray[np.int64],
     usual: NDArray[np.int64],
 ) -> Turns:
     """Return turns in which rows that lend their leads to a deputy do so if that gives an order."""
     if not lends.any():
         return turns
-    front = np.where(lends, turns.deputy, turns.front)
+    front = np.where(lends, deputy, turns.front)
     order, without, _, current = _ordered(
         ends, safety, protocol, turns.moves & lends[:, None], front, usual
     )
