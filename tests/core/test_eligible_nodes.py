@@ -61,7 +61,7 @@ def test_who_finds_no_row_left_reaches_every_node(monkeypatch):
     need = np.array([naive_state.loads(problem, state, k) for k in range(len(state.node))])
     item = np.flatnonzero(state.node >= 0).astype(np.int32)
     monkeypatch.setattr(reaching, "MOST_BYTES", 0)
-    reach, row, options = reaching.reach_of(problem, state, need, item)
+    reach, row, options = reaching.reach_of(problem, state, need, need, item)
     assert len(reach) == 1
     assert not row.any()
     assert (options == problem.nodes.capacity.shape[1]).all()

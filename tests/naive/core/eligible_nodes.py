@@ -16,7 +16,9 @@ def reach(problem: Problem, state: State, k: int) -> set[int]:
         room = nodes.capacity[:, n].copy()
         for other, home in enumerate(partitions.home.tolist()):
             if home == n:
-                room -= np.where(nodes.transient, naive.loads(problem, state, other), 0.0)
+                there = naive.loads(problem, state, other)
+                away = naive.following_loads(problem, state, other)
+                room -= np.where(nodes.transient, np.minimum(there, away), 0.0)
         fits = (np.array(naive.loads(problem, state, k)) <= room).all()
         may_stand = problem.rules.allowed[partitions.mask[p], n] and n not in banned
         if fits and may_stand and nodes.accepts[n]:

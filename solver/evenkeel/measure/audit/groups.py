@@ -1,4 +1,4 @@
-"""Groups that need each other: directed affinity within the domains of a level."""
+"""Groups that need each other: directed affinity within the domains of a tier."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def missing_neighbours(placed: PlacementCounts) -> list[Violations]:
             "depends",
             np.ones(int(lacks.sum())),
             group=pairs[which[lacks], 0],
-            level=row,
+            tier=row,
             domain=domain[lacks],
         )
     return found

@@ -193,15 +193,20 @@ def violations(
     /,
     *,
     asked: ArrayLike = np.nan,
-    **where: ArrayLike,
+    partition: ArrayLike = -1,
+    group: ArrayLike = -1,
+    node: ArrayLike = -1,
+    tier: ArrayLike = -1,
+    domain: ArrayLike = -1,
+    dimension: ArrayLike = -1,
 ) -> list[Violations]:
     """Gather what a check found, with indices of what it concerns; an empty list for nothing."""
     amounts = np.asarray(amount, np.float64)
     if len(amounts) == 0:
         return []
-    columns = {
-        name: read_only(np.broadcast_to(np.asarray(where.get(name, -1), np.int32), amounts.shape))
-        for name in ("partition", "group", "node", "tier", "domain", "dimension")
-    }
+    where = [
+        read_only(np.broadcast_to(np.asarray(column, np.int32), amounts.shape))
+        for column in (partition, group, node, tier, domain, dimension)
+    ]
     numbers = read_only(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
-    return [Violations(kind, read_only(amounts), **columns, asked=numbers, expression=expression)]
+    return [Violations(kind, read_only(amounts), *where, asked=numbers, expression=expression)]

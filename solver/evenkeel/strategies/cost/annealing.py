@@ -197,7 +197,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         tally=np.zeros(3, np.int64),
     )
     search_walk.begin(problem, state, walk)
-    reach, row, options = reach_of(problem, state, walk.need, item)
+    reach, row, options = reach_of(problem, state, walk.need, walk.kept, item)
     walk = walk._replace(reach=reach, reach_row=row, item=item[options > 1])
     walk.item[:] = walk.item[np.argsort(-sizes(problem, walk), kind="stable")]
     if (walk.room < 0.0).any():

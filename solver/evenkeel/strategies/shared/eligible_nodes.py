@@ -12,10 +12,17 @@ not suffice are left out: such replicas are taken to fit, or to reach every node
 
 
 def reach_of(
-    problem: Problem, state: State, need: NDArray[np.float64], item: NDArray[np.int32]
+    problem: Problem,
+    state: State,
+    need: NDArray[np.float64],
+    kept: NDArray[np.float64],
+    item: NDArray[np.int32],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
-    """Return the nodes that each replica can be on in any placement that keeps the rules."""
-    space, narrow = guest_room(problem, need)
+    """Return the nodes that each replica can be on in any placement that keeps the rules.
+
+    ``need (K, D or more)`` is what it takes where it is, ``kept (K, D)`` what at home while away.
+    """
+    space, narrow = guest_room(problem, need, kept)
     nodes = len(space)
     every = packed(np.ones((1, nodes), bool))
     words = every.shape[1]
@@ -47,7 +54,7 @@ def packed(which: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def guest_room(
-    problem: Problem, need: NDArray[np.float64]
+    problem: Problem, need: NDArray[np.float64], kept: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return what a replica from elsewhere can need on each node in any placement that fits."""
     home = problem.partitions.home
@@ -56,8 +63,8 @@ def guest_room(
     lacking = np.zeros(space.shape[1], np.int64)
     for d in range(space.shape[1]):
         if problem.nodes.transient[d]:
-            space[:, d] -= np.bincount(home[placed], need[placed, d], len(space))
-        least = np.sort(space[:, d])
-        lacking[d] = np.searchsorted(least, need[:, d], side="left").sum()
+            least = np.minimum(need[placed, d], kept[placed, d])
+            space[:, d] -= np.bincount(home[placed], least, len(space))
+        lacking[d] = np.searchsorted(np.sort(space[:, d]), need[:, d], side="left").sum()
     order = np.argsort(-lacking, kind="stable")
     return space, order[lacking[order] > 0]
