@@ -178,10 +178,10 @@ class TestFaults:
         assert path == f"<bytes>:{line}"
 
     def test_files_of_other_formats_are_not_ours(self, tmp_path):
-        pods = (
-            b'{"apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Pod"}], "kind": "List"}'
+        secrets = (
+            b'{"apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Secret"}], "kind": "List"}'
         )
-        assert faults_of(pods) == [("<bytes>", pods[:40])]
+        assert faults_of(secrets) == [("<bytes>", secrets[:40])]
         kafka = b'{"version":1,"partitions":[]}'
         assert registry.read(kafka).native_format == "kafka"
         assert faults_of(kafka, format="longhorn") == [("source", ["<bytes>"])]

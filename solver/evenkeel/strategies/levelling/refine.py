@@ -62,7 +62,7 @@ def in_their_slots(
         for k in range(first, end):
             here = before.node[k]
             for i in range(first, end) if node[k] != here >= 0 else ():
-                if node[i] == here and before.role[i] == before.role[k]:
+                if node[i] == here != before.node[i] and before.role[i] == before.role[k]:
                     node[i], node[k] = node[k], node[i]
                     if leader[p] in (i - first, k - first):
                         leader[p] = i + k - 2 * first - leader[p]
