@@ -179,7 +179,8 @@ class TestFaults:
 
     def test_files_of_other_formats_are_not_ours(self, tmp_path):
         secrets = (
-            b'{"apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Secret"}], "kind": "List"}'
+            b'{"apiVersion": "v1", "kind": "List", '
+            b'"items": [{"apiVersion": "v1", "kind": "Secret"}]}'
         )
         assert faults_of(secrets) == [("<bytes>", secrets[:40])]
         kafka = b'{"version":1,"partitions":[]}'

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.site.pages import ROOT, blocks, pages
 from tests.support import places
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+DATA = places.ROOT / "tests" / "data"
 SHOWN = {"text"}
 """Languages of blocks that show something and are not run."""
 
@@ -30,7 +32,33 @@ SAVED = {
 }
 """What commands of other systems print, by the file that a page saves it in."""
 
-OTHERS = ("kubectl", "kafka-", "chmod")
+SAVED_ON = {
+    "elasticsearch.md": {
+        "shards.json": "formats/elasticsearch/shards.json",
+        "allocation.json": "formats/elasticsearch/allocation.json",
+        "nodes.json": "formats/elasticsearch/nodes.json",
+        "cluster.json": "formats/elasticsearch/cluster_settings.json",
+        "indices.json": "formats/elasticsearch/index_settings.json",
+    },
+    "kubernetes.md": {
+        "nodes.json": "formats/kubernetes/nodes.json",
+        "pods.json": "formats/kubernetes/pods.json",
+    },
+    "rabbitmq.md": {
+        "queues.json": "formats/rabbitmq/queues.json",
+        "status.json": "formats/rabbitmq/cluster_status.json",
+    },
+}
+"""The same where only one page saves it, or others save something else by that name."""
+
+SUPPOSED = {
+    "helix.md": {"dump": "formats/helix"},
+    "rabbitmq.md": {"zones.json": "formats/rabbitmq/zones.json"},
+    "swift.md": {"object.ring.gz": "formats/swift/object.ring.gz"},
+}
+"""What lies in a page's folder from the start."""
+
+OTHERS = ("kubectl", "kafka-", "rabbitmqctl", "curl", "chmod")
 SLOW = {"image.md"}
 """Pages that compile, or load, all that there is."""
 
@@ -49,6 +77,8 @@ PAGES = [
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
+    for name, there in SUPPOSED.get(page.name, {}).items():
+        (tmp_path / name).symlink_to(DATA / there)
     for block in blocks(page.read_text()):
         place = f"{page.relative_to(ROOT)}:{block.line}"
         if block.caption:
@@ -57,10 +87,10 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
             type_in(block, names, place)
         elif block.language == "sh":
             for command in commands(block.body):
-                enter(command, place)
+                enter(command, place, SAVED_ON.get(page.name, SAVED))
         elif block.language == "dockerfile":
             for command in steps(block.body):
-                enter(command, place)
+                enter(command, place, SAVED)
         else:
             assert block.language in SHOWN, f"{place}: {block.language!r} would never be run"
     capsys.readouterr()
@@ -89,13 +119,16 @@ def steps(body):
     return [command.strip() for run in runs for command in run.split("&&")]
 
 
-def enter(command, place):
+def enter(command, place, prints):
     """Run a command of ours; of others' see that there is such a thing."""
     told = re.search(r"#.*exit code (\d+)", command)
     words = shlex.split(command, comments=True)
     if words[0] == "evenkeel":
         code = main(words[1:])
-        assert code == (int(told[1]) if told else 0), f"{place}: {command}: exit code {code}"
+        # dumps of a few nodes leave goals missed, and what is down unmended
+        fine = {int(told[1])} if told else {0} if prints is SAVED else {0, 1, 3}
+        assert code in fine, f"{place}: {command}: exit code {code}"
+        assert "-o" not in words or Path(words[words.index("-o") + 1]).exists()
     elif words[0] == "make":
         makefile = (ROOT / "Makefile").read_text()
         assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), f"{place}: {command}"
@@ -110,7 +143,7 @@ def enter(command, place):
         assert words[0].startswith(OTHERS), f"{place}: {command} is never tried"
         if ">" in words:
             saved = words[words.index(">") + 1]
-            shutil.copy(places.ROOT / "tests" / "data" / SAVED[saved], saved)
+            shutil.copy(DATA / prints[saved], saved)
 
 
 def test_a_block_that_fails_is_seen(tmp_path, monkeypatch):
@@ -120,7 +153,7 @@ def test_a_block_that_fails_is_seen(tmp_path, monkeypatch):
     with pytest.raises(AssertionError, match=r"Expected:\s+3"):
         type_in(python, {}, "here")
     with pytest.raises(AssertionError, match="exit code 2"):
-        enter(commands(shell.body)[0], "here")
+        enter(commands(shell.body)[0], "here", SAVED)
 
 
 def test_a_block_with_a_caption_is_a_file():
