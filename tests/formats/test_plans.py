@@ -9,7 +9,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.formats.plans.writing import encoded
-from evenkeel.planning.underway import Cancelled
+from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
 from tests.support.fuzzing.samples import small_cluster
 from tests.support.random_problems import random_cluster

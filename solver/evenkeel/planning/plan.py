@@ -23,7 +23,8 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.underway import Cancelled, settled
+from evenkeel.planning.underway.copies import Cancelled, settled
+from evenkeel.planning.underway.slots import in_slots
 
 
 class PlanRow(NamedTuple):
@@ -299,11 +300,7 @@ class Plan(Shown):
         InvalidInput
             If other partitions or slots are observed.
         """
-        now = observed.placement if isinstance(observed, Cluster) else observed
-        faults = FaultList()
-        check_target(faults, self.cluster, now, path="observed")
-        faults.raise_if_any()
-        return progress_of(self, now, elapsed)
+        return progress_of(self, in_slots(self.cluster, self.target, observed), elapsed)
 
     def merge(
         self, target: Placement, done: int = 0, *, observed: Cluster | Placement | None = None
@@ -336,14 +333,12 @@ class Plan(Shown):
         """Plan from what is observed to a target, both of which may name slots in another order."""
         from evenkeel.planning.planner import plan
 
-        cluster = (
-            observed if isinstance(observed, Cluster)
-            else replace(self.cluster, placement=observed)
-        )  # fmt: skip
         faults = FaultList()
-        check_target(faults, self.cluster, cluster.placement, path="observed")
         check_target(faults, self.cluster, target)
         faults.raise_if_any()
+        now = in_slots(self.cluster, self.target, observed)
+        seen = observed if isinstance(observed, Cluster) else self.cluster
+        cluster = replace(seen, placement=now)
         start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
         onwards = plan(
             replace(cluster, placement=start), target, throttle=self.throttle,

@@ -74,7 +74,7 @@ def plan(
     ['copy', 'swap', 'remove']
     """
     faults = FaultList()
-    wanted = target if isinstance(target, Placement) else target.placement
+    wanted = target.placement if hasattr(target, "placement") else target
     pace = throttle or Throttle()
     check_target(faults, cluster, wanted)
     check_throttle(faults, cluster, pace)

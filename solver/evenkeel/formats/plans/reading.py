@@ -19,7 +19,7 @@ from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import PRESETS, Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
-from evenkeel.planning.underway import Cancelled
+from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
 
 

@@ -204,9 +204,14 @@ def violations(
     amounts = np.asarray(amount, np.float64)
     if len(amounts) == 0:
         return []
-    where = [
-        read_only(np.broadcast_to(np.asarray(column, np.int32), amounts.shape))
-        for column in (partition, group, node, tier, domain, dimension)
-    ]
+
+    def column(index: ArrayLike) -> NDArray[np.int32]:
+        return read_only(np.broadcast_to(np.asarray(index, np.int32), amounts.shape))
+
     numbers = read_only(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
-    return [Violations(kind, read_only(amounts), *where, asked=numbers, expression=expression)]
+    return [
+        Violations(
+            kind, read_only(amounts), column(partition), column(group), column(node),
+            column(tier), column(domain), column(dimension), numbers, expression,
+        )
+    ]  # fmt: skip

@@ -77,7 +77,9 @@ def check_target(
 ) -> None:
     """Note why a placement cannot be the target of a plan for a cluster."""
     start = cluster.placement
-    if len(target) != len(start):
+    if not isinstance(target, Placement):
+        faults.add(path, type(target).__name__, "must be a Placement")
+    elif len(target) != len(start):
         faults.add(path, len(target), f"places other partitions: the cluster has {len(start)}")
     elif not np.array_equal(target.first, start.first):
         p = int(np.argmax(np.diff(target.first) != np.diff(start.first)))

@@ -1,0 +1,1 @@
+"""A plan under way: what is observed, in its slots, and copies in flight."""

@@ -1,0 +1,95 @@
+"""Observed: what a system shows of a plan's replicas, brought into the plan's slots."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.changes.ends import check_target
+
+
+def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement) -> Placement:
+    """Return the observed placement with every replica in the slot that a plan has it in.
+
+    Systems order a partition's replicas as they like, and list one that is being copied beside the
+    one that it is to replace. A slot holds the node that it is to go to if that is there, else the
+    one that it comes from, else what no other slot accounts for.
+    """
+    faults = FaultList()
+    now = observed.placement if isinstance(observed, Cluster) else observed
+    if not isinstance(now, Placement):
+        faults.add("observed", type(now).__name__, "must be a Cluster or a Placement")
+    elif len(now) != len(cluster.placement):
+        check_target(faults, cluster, now, path="observed")
+    elif isinstance(observed, Cluster):
+        _check_names(faults, cluster, observed)
+    faults.raise_if_any()
+    start = cluster.placement
+    rows = np.arange(len(start), dtype=np.int32)
+    if np.array_equal(now.first, start.first):
+        rows = np.unique(now.owner[(now.node != start.node) & (now.node != target.node)])
+    if len(rows):
+        now = _seated(faults, start, target, now, rows)
+    check_target(faults, cluster, now, path="observed")
+    faults.raise_if_any()
+    return now
+
+
+def _check_names(faults: FaultList, cluster: Cluster, observed: Cluster) -> None:
+    """Note the first node and partition that another cluster has in the place of a plan's."""
+    for what in ("nodes", "partitions"):
+        ours, theirs = getattr(cluster, what).names, getattr(observed, what).names
+        if len(ours) != len(theirs):
+            faults.add(f"observed.{what}", len(theirs), f"is of another cluster than {len(ours)}")
+        else:
+            for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+                if one != other:
+                    path = f"observed.{what}[{i}]"
+                    faults.add(path, other, f"is of another cluster: the plan has {one!r} there")
+                    break
+
+
+def _seated(
+    faults: FaultList,
+    start: Placement,
+    target: Placement,
+    now: Placement,
+    rows: NDArray[np.int32],
+) -> Placement:
+    """Return what is observed in the slots of ``start``, some rows being seated anew."""
+    node, flags = start.node.copy(), start.flags.copy()
+    leader, role = now.leader.copy(), start.role.copy()
+    if np.array_equal(now.first, start.first):
+        node, flags, role = now.node.copy(), now.flags.copy(), now.role.copy()
+    for p in rows.tolist():
+        mine = slice(int(start.first[p]), int(start.first[p + 1]))
+        theirs = slice(int(now.first[p]), int(now.first[p + 1]))
+        seen = now.node[theirs].tolist()
+        place = {n: i for i, n in reversed([*enumerate(seen)]) if n >= 0}
+        wanted, before = target.node[mine].tolist(), start.node[mine].tolist()
+        row = [
+            n if n in place else was if was in place else -1
+            for n, was in zip(wanted, before, strict=True)
+        ]
+        # whom a copy replaces is where its slot was, and is no replica more
+        known = {*row, *(was for n, was in zip(row, before, strict=True) if n != was)}
+        rest = [n for n in place if n not in known]
+        for slot, n in enumerate(row):
+            if n < 0 and rest:
+                row[slot] = rest.pop(0)
+        for n in rest:
+            faults.add(f"observed.partitions[{p}]", n, "is a node too many for the plan's slots")
+        taken = [place.get(n, -1) for n in row]
+        some = now.flags[theirs]
+        node[mine] = row
+        flags[mine] = [int(some[i]) if i >= 0 else 0 for i in taken]
+        led = seen[leader[p]] if 0 <= leader[p] < len(seen) else -1
+        if led in row:
+            leader[p] = row.index(led)
+        else:  # who leads is being replaced, in the slot that it had
+            leader[p] = before.index(led) if led in before else -1
+    return Placement(
+        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
+    )

@@ -1,0 +1,71 @@
+"""What systems show of a plan that is under way: other orders, copies beside what they replace."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.model.placement import Flag
+
+
+def moving():
+    """A plan that moves the leader of three partitions of two replicas to a new node."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 3, placement=[[0, 1], [1, 2], [2, 0]],
+        leader=[0, 0, 0],
+    )  # fmt: skip
+    node = np.array([3, 1, 1, 3, 2, 3], np.int32)
+    return ek.plan(cluster, cluster.placement.replaced(node, cluster.placement.leader))
+
+
+def shown(plan, rows, leader, flags=None):
+    """The plan's cluster as a system lists it."""
+    return plan.cluster.replace(placement=rows, leader=leader, flags=flags)
+
+
+def test_what_a_system_lists_in_another_order_is_done():
+    plan = moving()
+    done = shown(plan, [[1, 3], [3, 1], [3, 2]], [1, 1, 1])
+    assert plan.progress(done).finished
+    assert plan.progress(done).astray == ()
+    assert len(plan.resume(done)) == 0
+
+
+def test_a_copy_that_is_listed_beside_what_it_replaces_is_under_way():
+    plan = moving()
+    flags = np.array([[Flag.OUTGOING, 0, Flag.INCOMING], [0, 0, 0], [0, 0, 0]], np.uint16)
+    seen = shown(plan, [[0, 1, 3], [1, 2, -1], [2, 0, -1]], [0, 0, 0], flags)
+    progress = plan.progress(seen)
+    assert int(progress.under_way.sum()) == 1
+    rest = plan.resume(seen)
+    assert rest.copies == 3
+    assert rest.check().end == "target"
+    assert rest.end.node.tolist() == plan.target.node.tolist()
+
+
+def test_a_replica_too_many_is_told():
+    plan = moving()
+    seen = shown(plan, [[1, 2, 3], [1, 2, -1], [2, 0, -1]], [0, 0, 0])
+    with pytest.raises(ek.InvalidInput, match=r"observed\.partitions\[0\]: is a node too many"):
+        plan.progress(seen)
+
+
+def test_another_cluster_is_told_once():
+    plan = moving()
+    other = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 3, placement=[[0, 1], [1, 2], [2, 0]],
+        node_names=["a", "b", "c", "d"],
+    )  # fmt: skip
+    for call in (plan.resume, plan.progress):
+        with pytest.raises(ek.InvalidInput, match="is of another cluster") as told:
+            call(other)
+        assert len(told.value.faults) == 1
+
+
+def test_an_array_is_no_placement():
+    plan = moving()
+    table = np.asarray(plan.target)
+    for call in (
+        plan.resume, plan.progress, plan.merge, lambda what: ek.plan(plan.cluster, what),
+    ):  # fmt: skip
+        with pytest.raises(ek.InvalidInput, match="must be a"):
+            call(table)
