@@ -99,7 +99,7 @@ def worth_of(
     rest: NDArray[np.float64],
     i: int,
 ) -> float:
-    """What item ``i`` adds towards ``rest (D,)``, under ``weight (D,)``."""
+    """What item ``i`` of ``value (D, items)`` adds towards ``rest (D,)``, under ``weight (D,)``."""
     worth = 0.0
     for d in range(rest.shape[0]):
         if weight[d] > 0.0 and rest[d] > 0.0:
@@ -142,7 +142,9 @@ def cover_lazily(
     """Do what `cover` does, where items are many: few of them are looked at again.
 
     What an item adds only falls as others are chosen, so what it added when it was last looked at
-    is as much as it can add now. ``gain`` and ``heap`` are scratch.
+    is as much as it can add now. ``value (D, items)`` is what each takes away, ``peak``, ``hard``,
+    ``soft`` and ``weight`` are as there; ``chosen (limit,)`` is filled; ``gain``, ``heap (items,)``
+    and ``rest (D,)`` are scratch.
 
     Complexity: O(items D), vectorised, and about O(log items) for each item chosen.
 
@@ -224,7 +226,11 @@ def cover_some(
     chosen: NDArray[np.int64],
     limit: int,
 ) -> int:
-    """Choose as `cover` does, in the way that is quicker for so many ``items``."""
+    """Choose as `cover` does, in the way that is quicker for so many ``items``.
+
+    Takes what `cover` takes: ``value``, ``peak``, ``hard``, ``soft``, ``weight``, ``chosen``; and
+    scratch: ``gain``, ``bits``, ``heap``, ``rest``.
+    """
     if items > MANY:
         return cover_lazily(value, items, peak, hard, soft, weight, gain, heap, rest, chosen, limit)
     return cover(value, items, peak, hard, soft, weight, gain, bits, rest, chosen, limit)

@@ -102,7 +102,13 @@ class OutOfTime(Exception):
 
 
 class Clock:
-    """Asks a watch between slices whose number changes nothing, and remembers why it said stop."""
+    """Asks a watch between slices whose number changes nothing, and remembers why it said stop.
+
+    Parameters
+    ----------
+    watch : Watch, optional
+        Who is asked; without one nothing stops.
+    """
 
     def __init__(self, watch: Watch | None = None) -> None:
         self._watch = Watch(None, None, None) if watch is None else watch
