@@ -22,6 +22,11 @@ def ratio(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else "∞"
 
 
+def number(value: float) -> str:
+    """Write a number to four places."""
+    return f"{value:.4f}" if np.isfinite(value) else "∞"
+
+
 def amount(value: float) -> str:
     """Write an amount, with a prefix where it would have more digits than anybody counts."""
     if not np.isfinite(value):

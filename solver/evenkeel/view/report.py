@@ -10,6 +10,7 @@ from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.view.bars import axis, bar, histogram
+from evenkeel.view.figures import number
 from evenkeel.view.layout import (
     NARROWEST,
     SHOWN_ROWS,
@@ -144,7 +145,7 @@ def _dimensions(
             over = int((full > 1.0 + 1e-9).sum())
             least = () if floor is None else (f"{floor[d]:.4f}" if label == "after" else "",)
             figures = (
-                _number(level.ratio[d]), *least, _percent(level.most[d]),
+                number(level.ratio[d]), *least, _percent(level.most[d]),
                 _percent(level.least[d]), _percent(level.deviation[d]),
                 f"{over:,}" if over else "-",
             )  # fmt: skip
@@ -157,7 +158,7 @@ def _dimensions(
             most, least_led = led.max(initial=0), led.min(initial=int(led.max(initial=0)))
             spread = led.std() if len(led) else 0.0
             figures = (
-                _number(level.leader_ratio), *("",) * len(bound), f"{most:,}", f"{least_led:,}",
+                number(level.leader_ratio), *("",) * len(bound), f"{most:,}", f"{least_led:,}",
                 f"{spread:,.1f}", "",
             )  # fmt: skip
             name = "leaders" if i == 0 else ""
@@ -176,10 +177,6 @@ def _state_row(
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if np.isfinite(value) else "∞"
 
 
 def _percent(value: float) -> str:
@@ -249,7 +246,7 @@ def _proven(result: Any) -> list["RenderableType"]:
         table.add_column(name, justify="left" if name in ("proven", "by") else "right")
     for one in result.proven[:SHOWN_ROWS]:
         whole = one.name in ("moves", "cost", "leaders", "leader changes")
-        value, least = (f"{x:,.0f}" if whole else _number(x) for x in (one.value, one.least))
+        value, least = (f"{x:,.0f}" if whole else number(x) for x in (one.value, one.least))
         gap = f"{one.gap:.2%}" if np.isfinite(one.gap) else "unknown"
         table.add_row(
             escaped(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{escaped(one.term)}[/]"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
-from evenkeel.view.figures import percent
+from evenkeel.view.figures import number, percent
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import (
     Lineup,
@@ -57,8 +57,8 @@ def _dimensions(result: Any) -> str:
         rows.append(
             (
                 shortened(name),
-                f"{_number(was.ratio[d])} → {_number(now.ratio[d])}",
-                _number(result.bounds.ratio[d]),
+                f"{number(was.ratio[d])} → {number(now.ratio[d])}",
+                number(result.bounds.ratio[d]),
                 f"{percent(was.most[d])} → {percent(now.most[d])}",
                 f"{percent(was.least[d])} → {percent(now.least[d])}",
                 f"{percent(was.deviation[d])} → {percent(now.deviation[d])}",
@@ -115,7 +115,7 @@ def _leader_chart(result: Any, lineup: Lineup) -> list[str]:
     said = (
         f"{_order(result.cluster, lineup)}; most on a node: {was.leaders.max():,} before, "
         f"{now.leaders.max():,} after, at least {result.bounds.leaders:,}. Most over the node's "
-        f"share: {_number(was.leader_ratio)} before, {_number(now.leader_ratio)} after."
+        f"share: {number(was.leader_ratio)} before, {number(now.leader_ratio)} after."
     )
     return ["<h3>Leaders by node</h3>" + chart(result.cluster, lineup, axis, panels, said)]
 
@@ -228,7 +228,3 @@ def _first(key: NDArray[np.float64], count: int) -> list[int]:
     """Return the indices of the lowest few."""
     found: list[int] = np.argsort(key, kind="stable")[:count].tolist()
     return found
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if np.isfinite(value) else "∞"
