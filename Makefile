@@ -14,7 +14,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 READY := $(VENV)/.ready
 
 .PHONY: help demo test test-long explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
-	gates gates-slowed small-bounds small-python replay notebooks docs check clean
+	gates gates-slowed small-bounds small-python replay notebooks docs browser package check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
@@ -32,6 +32,8 @@ help:
 	@echo "make bench-compare  the two runs of make bench that were stored last"
 	@echo "make notebooks      bring notebooks in step with their scripts, and run each of them"
 	@echo "make docs           the site in build/docs; notebooks are executed if their cells have changed"
+	@echo "make browser        the page of a report in Chromium, which must be installed"
+	@echo "make package        the wheel, installed in an environment of its own and used from an empty folder"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -57,13 +59,13 @@ demo:
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	$(PY) -m pytest -m "not long and not notebook"
+	$(PY) -m pytest -m "not long and not notebook and not browser"
 
 test-long: $(READY)
-	$(PY) -m pytest -m "long and not notebook"
+	$(PY) -m pytest -m "long and not notebook and not browser"
 
 explore: $(READY)
-	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook"
+	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"
 
 versions: $(READY)
 	.ci/versions $(PY)
@@ -100,6 +102,13 @@ gates: $(READY)
 
 gates-slowed: $(READY)
 	$(BENCH) -m gate --slowed
+
+browser: $(READY)
+	$(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt --group browser
+	$(PY) -m pytest -m browser
+
+package: $(READY)
+	.ci/package $(PY)
 
 small-bounds: $(READY)
 	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -m small

@@ -1,11 +1,15 @@
 """A program of a user's is checked strictly against the types that the package brings."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mypy import api
 
 import evenkeel as ek
+import evenkeel_kernels
 from tests.house import sample_program
 from tests.support import places
 
@@ -17,6 +21,22 @@ def checked(file):
     settings = places.ROOT / "pyproject.toml"
     told, wrong, _ = api.run(["--config-file", str(settings), str(file)])
     return told + wrong
+
+
+def checked_by_pyright(program, folder):
+    """What pyright says of a program in strict mode: a list of messages."""
+    roots = [str(Path(package.__file__).parents[1]) for package in (ek, evenkeel_kernels)]
+    (folder / "program.py").write_text(program)
+    (folder / "pyrightconfig.json").write_text(
+        json.dumps({"strict": ["program.py"], "extraPaths": roots})
+    )
+    asked = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    told = subprocess.run(
+        [*asked, "--project", str(folder)], capture_output=True, text=True, check=False
+    )
+    found = json.loads(told.stdout)
+    assert found["summary"]["filesAnalyzed"] == 1
+    return [one["message"] for one in found["generalDiagnostics"]]
 
 
 def test_the_program_runs():
@@ -35,10 +55,16 @@ def test_the_program_is_typed():
 
 
 @pytest.mark.long
+def test_the_program_is_typed_for_pyright(tmp_path):
+    assert checked_by_pyright(HERE.read_text(), tmp_path) == []
+
+
+@pytest.mark.long
 def test_a_wrong_program_is_refused(tmp_path):
-    wrong = tmp_path / "wrong.py"
+    wrong = tmp_path / "program.py"
     wrong.write_text(
         "import evenkeel as ek\nek.Cluster.from_arrays(capacity=[[1.0]], lode=[[1.0]])\n"
     )
-    told = checked(wrong)
-    assert 'Unexpected keyword argument "lode"' in told
+    assert 'Unexpected keyword argument "lode"' in checked(wrong)
+    told = checked_by_pyright(wrong.read_text(), tmp_path)
+    assert 'No parameter named "lode"' in told

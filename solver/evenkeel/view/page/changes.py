@@ -84,7 +84,7 @@ def _matrix(flows: Flows, tier: str) -> str:
     caption = f"Moves from the {tier} of the row to the {tier} of the column."
     return scrolled(
         caption,
-        f'<table class="f matrix"><caption>{text(caption)}</caption><thead><tr>'
+        f'<table class="f matrix"><caption><span>{text(caption)}</span></caption><thead><tr>'
         f'<th scope="col">from \\ to</th>{heads}<th scope="col">all</th></tr></thead><tbody>{body}'
         f'<tr><th scope="row">all</th>{total}<td>{int(flows.count.sum()):,}</td></tr></tbody>'
         "</table>",

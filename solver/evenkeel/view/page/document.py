@@ -75,7 +75,7 @@ def table(
     )
     return scrolled(
         caption,
-        f'<table class="f"><caption>{text(caption)}</caption>'
+        f'<table class="f"><caption><span>{text(caption)}</span></caption>'
         f"<thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>",
     )
 

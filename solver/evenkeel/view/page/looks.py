@@ -39,6 +39,7 @@ nav a {{ display: inline-block; padding: .25rem 0 }}
 table {{ border-collapse: collapse; margin: .5rem 0; font-size: .9rem;
   font-variant-numeric: tabular-nums; overflow-wrap: normal }}
 caption {{ text-align: left; color: var(--dim) }}
+caption span {{ display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem) }}
 th, td {{ text-align: left; padding: .15rem .9rem .15rem 0; vertical-align: top;
   unicode-bidi: isolate }}
 td {{ border-top: 1px solid var(--line) }}
@@ -51,6 +52,7 @@ tbody th {{ font-weight: 400; border-top: 1px solid var(--line) }}
   print-color-adjust: exact; -webkit-print-color-adjust: exact }}
 .matrix td, .matrix th {{ padding: .15rem .5rem }}
 figure {{ margin: .5rem 0 1rem; break-inside: avoid }}
+figcaption {{ margin-top: .5rem }}
 .plot {{ display: grid; grid-template-columns: 3.2rem minmax(0, 1fr) }}
 .plot b {{ grid-column: 2; font-size: .85rem; padding-top: .5rem }}
 .axis {{ position: relative; font-size: .75rem; color: var(--dim) }}
