@@ -16,13 +16,12 @@ from evenkeel_kernels.cockroach.leases.stats import LeaseBook
 from evenkeel_kernels.cockroach.leases.target import Contenders, LeaseSettings, mark_eligible
 from evenkeel_kernels.cockroach.load.tables import LoadSettings, lags, least_loaded, load_of
 from evenkeel_kernels.cockroach.replicas.rebalance import (
-    Rooms,
     join_voters,
     leave,
     leave_voters,
-    make_members,
     rebalance,
 )
+from evenkeel_kernels.cockroach.replicas.rooms import Rooms, make_members
 from evenkeel_kernels.cockroach.store_stats import Tally
 from evenkeel_kernels.cockroach.tables import (
     LEADING,

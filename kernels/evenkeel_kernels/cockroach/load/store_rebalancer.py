@@ -48,7 +48,7 @@ from evenkeel_kernels.cockroach.load.tables import (
     mean_load,
     overfull_load,
 )
-from evenkeel_kernels.cockroach.replicas.rebalance import Rooms
+from evenkeel_kernels.cockroach.replicas.rooms import Rooms
 from evenkeel_kernels.cockroach.store_stats import Tally, tally_all
 from evenkeel_kernels.cockroach.tables import (
     NON_VOTER,

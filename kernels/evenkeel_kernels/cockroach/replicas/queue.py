@@ -41,8 +41,9 @@ from evenkeel_kernels.cockroach.replicas.actions import (
     action_of,
 )
 from evenkeel_kernels.cockroach.replicas.add import AddRoom, add_target
-from evenkeel_kernels.cockroach.replicas.rebalance import Decision, Rooms, nothing, rebalance
+from evenkeel_kernels.cockroach.replicas.rebalance import Decision, nothing, rebalance
 from evenkeel_kernels.cockroach.replicas.remove import remove_target
+from evenkeel_kernels.cockroach.replicas.rooms import Rooms
 from evenkeel_kernels.cockroach.scores import BY_VALIDITY, BY_VOTERS
 from evenkeel_kernels.cockroach.store_stats import Tally, tally_class
 from evenkeel_kernels.cockroach.tables import (

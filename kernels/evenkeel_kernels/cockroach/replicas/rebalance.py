@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only
-from evenkeel_kernels.cockroach.constraints import Analysis
-from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, find_classes, room_for_classes
-from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, remove_target, room_to_remove
+from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, find_classes
+from evenkeel_kernels.cockroach.replicas.remove import remove_target
+from evenkeel_kernels.cockroach.replicas.rooms import RebalanceRoom, Rooms
 from evenkeel_kernels.cockroach.scores import (
     Candidate,
     balance,
@@ -35,7 +35,6 @@ from evenkeel_kernels.cockroach.tables import (
     NOWHERE,
     VOTER,
     Configs,
-    Floats,
     Localities,
     Longs,
     Members,
@@ -47,50 +46,6 @@ from evenkeel_kernels.cockroach.tables import (
     place_of,
 )
 from evenkeel_kernels.core.problem import index
-
-
-class RebalanceRoom(NamedTuple):
-    """Scratch for one decision: R replicas of a kind.
-
-    Attributes
-    ----------
-    target : (R, S) int64
-        Stores that are better than each replica.
-    kept : (R,) int64
-        How many these are.
-    best : (S,) int64
-        Those of them that tie at the top.
-    lightest : (R,) int64
-        The store of each class to which load goes, where load is levelled; -1 for none.
-    io_limit : (R,) float64
-        From which a disk's bandwidth counts as overloaded in each class.
-    """
-
-    target: Longs
-    kept: Longs
-    best: Longs
-    lightest: Longs
-    io_limit: Floats
-
-
-def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
-    """Make room for decisions about so many stores and ranges of so many replicas."""
-    return RebalanceRoom(
-        np.zeros((width, stores), np.int64),
-        np.zeros(width, np.int64),
-        np.zeros(stores, np.int64),
-        np.zeros(width, np.int64),
-        np.zeros(width),
-    )
-
-
-class Rooms(NamedTuple):
-    """All that decisions about one range write to besides ``Members``."""
-
-    analysis: Analysis
-    classes: ClassRoom
-    remove: RemoveRoom
-    rebalance: RebalanceRoom
 
 
 class Decision(NamedTuple):
@@ -520,24 +475,3 @@ def drop(room: RebalanceRoom, i: int, target: int) -> None:
             room.target[i, at] = room.target[i, j]
             at += 1
     room.kept[i] = at
-
-
-def make_rooms(localities: Localities, analysis: Analysis, width: int) -> Rooms:
-    """Make room for decisions about ranges of so many replicas, spare ones included."""
-    stores = len(localities.host)
-    return Rooms(
-        analysis,
-        room_for_classes(localities, width),
-        room_to_remove(width),
-        room_to_rebalance(stores, width),
-    )
-
-
-def make_members(width: int) -> Members:
-    """Make room for the replicas of one range."""
-    return Members(
-        np.zeros(width, np.int64),
-        np.zeros(width, np.int64),
-        np.zeros(width, np.bool_),
-        np.zeros(3, np.int64),
-    )

@@ -25,7 +25,7 @@ from evenkeel_kernels.cockroach.load.store_rebalancer import (
     rebalance_stores,
 )
 from evenkeel_kernels.cockroach.load.tables import LoadSettings, room_for_hottest
-from evenkeel_kernels.cockroach.replicas.rebalance import make_rooms
+from evenkeel_kernels.cockroach.replicas.rooms import make_rooms
 from evenkeel_kernels.cockroach.store_stats import room_to_tally
 
 HOT = 128

@@ -19,7 +19,7 @@ from evenkeel_kernels.cockroach.load.replica_targets import (
     scorer_of,
 )
 from evenkeel_kernels.cockroach.load.tables import REPLICAS, LoadSettings, lease_by_load, mean_load
-from evenkeel_kernels.cockroach.replicas.rebalance import make_rooms
+from evenkeel_kernels.cockroach.replicas.rooms import make_rooms
 from evenkeel_kernels.cockroach.store_stats import room_to_tally, tally_all
 
 QPS = LoadSettings(

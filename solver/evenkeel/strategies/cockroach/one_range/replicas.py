@@ -11,7 +11,8 @@ from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import NECESSARY, VALID, room_to_analyse
 from evenkeel_kernels.cockroach.replicas.add import room_to_add
 from evenkeel_kernels.cockroach.replicas.queue import AllocatorContext
-from evenkeel_kernels.cockroach.replicas.rebalance import Decision, make_members, make_rooms
+from evenkeel_kernels.cockroach.replicas.rebalance import Decision
+from evenkeel_kernels.cockroach.replicas.rooms import make_members, make_rooms
 from evenkeel_kernels.cockroach.single_decision import (
     add_alone,
     best_to_add,

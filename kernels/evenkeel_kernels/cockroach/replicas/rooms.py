@@ -1,0 +1,75 @@
+"""Scratch that decisions about the replicas of one range write to, made once for many of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenkeel_kernels.cockroach.constraints import Analysis
+from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, room_for_classes
+from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, room_to_remove
+from evenkeel_kernels.cockroach.tables import Floats, Localities, Longs, Members
+
+
+class RebalanceRoom(NamedTuple):
+    """Scratch for one decision: R replicas of a kind.
+
+    Attributes
+    ----------
+    target : (R, S) int64
+        Stores that are better than each replica.
+    kept : (R,) int64
+        How many these are.
+    best : (S,) int64
+        Those of them that tie at the top.
+    lightest : (R,) int64
+        The store of each class to which load goes, where load is levelled; -1 for none.
+    io_limit : (R,) float64
+        From which a disk's bandwidth counts as overloaded in each class.
+    """
+
+    target: Longs
+    kept: Longs
+    best: Longs
+    lightest: Longs
+    io_limit: Floats
+
+
+def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
+    """Make room for decisions about so many stores and ranges of so many replicas."""
+    return RebalanceRoom(
+        np.zeros((width, stores), np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(stores, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width),
+    )
+
+
+class Rooms(NamedTuple):
+    """All that decisions about one range write to besides ``Members``."""
+
+    analysis: Analysis
+    classes: ClassRoom
+    remove: RemoveRoom
+    rebalance: RebalanceRoom
+
+
+def make_rooms(localities: Localities, analysis: Analysis, width: int) -> Rooms:
+    """Make room for decisions about ranges of so many replicas, spare ones included."""
+    stores = len(localities.host)
+    return Rooms(
+        analysis,
+        room_for_classes(localities, width),
+        room_to_remove(width),
+        room_to_rebalance(stores, width),
+    )
+
+
+def make_members(width: int) -> Members:
+    """Make room for the replicas of one range."""
+    return Members(
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.bool_),
+        np.zeros(3, np.int64),
+    )
