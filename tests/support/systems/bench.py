@@ -59,5 +59,5 @@ class System:
         """Run the script of a folder to its end."""
         return subprocess.run(
             ["/bin/sh", str(folder / "run.sh")], env=self.environment(**more),
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip

@@ -1,12 +1,14 @@
 """Waves as Ceph's monitors take them: ``pg-upmap-items`` commands, a placement group each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from evenkeel.formats.ceph.documents import kind_of, read_stats
+from evenkeel.formats.ceph.documents import OsdMap, PgStat, kind_of, read_stats
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
+from evenkeel.formats.folders.observing import Observed, Standing
+from evenkeel.formats.json_text import decode_json
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.strategies.ceph.cluster import CephMap
@@ -76,7 +78,8 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         ]
         if own:
             mapped = native.rows(pool, native.reweight, upmaps=False)
-            for (w, one), pairs in zip(own, _pairs(faults, native, pool, mapped, own, begin)):
+            found = _pairs(faults, native, pool, mapped, own, begin)
+            for (w, one), pairs in zip(own, found, strict=True):
                 if {*one.before} != {*one.after}:
                     lines[w].append(_command(pool, one.partition - begin, pairs))
         begin = end
@@ -91,8 +94,8 @@ def _pairs(
     mapped: Rows,
     own: Sequence[tuple[int, Change]],
     begin: int,
-) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield the pairs that put each changed placement group where it is to be."""
+) -> list[Sequence[tuple[int, int]]]:
+    """Return the pairs that put each changed placement group where it is to be."""
     natural = mapped[[one.partition - begin for _, one in own]]
     wanted = np.array([one.after for _, one in own], np.int32)
     wanted = np.where(wanted < 0, NO_OSD, wanted).astype(np.int32)
@@ -108,7 +111,7 @@ def _pairs(
         got = [osd for osd in reached[i].tolist() if osd != NO_OSD]
         asked = [osd for osd in wanted[i].tolist() if osd != NO_OSD]
         faults.add(own[i][1].name, asked, f"pg-upmap-items can only bring about {got}")
-    yield from (items[i] for i in range(len(own)))
+    return [*items.values()]
 
 
 def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> bytes:
@@ -117,18 +120,39 @@ def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> bytes:
     return f"ceph osd {word} {pool.id}.{group:x}{osds}\n".encode()
 
 
-def under_way(documents: Sequence[Document]) -> set[str]:
-    """Return the placement groups that are not clean, or not yet on the devices of the map."""
-    found: set[str] = set()
+def observe(documents: Sequence[Document], wanted: Collection[str]) -> Observed:
+    """Return on which devices ``pg dump`` has placement groups, and which devices are up.
+
+    A group that is not clean, or that older devices still serve, is being copied.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, place and value; ``osd dump`` and ``pg dump`` are needed.
+    """
+    faults = FaultList()
+    alive: dict[str, bool] = {}
+    standing: dict[str, Standing] = {}
     for document in documents:
-        if kind_of(document) == "pg dump":
-            _, stats = read_stats(FaultList(), document)
+        if kind_of(document) == "osd dump":
+            dump = decode_json(faults, document, OsdMap)
+            alive = {f"osd.{one.osd}": bool(one.up) for one in dump.osds} if dump else alive
+        elif kind_of(document) == "pg dump":
+            _, stats = read_stats(faults, document)
             for one in stats or ():
-                words = one.state.split("+")
-                clean = "active" in words and "clean" in words
-                if not clean or {*one.up} != {*(one.acting or one.up)}:
-                    found.add(one.pgid)
-    return found
+                if one.pgid in wanted:
+                    standing[one.pgid] = _standing(one)
+    if not faults and not (alive and (standing or not wanted)):
+        faults.add("source", [one.name for one in documents], "needs `osd dump` and `pg dump`")
+    faults.raise_if_any()
+    return Observed(alive, standing)
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, under_way)
+def _standing(one: PgStat) -> Standing:
+    words = one.state.split("+")
+    copying = not {"active", "clean"} <= {*words} or {*one.up} != {*(one.acting or one.up)}
+    devices = [f"osd.{osd}" for osd in one.up if osd != NO_OSD]
+    return Standing(devices, f"osd.{one.up_primary}", copying)
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evenkeel.model.cluster import Cluster
 
 if TYPE_CHECKING:
-    from evenkeel.formats.documents import Document
+    from evenkeel.formats.folders.observing import Observing
     from evenkeel.planning.plan import Plan
 
 
@@ -60,11 +60,6 @@ def anybody(change: Change) -> int:
     return -1
 
 
-def nothing_under_way(documents: "Sequence[Document]") -> set[str]:
-    """Return no partition: what is under way shows in where replicas are."""
-    return set()
-
-
 def nothing_known(plan: "Plan") -> Mapping[str, str]:
     """Return no values: all settings are the operator's."""
     return {}
@@ -79,18 +74,18 @@ class Carrier:
     files : callable
         ``files(cluster, waves)``: of each wave its files, by what stands behind its number.
     shell : str
-        Functions for ``run.sh``: ``take`` writes what ``guard`` reads into ``$dump``; ``apply FILE``
-        orders a wave, whose files begin with ``FILE``, and may be called twice; ``settle FILE``
-        waits until the system says that it has ended, where it says so.
+        Functions for ``run.sh``: ``take`` writes what guards read into the folder ``$dump``;
+        ``apply FILE`` orders a wave, whose files begin with ``FILE``, and may be called twice;
+        ``settle FILE`` waits until the system says that it has ended, where it says so.
     settings : tuple of Setting
         What the functions ask of the environment.
     notes : tuple of str
         What a person has to know before it is run, a sentence or two each.
     leader : callable
         ``leader(change)``: the node that leads after it, where the system can be held to that.
-    under_way : callable
-        ``under_way(documents)``: names of partitions that are being copied, where the placement
-        that is read does not show it.
+    observe : callable, optional
+        ``observe(documents, names)``: where partitions are seen, where that takes less than to read
+        a cluster.
     given : callable
         ``given(plan)``: the values of settings that the plan knows.
     """
@@ -100,5 +95,5 @@ class Carrier:
     settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
     leader: Callable[[Change], int] = as_planned
-    under_way: "Callable[[Sequence[Document]], set[str]]" = nothing_under_way
+    observe: "Observing | None" = None
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known

@@ -1,7 +1,7 @@
 """Guards: whether a live system is where a plan expects it before its next wave."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -9,15 +9,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenkeel.formats.documents import Document
-from evenkeel.formats.folders.carrier import Carrier
 from evenkeel.formats.folders.expectation import FILE, Expectation, Expected
+from evenkeel.formats.folders.observing import Observed, Standing, observed
 from evenkeel.formats.folders.state import read_state, record
 from evenkeel.formats.folders.words import shown
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.registry import find, taken_apart
-from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Flag
 
 Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
 
@@ -74,13 +72,10 @@ def numbered(wave: int, waves: int) -> str:
 
 
 class Seen(NamedTuple):
-    """What a dump shows of one partition; nodes by the plan's index."""
+    """What a dump shows of one partition; nodes by the plan's index, -1 for unknown ones."""
 
     nodes: frozenset[int]
     leader: int
-    strangers: tuple[str, ...]
-    """Nodes that the plan does not know."""
-
     copying: bool
 
 
@@ -119,12 +114,16 @@ def guard(
         faults.add("wave", wave, f"must be 1 to {waves}")
     recorded = read_state(faults, folder, waves).done
     faults.raise_if_any()
-    format = find(told.format)
-    assert format.read is not None
-    assert format.carrier is not None
-    parts = taken_apart(documents, [format])
-    live = format.read(parts)
-    verdict = _compared(told, live, format.carrier, format.carrier.under_way(parts), recorded, wave)
+    system = find(told.format)
+    assert system.read is not None
+    assert system.carrier is not None
+    parts = taken_apart(documents, [system])
+    names = {one.partition for _, one in _changes(told)}
+    if system.carrier.observe is not None:
+        live = system.carrier.observe(parts, names)
+    else:
+        live = observed(system.read(parts), names)
+    verdict = _compared(told, live, recorded, wave)
     done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
     if recording and wave is None and verdict.word != "differs" and done != recorded:
         record(folder, waves, done)
@@ -133,22 +132,26 @@ def guard(
 
 def _compared(
     told: Expectation,
-    live: Cluster,
-    carrier: Carrier,
-    copying: Collection[str],
+    live: Observed,
     recorded: int,
     wave: int | None,
 ) -> Verdict:
     waves = len(told.waves)
     ways = _ways(told)
-    seen = _seen(told, live, ways.keys(), copying)
+    index = {name: n for n, name in enumerate(told.nodes)}
+    seen = {
+        name: Seen(
+            frozenset(index.get(n, -1) for n in one.nodes), index.get(one.leader, -1), one.copying
+        )
+        for name, one in live.standing.items()
+    }
     differences: list[str] = []
     places: dict[str, float] = {}
     for name, way in ways.items():
         at = None if name not in seen else _place(way, seen[name], way.place_after(recorded))
         if at is None:
             place = way.places[way.place_after(recorded)]
-            differences.append(_astray(told, name, place, seen.get(name)))
+            differences.append(_astray(told, name, place, live.standing.get(name)))
         else:
             places[name] = at
     after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
@@ -194,34 +197,8 @@ def _ways(told: Expectation) -> dict[str, _Way]:
     return ways
 
 
-def _seen(
-    told: Expectation, live: Cluster, wanted: Collection[str], copying: Collection[str]
-) -> dict[str, Seen]:
-    """Return what a dump shows of the partitions of a plan."""
-    index = {name: n for n, name in enumerate(told.nodes)}
-    names = [*live.nodes.names]
-    ours = [index.get(name, -1) for name in names]
-    placement = live.placement
-    first, node = placement.first.tolist(), placement.node.tolist()
-    incoming = (placement.flags & int(Flag.INCOMING) > 0).tolist()
-    leader = placement.leader_node.tolist()
-    seen = {}
-    for p, name in enumerate(live.partitions.names):
-        if name not in wanted:
-            continue
-        held = [k for k in range(first[p], first[p + 1]) if node[k] >= 0]
-        nodes = frozenset(ours[node[k]] for k in held) - {-1}
-        strangers = tuple(names[node[k]] for k in held if ours[node[k]] < 0)
-        led = ours[leader[p]] if leader[p] >= 0 else -1
-        moving = name in copying or any(incoming[k] for k in held)
-        seen[name] = Seen(nodes, led, strangers, moving)
-    return seen
-
-
 def _place(way: _Way, seen: Seen, expected: int) -> float | None:
     """Return how far a partition has come on its way, or None where it is off it."""
-    if seen.strangers:
-        return None
     places = way.places
     here = [i for i, place in enumerate(places) if place == seen.nodes]
     if here:
@@ -239,13 +216,12 @@ def _place(way: _Way, seen: Seen, expected: int) -> float | None:
     return None
 
 
-def _astray(told: Expectation, name: str, place: frozenset[int], seen: Seen | None) -> str:
+def _astray(told: Expectation, name: str, place: frozenset[int], seen: Standing | None) -> str:
     """Say where a partition is, and where the plan has it."""
     if seen is None:
         return f"{shown(name)}: is not there"
-    now = [told.nodes[n] for n in sorted(seen.nodes)] + [*seen.strangers]
     then = [told.nodes[n] for n in sorted(place)]
-    return f"{shown(name)}: is on {_listed(now)}, not on {_listed(then)}"
+    return f"{shown(name)}: is on {_listed(seen.nodes)}, not on {_listed(then)}"
 
 
 def _taken_back(
@@ -262,16 +238,15 @@ def _taken_back(
     return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
 
 
-def _dead(told: Expectation, live: Cluster, wave: int) -> list[str]:
+def _dead(told: Expectation, live: Observed, wave: int) -> list[str]:
     """Return the nodes that have died since, and that what is left to do would need."""
-    alive = dict(zip(live.nodes.names, live.nodes.alive.tolist(), strict=True))
     needed = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)} - {
         *told.dead
     }
     return [
         f"{shown(told.nodes[n])}: is dead, and the plan needs it"
         for n in sorted(needed)
-        if not alive.get(told.nodes[n], True)
+        if not live.alive.get(told.nodes[n], True)
     ]
 
 

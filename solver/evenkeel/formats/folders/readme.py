@@ -1,4 +1,4 @@
-"""``README.md`` of a folder: what the plan does and why, and how to run, stop, resume and undo it."""
+"""``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
 
 from collections.abc import Sequence
 
@@ -53,7 +53,7 @@ The changes of a wave are ordered together; the next wave waits until they have 
 sh run.sh
 ```
 
-Where the tools of the system are, with `evenkeel` on the `PATH`. It takes what it needs from the environment:
+Where the tools of the system are, with `evenkeel` on the `PATH`. What it heeds of the environment:
 
 | variable | by default | meaning |
 |---|---|---|
@@ -65,9 +65,9 @@ Interrupt it, at any time. What was ordered goes on by itself; nothing new is or
 
 ## Resume
 
-Run it again: it looks where the system is, and goes on from there. It stops with exit code 3 where the system is
-not where the plan expects it, and says what differs. Then plan the rest anew, from what the system shows now (`run.sh`
-leaves what it saw in `dump/`):
+Run it again: it looks where the system is, and goes on from there. Where that is not where the
+plan expects it, it stops with exit code 3 and says what differs. Then plan the rest anew, from what
+the system shows now (`run.sh` leaves what it saw in `dump/`):
 
 ```sh
 evenkeel resume plan.json dump -o ../rest

@@ -24,7 +24,7 @@ UNDO = "undo"
 def write_plan_folder(
     plan: Plan, folder: str | os.PathLike[str], *, overwrite: bool = False
 ) -> Path:
-    """Write a plan as a folder that an operator reviews, and runs on the real system.
+    r"""Write a plan as a folder that an operator reviews, and runs on the real system.
 
     It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
     plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
@@ -56,9 +56,9 @@ def write_plan_folder(
     --------
     >>> import tempfile, evenkeel as ek
     >>> described = (
-    ...     "Topic: t\\tPartitionCount: 2\\tReplicationFactor: 1\\tConfigs: \\n"
-    ...     "\\tTopic: t\\tPartition: 0\\tLeader: 1\\tReplicas: 1\\tIsr: 1\\n"
-    ...     "\\tTopic: t\\tPartition: 1\\tLeader: 1\\tReplicas: 1\\tIsr: 1\\n"
+    ...     "Topic: t\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: \n"
+    ...     "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    ...     "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     ... )
     >>> c = ek.read(described.encode(), b'{"1": "a", "2": "b"}')
     >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")

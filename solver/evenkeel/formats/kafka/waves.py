@@ -1,6 +1,7 @@
 """Waves as Kafka's tools take them: a reassignment each, and an election of preferred leaders."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -8,7 +9,9 @@ from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.kafka.reassignment import VERSION, broker_ids, document, rows, topics_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
 SHELL = r"""
 # kafka NAME ARGUMENT...: a tool of Kafka's, by whichever name it is installed
@@ -125,7 +128,7 @@ def leader(change: Change) -> int:
     return preferred(change)[0] if change.leads >= 0 else -1
 
 
-def given(plan: Plan) -> Mapping[str, str]:
+def given(plan: "Plan") -> Mapping[str, str]:
     """Return the throttle of a broker, where the plan is paced."""
     rate = plan.throttle.node_bandwidth
     return {} if rate is None else {"THROTTLE": f"{max(int(rate), 1)}"}

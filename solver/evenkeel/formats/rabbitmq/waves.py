@@ -1,12 +1,15 @@
 """Waves as RabbitMQ's tools take them: calls that add and delete members, queue by queue."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.rabbitmq.calls import FUNCTIONS, QueueChange, check_texts, lines_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
 SHELL = (
     FUNCTIONS
@@ -83,7 +86,7 @@ def leader(change: Change) -> int:
     return change.leads if change.leads != change.led else -1
 
 
-def given(plan: Plan) -> Mapping[str, str]:
+def given(plan: "Plan") -> Mapping[str, str]:
     """Return the virtual host."""
     return {"VHOST": _vhost(plan.cluster)}
 
