@@ -39,6 +39,7 @@ from evenkeel.model.runtime.logs import be_silent
 from evenkeel.showing import show_snapshots
 
 if TYPE_CHECKING:
+    from evenkeel.formats.folders.writing import write_plan_folder
     from evenkeel.formats.plans.reading import read_plan
     from evenkeel.formats.plans.writing import write_plan
     from evenkeel.formats.registry import read, write
@@ -101,6 +102,7 @@ __all__ = [
     "warmup",
     "write",
     "write_plan",
+    "write_plan_folder",
 ]
 
 _LATER = {
@@ -117,6 +119,7 @@ _LATER = {
     "warmup": "evenkeel.install.diagnostics",
     "write": "evenkeel.formats.registry",
     "write_plan": "evenkeel.formats.plans.writing",
+    "write_plan_folder": "evenkeel.formats.folders.writing",
     "Frontier": "evenkeel.studies.frontier",
     "Sweep": "evenkeel.studies.sweep",
     "WhatIf": "evenkeel.studies.what_if",

@@ -11,6 +11,7 @@ from evenkeel.cli import (
     demo,
     explain,
     generate,
+    guard,
     plan,
     resume,
     solve,
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in (
-        solve, plan, resume, check, explain, generate, demo, warmup, versions,
+        solve, plan, guard, resume, check, explain, generate, demo, warmup, versions,
     ):  # fmt: skip
         command.add(commands)
     return parser

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from evenkeel.planning.replay import Certificate
     from evenkeel.planning.throttle import Throttle
 
+SUFFIX = ".json"
+"""How the file of a plan ends; anything else is the name of a folder."""
+
 EXAMPLE = """\
 examples:
   evenkeel plan cluster.npz --throttle node-in=2 --throttle node-bandwidth=100MB -o plan.json
   evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17
   evenkeel check plan.json
+  evenkeel plan described.txt logdirs.json racks.txt --throttle node-in=2 -o move
 """
 
 
@@ -58,7 +62,10 @@ def add(commands: Commands) -> None:
         "domain-bandwidth, link-bandwidth: TIER=100MB; group-copies; priority: GROUP=X; "
         "may be given several times",
     )  # fmt: skip
-    parser.add_argument("-o", "--out", metavar="OUT", help="file for the plan, .json")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT",
+        help="file for the plan, if it ends in .json; else the folder to carry it out with",
+    )  # fmt: skip
     parser.add_argument("--table", metavar="OUT", help="file for the steps, .csv or .json")
     parser.add_argument(
         "--without-cluster", action="store_true",
@@ -83,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_table(arguments.table)
     read = [*arguments.files, *(arguments.target or ())]
     check_outputs(read, [arguments.out, arguments.table], force=arguments.force)
+    check_plan_folder(arguments.out, force=arguments.force)
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
@@ -216,16 +224,33 @@ def _target(
     return target_by_name(cluster, read(arguments.target)), True
 
 
+def check_plan_folder(out: str | None, *, force: bool) -> None:
+    """Raise for a place where no folder of a plan can be put, before any work is done for it."""
+    from evenkeel.formats.folders.writing import check_folder
+
+    if out is not None and not out.endswith(SUFFIX):
+        check_folder(out, overwrite=force)
+
+
+def write_plan_out(plan: "Plan", out: str, *, force: bool, with_cluster: bool = True) -> Path:
+    """Write a plan to a file or a folder, as the ending of the name says."""
+    from evenkeel.formats.folders.writing import write_plan_folder
+    from evenkeel.formats.plans.writing import write_plan
+
+    if out.endswith(SUFFIX):
+        return write_plan(plan, out, with_cluster=with_cluster)
+    return write_plan_folder(plan, out, overwrite=force)
+
+
 def _written(plan: "Plan", arguments: argparse.Namespace) -> list[Path]:
     """Write the plan and the table of its steps where they were asked for."""
-    from evenkeel.formats.plans.writing import write_plan
     from evenkeel.model.runtime.atomic import write_atomically
     from evenkeel.view.tables import STEP_TABLES
 
     written = []
     if arguments.out is not None:
-        kept = not arguments.without_cluster
-        written.append(write_plan(plan, arguments.out, with_cluster=kept))
+        kept, force = not arguments.without_cluster, arguments.force
+        written.append(write_plan_out(plan, arguments.out, force=force, with_cluster=kept))
     if arguments.table is not None:
         text = STEP_TABLES[Path(arguments.table).suffix](plan)
         written.append(write_atomically(arguments.table, text.encode()))

@@ -4,7 +4,12 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.output import check_outputs, page, print_json
-from evenkeel.cli.plan import code_of_plan, figures_of_plan
+from evenkeel.cli.plan import (
+    check_plan_folder,
+    code_of_plan,
+    figures_of_plan,
+    write_plan_out,
+)
 from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
 
@@ -18,7 +23,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--elapsed", type=float, metavar="S", help="seconds since the plan began, to tell its pace"
     )
-    parser.add_argument("-o", "--out", metavar="OUT", help="file for the rest of the plan, .json")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT",
+        help="file for the rest of the plan, if it ends in .json; else a folder, as of plan",
+    )  # fmt: skip
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
@@ -32,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.formats.plans.reading import read_plan
     from evenkeel.formats.plans.targets import observed_by_name
-    from evenkeel.formats.plans.writing import write_plan
     from evenkeel.view.plan_report import report_plan
 
     check_outputs([arguments.plan, *arguments.files], [arguments.out], force=arguments.force)
+    check_plan_folder(arguments.out, force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
@@ -44,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         progress = plan.progress(now, elapsed=arguments.elapsed)
         rest = plan.resume(now)
         certificate = rest.check()
-        written = [] if arguments.out is None else [write_plan(rest, arguments.out)]
+        written = []
+        if arguments.out is not None:
+            written.append(write_plan_out(rest, arguments.out, force=arguments.force))
     if arguments.json:
         told = {
             "done": int(progress.done.sum()),

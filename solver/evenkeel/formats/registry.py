@@ -28,6 +28,7 @@ from evenkeel.model.runtime.atomic import write_atomically
 
 if TYPE_CHECKING:
     from evenkeel.formats.documents import Document, Source
+    from evenkeel.formats.folders.carrier import Carrier
 
 ENTRY_POINTS = "evenkeel.formats"
 """Group of entry points under which an installed package offers a ``Format``."""
@@ -79,6 +80,8 @@ class Format:
         ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
         for first; ``placement`` is None where nothing was solved. ``write`` puts the files in
         place. None if it is only read.
+    carrier : Carrier, optional
+        How the system carries out the waves of a plan; None if no folder can be made for it.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Format:
     recognises: "Callable[[Document], str]"
     read: Callable[..., Cluster] | None
     encode: Callable[..., Mapping[Path, bytes]] | None
+    carrier: "Carrier | None" = None
 
 
 class _Placed(Protocol):
@@ -289,20 +293,20 @@ def _recognise(
     if plans := [one for one in documents if PLAN in one.data[:BEGINNING]]:
         raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
     if asked is not None:
-        return asked, _taken_apart(documents, [asked])
+        return asked, taken_apart(documents, [asked])
     # what is not asked is not imported: most files are those of a format of our own
     for module in ROOMS.values():
         if all(map(_room(module).recognises, documents)):
             return _room(module), [*documents]
     there = [load() for load in known().values()]
-    parts = _taken_apart(documents, there)
+    parts = taken_apart(documents, there)
     for one in there:
         if parts and all(map(one.recognises, parts)):
             return one, parts
     raise InvalidInput(_strangers(parts, there) or [_mixed(parts or documents, there)])
 
 
-def _taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
+def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
     """Put the files of folders and archives in their places, unless a format knows the whole."""
     return [
         part

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenkeel.formats import registry
-from evenkeel.formats.rabbitmq.output import has_member, transfer
+from evenkeel.formats.rabbitmq.calls import has_member, transfer
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve

@@ -9,6 +9,7 @@ Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush d
 from evenkeel.formats.ceph.cluster import read
 from evenkeel.formats.ceph.commands import encode
 from evenkeel.formats.ceph.documents import kind_of
+from evenkeel.formats.ceph.waves import CARRIER
 from evenkeel.formats.registry import Format
 from evenkeel.strategies.ceph.cluster import FORMAT as NAME
 
@@ -20,4 +21,5 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

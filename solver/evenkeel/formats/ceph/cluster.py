@@ -15,10 +15,9 @@ from evenkeel.formats.ceph.documents import (
     CrushDump,
     OsdMap,
     OsdTree,
-    PgDump,
     PgStat,
-    PgStats,
     kind_of,
+    read_stats,
 )
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
@@ -119,16 +118,7 @@ def _only(found: _Found, document: Document, kind: str, there: bool) -> None:
 
 
 def _read_stats(found: _Found, document: Document) -> None:
-    head = document.data[:4096]
-    stats: list[PgStat] | None
-    if head.lstrip().startswith(b"["):
-        path, stats = ": ", decode_json(found.faults, document, list[PgStat])
-    elif b'"pg_map"' in head:
-        dump = decode_json(found.faults, document, PgDump)
-        path, stats = ": pg_map.pg_stats", None if dump is None else dump.pg_map.pg_stats
-    else:
-        plain = decode_json(found.faults, document, PgStats)
-        path, stats = ": pg_stats", None if plain is None else plain.pg_stats
+    path, stats = read_stats(found.faults, document)
     if stats is not None:
         found.stats = (document, document.name + path, stats)
 

@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from evenkeel.formats.documents import Document
+from evenkeel.formats.json_text import decode_json
+from evenkeel.model.errors import FaultList
 
 Kind = Literal[
     "osd dump", "osd tree", "osd df", "pg dump", "crush dump", "crush text", "upmap commands", ""
@@ -117,6 +119,8 @@ class PgStat(msgspec.Struct):
     pgid: str
     up: list[Id]
     up_primary: BucketId = -1
+    acting: list[Id] = []
+    state: str = "active+clean"
     stat_sum: StatSum = msgspec.field(default_factory=StatSum)
 
 
@@ -130,6 +134,18 @@ class PgDump(msgspec.Struct):
     """``ceph pg dump``."""
 
     pg_map: PgStats
+
+
+def read_stats(faults: FaultList, document: Document) -> tuple[str, list[PgStat] | None]:
+    """Return the placement groups of a ``pg dump`` of any release, and where they stand in it."""
+    head = document.data[:4096]
+    if head.lstrip().startswith(b"["):
+        return ": ", decode_json(faults, document, list[PgStat])
+    if b'"pg_map"' in head:
+        dump = decode_json(faults, document, PgDump)
+        return ": pg_map.pg_stats", None if dump is None else dump.pg_map.pg_stats
+    plain = decode_json(faults, document, PgStats)
+    return ": pg_stats", None if plain is None else plain.pg_stats
 
 
 class Device(msgspec.Struct):

@@ -9,6 +9,7 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 from evenkeel.formats.kafka.cluster import read
 from evenkeel.formats.kafka.documents import recognises
 from evenkeel.formats.kafka.reassignment import encode
+from evenkeel.formats.kafka.waves import CARRIER
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
@@ -18,4 +19,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

@@ -36,8 +36,8 @@ def encode(
     """
     faults = FaultList()
     target = cluster.placement if placement is None else placement
-    topics = _topics(faults, cluster)
-    brokers = _broker_ids(faults, cluster)
+    topics = topics_of(faults, cluster)
+    brokers = broker_ids(faults, cluster)
     faults.raise_if_any()
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
@@ -49,8 +49,8 @@ def encode(
         if now[p] and not then[p]:
             faults.add(cluster.partitions.names[p], [], "would be left without replicas")
     faults.raise_if_any()
-    rows = partial(_rows, topics, brokers, cluster)
-    files = {path: _document(rows({p: then[p] for p in chosen}), VERSION)}
+    entries = partial(rows, topics, brokers, cluster)
+    files = {path: document(entries({p: then[p] for p in chosen}), VERSION)}
     if placement is not None:
         leads, led = target.leader_node, cluster.placement.leader_node
         first = [nodes[:1] for nodes in now]
@@ -59,9 +59,9 @@ def encode(
             for p in np.flatnonzero(leads >= 0).tolist()
             if leads[p] != led[p] or then[p][:1] != first[p]
         ]
-        back = rows({p: now[p] for p in chosen})
-        files[path.with_suffix(".rollback.json")] = _document(back, VERSION)
-        files[path.with_suffix(".election.json")] = _document(elected, "")
+        back = entries({p: now[p] for p in chosen})
+        files[path.with_suffix(".rollback.json")] = document(back, VERSION)
+        files[path.with_suffix(".election.json")] = document(elected, "")
     return files
 
 
@@ -79,7 +79,7 @@ def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
     )
 
 
-def _topics(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
+def topics_of(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
     """Divide the names of partitions into topic and number."""
     found = []
     for p, name in enumerate(cluster.partitions.names):
@@ -91,7 +91,8 @@ def _topics(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
     return found
 
 
-def _broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
+def broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
+    """Return the numbers of brokers, by node."""
     for n, name in enumerate(cluster.nodes.names):
         if not name.isdecimal():
             faults.add(f"node_names[{n}]", name, "must be a broker id")
@@ -114,7 +115,7 @@ def _leader_first(placement: Placement, p: int) -> list[int]:
     return nodes
 
 
-def _rows(
+def rows(
     topics: Sequence[tuple[str, int]],
     brokers: Sequence[int],
     cluster: Cluster,
@@ -123,15 +124,15 @@ def _rows(
     """Return one entry per partition; a replica that stays keeps the log directory it is told."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
     told = native.get("log_dirs", {})
-    rows = []
+    found = []
     for p, own in nodes.items():
         ids = [brokers[n] for n in own]
         folders = told.get(cluster.partitions.names[p])
         dirs = None if folders is None else [folders.get(str(broker), ANY) for broker in ids]
-        rows.append(msgspec.json.encode(AssignedPartition(*topics[p], ids, dirs)))
-    return rows
+        found.append(msgspec.json.encode(AssignedPartition(*topics[p], ids, dirs)))
+    return found
 
 
-def _document(rows: Sequence[bytes], rest: str) -> bytes:
+def document(rows: Sequence[bytes], rest: str) -> bytes:
     """Return a document with one partition per line, for people to read and compare."""
     return b'{"partitions":[\n' + b",\n".join(rows) + f"\n]{rest}}}\n".encode()

@@ -9,6 +9,7 @@ RabbitMQ, ``rabbitmqctl list_queues`` and ``cluster_status``, ``rabbitmq-queues 
 from evenkeel.formats.rabbitmq.cluster import read
 from evenkeel.formats.rabbitmq.documents import recognises
 from evenkeel.formats.rabbitmq.output import encode
+from evenkeel.formats.rabbitmq.waves import CARRIER
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
@@ -18,4 +19,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

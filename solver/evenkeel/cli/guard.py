@@ -1,0 +1,56 @@
+"""``evenkeel guard``: whether a live system is where the plan of a folder expects it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.exits import DONE, FELL_SHORT
+from evenkeel.cli.output import print_json
+from evenkeel.cli.solve import STDIN
+
+MOST_LISTED = 50
+"""Differences that are told one by one."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "compare a live system with what the plan of a folder expects before its next wave"
+    parser = add_command(commands, "guard", summary, run)
+    parser.add_argument("folder", metavar="FOLDER", help="what plan -o FOLDER wrote")
+    parser.add_argument(
+        "files", nargs="+", metavar="DUMP",
+        help="what the system's tools print now, in one file or several; - for the standard input",
+    )  # fmt: skip
+    parser.add_argument(
+        "--wave", type=int, metavar="N", help="of this wave; of the first that is not done, else"
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="write down in state.json how many waves are done"
+    )
+    parser.ending = lambda: "example:\n  evenkeel guard move described.txt --wave 1"
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.formats.documents import Document
+    from evenkeel.formats.folders.guarding import guard
+
+    documents = [Document.load(sys.stdin.buffer if f == STDIN else f) for f in arguments.files]
+    folder = Path(arguments.folder)
+    verdict = guard(folder, documents, arguments.wave, recording=arguments.record)
+    differs = verdict.word == "differs"
+    if arguments.json:
+        told = {name: getattr(verdict, name) for name in ("word", "wave", "waves", "differences")}
+        names = ("to_do", "under_way", "done")
+        print_json(told | dict(zip(names, verdict.counts, strict=True)))
+    elif differs:
+        for line in verdict.differences[:MOST_LISTED]:
+            print(f"evenkeel: {line}", file=sys.stderr)
+        if len(verdict.differences) > MOST_LISTED:
+            more = len(verdict.differences) - MOST_LISTED
+            print(f"evenkeel: and {more:,} differences more", file=sys.stderr)
+    elif not arguments.quiet:
+        print(verdict)
+    return FELL_SHORT if differs else DONE

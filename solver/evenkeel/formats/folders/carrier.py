@@ -1,0 +1,99 @@
+"""What a system's room says about carrying a plan out: its files, its commands, its words."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evenkeel.model.cluster import Cluster
+
+if TYPE_CHECKING:
+    from evenkeel.formats.folders.observing import Observing
+    from evenkeel.planning.plan import Plan
+
+
+class Change(NamedTuple):
+    """What one wave does to a partition; nodes by index in the order of slots, -1 for none."""
+
+    partition: int
+    name: str
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    led: int
+    """The node that leads before, -1 for none."""
+
+    leads: int
+    """The node that leads after."""
+
+    restored: bool
+    """Whether the partition is then as it was to begin with, before anything was planned."""
+
+    @property
+    def joins(self) -> list[int]:
+        """The nodes that are new, in the order of their slots."""
+        return [n for n in self.after if n >= 0 and n not in self.before]
+
+    @property
+    def leaves(self) -> list[int]:
+        """The nodes that are gone, in the order of their slots."""
+        return [n for n in self.before if n >= 0 and n not in self.after]
+
+
+Wave = Sequence[Change]
+"""What may be handed out together, once the wave before has finished."""
+
+
+class Setting(NamedTuple):
+    """A variable of the environment that ``run.sh`` heeds."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+def as_planned(change: Change) -> int:
+    """Return who leads after a change where a system does as it is told."""
+    return change.leads
+
+
+def anybody(change: Change) -> int:
+    """Return -1: who leads is the system's own affair."""
+    return -1
+
+
+def nothing_known(plan: "Plan") -> Mapping[str, str]:
+    """Return no values: all settings are the operator's."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """How a system carries out a plan.
+
+    Parameters
+    ----------
+    files : callable
+        ``files(cluster, waves)``: of each wave its files, by what stands behind its number.
+    shell : str
+        Functions for ``run.sh``: ``take`` writes what guards read into the folder ``$dump``;
+        ``apply FILE`` orders a wave, whose files begin with ``FILE``, and may be called twice;
+        ``settle FILE`` waits until the system says that it has ended, where it says so.
+    settings : tuple of Setting
+        What the functions ask of the environment.
+    notes : tuple of str
+        What a person has to know before it is run, a sentence or two each.
+    leader : callable
+        ``leader(change)``: the node that leads after it, where the system can be held to that.
+    observe : callable, optional
+        ``observe(documents, names)``: where partitions are seen, where that takes less than to read
+        a cluster.
+    given : callable
+        ``given(plan)``: the values of settings that the plan knows.
+    """
+
+    files: Callable[[Cluster, Sequence[Wave]], Sequence[Mapping[str, bytes]]]
+    shell: str
+    settings: tuple[Setting, ...] = ()
+    notes: tuple[str, ...] = ()
+    leader: Callable[[Change], int] = as_planned
+    observe: "Observing | None" = None
+    given: "Callable[[Plan], Mapping[str, str]]" = nothing_known

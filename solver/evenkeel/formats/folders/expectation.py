@@ -1,0 +1,87 @@
+"""What a plan expects of the live system before each of its waves, as the file that guards read."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from evenkeel.formats.folders.carrier import Change, Wave
+from evenkeel.formats.json_text import Int32
+from evenkeel.model.cluster import Cluster
+
+FILE = "guard.json"
+
+
+class Expected(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """What one wave does to one partition; nodes by index, those that lead are -1 for none."""
+
+    partition: str
+    before: list[Int32]
+    after: list[Int32]
+    led: Int32
+    leads: Int32
+
+
+class Expectation(msgspec.Struct, forbid_unknown_fields=True):
+    """What a guard goes by."""
+
+    format: str
+    """The format that reads the system's dumps."""
+
+    nodes: list[str]
+    dead: list[Int32]
+    """Nodes that were dead when the plan was made."""
+
+    in_any_order: bool
+    """Whether every mixture of waves done and not done has room, so that their order is free."""
+
+    waves: list[list[Expected]]
+
+
+def expected(
+    cluster: Cluster, format: str, waves: Sequence[Wave], leader: Callable[[Change], int]
+) -> bytes:
+    """Return the file of what is expected, a wave per line."""
+    head = {
+        "format": format,
+        "nodes": [*cluster.nodes.names],
+        "dead": np.flatnonzero(~cluster.nodes.alive).tolist(),
+        "in_any_order": has_room_for_both(cluster, waves),
+    }
+    lines = [
+        msgspec.json.encode(
+            [
+                Expected(one.name, _held(one.before), _held(one.after), one.led, leader(one))
+                for one in wave
+                # nobody can see whether a leader changed that the system chooses by itself
+                if leader(one) >= 0 or {*one.before} != {*one.after}
+            ]
+        )
+        for wave in waves
+    ]
+    body = b",\n".join(lines)
+    return msgspec.json.encode(head)[:-1] + b',\n"waves":[\n' + body + b"\n]}\n"
+
+
+def _held(nodes: Sequence[int]) -> list[int]:
+    return [n for n in nodes if n >= 0]
+
+
+def has_room_for_both(cluster: Cluster, waves: Sequence[Wave]) -> bool:
+    """Whether every node has room for all that any wave puts there beside all that is there.
+
+    Any mixture of partitions before and after their waves then is within capacity.
+    """
+    if cluster.topology.tier_capacity:
+        return False
+    load = np.zeros_like(cluster.nodes.capacity)
+    placement = cluster.placement
+    of_role = cluster.partitions.load
+    most = np.maximum(np.maximum(of_role.leader, of_role.voter), of_role.non_voter)
+    held = placement.node >= 0
+    np.add.at(load, placement.node[held], most[placement.owner[held]])
+    pairs = [(n, one.partition) for wave in waves for one in wave for n in one.joins]
+    if pairs:
+        node, partition = np.array(pairs).T
+        np.add.at(load, node, most[partition])
+    return bool((load <= cluster.nodes.capacity).all())

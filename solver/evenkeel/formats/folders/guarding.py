@@ -1,0 +1,254 @@
+"""Guards: whether a live system is where a plan expects it before its next wave."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenkeel.formats.documents import Document
+from evenkeel.formats.folders.expectation import FILE, Expectation, Expected
+from evenkeel.formats.folders.observing import Observed, Standing, observed
+from evenkeel.formats.folders.state import read_state, record
+from evenkeel.formats.folders.words import shown
+from evenkeel.formats.json_text import decode_json
+from evenkeel.formats.registry import find, taken_apart
+from evenkeel.model.errors import FaultList
+
+Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
+
+BEGUN = 0.5
+"""Added to the place of a partition on its way whose next change is under way."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a guard found.
+
+    Parameters
+    ----------
+    word : str
+        ``ready``: the next wave can be ordered. ``partly``: some of it has been. ``begun``: all of
+        it has been, and some is under way. ``done``: of a wave that was asked for. ``finished``:
+        all waves are done. ``differs``: the system is not where the plan expects it.
+    wave : int
+        The wave that this is about, from 1 on.
+    waves : int
+        How many there are.
+    counts : tuple of int
+        Its changes that are to be ordered, are under way, are done.
+    differences : tuple of str
+        What is not as expected, a line each.
+    """
+
+    word: Word
+    wave: int
+    waves: int
+    counts: tuple[int, int, int] = (0, 0, 0)
+    differences: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        number = numbered(self.wave, self.waves)
+        if self.word == "finished":
+            return f"{number} finished: all {self.waves} waves are done"
+        to_do, under_way, done = self.counts
+        return (
+            f"{number} {self.word}: wave {self.wave} of {self.waves}, {to_do:,} changes to do, "
+            f"{under_way:,} under way, {done:,} done"
+        )
+
+
+def numbered(wave: int, waves: int) -> str:
+    """Return the number of a wave as its files begin.
+
+    Examples
+    --------
+    >>> numbered(3, 12)
+    '03'
+    """
+    return str(wave).zfill(len(str(waves)))
+
+
+class Seen(NamedTuple):
+    """What a dump shows of one partition; nodes by the plan's index, -1 for unknown ones."""
+
+    nodes: frozenset[int]
+    leader: int
+    copying: bool
+
+
+@dataclass
+class _Way:
+    """What a plan does to one partition: where it is at first, and after which wave where."""
+
+    places: list[frozenset[int]]
+    leaders: list[int]
+    waves: list[int] = field(default_factory=list)
+
+    def place_after(self, wave: int) -> int:
+        """Return the place where the partition is once a wave is done."""
+        return sum(one <= wave for one in self.waves)
+
+
+def guard(
+    folder: Path, documents: Sequence[Document], wave: int | None = None, *, recording: bool = False
+) -> Verdict:
+    """Compare what a system shows with what the plan of a folder expects of it.
+
+    Without ``wave``, that of the first wave which is not done; ``recording`` writes down how many
+    are.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds no plan, there is no such wave, or the dumps cannot be read.
+    """
+    faults = FaultList()
+    told = decode_json(faults, Document.load(os.fspath(folder / FILE)), Expectation)
+    faults.raise_if_any()
+    assert told is not None
+    waves = len(told.waves)
+    if wave is not None and not 1 <= wave <= waves:
+        faults.add("wave", wave, f"must be 1 to {waves}")
+    recorded = read_state(faults, folder, waves).done
+    faults.raise_if_any()
+    system = find(told.format)
+    assert system.read is not None
+    assert system.carrier is not None
+    parts = taken_apart(documents, [system])
+    names = {one.partition for _, one in _changes(told)}
+    if system.carrier.observe is not None:
+        live = system.carrier.observe(parts, names)
+    else:
+        live = observed(system.read(parts), names)
+    verdict = _compared(told, live, recorded, wave)
+    done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
+    if recording and wave is None and verdict.word != "differs" and done != recorded:
+        record(folder, waves, done)
+    return verdict
+
+
+def _compared(
+    told: Expectation,
+    live: Observed,
+    recorded: int,
+    wave: int | None,
+) -> Verdict:
+    waves = len(told.waves)
+    ways = _ways(told)
+    index = {name: n for n, name in enumerate(told.nodes)}
+    seen = {
+        name: Seen(
+            frozenset(index.get(n, -1) for n in one.nodes), index.get(one.leader, -1), one.copying
+        )
+        for name, one in live.standing.items()
+    }
+    differences: list[str] = []
+    places: dict[str, float] = {}
+    for name, way in ways.items():
+        at = None if name not in seen else _place(way, seen[name], way.place_after(recorded))
+        if at is None:
+            place = way.places[way.place_after(recorded)]
+            differences.append(_astray(told, name, place, live.standing.get(name)))
+        else:
+            places[name] = at
+    after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
+    if wave is None:
+        undone = [
+            w for w, one in _changes(told)
+            if places.get(one.partition, np.inf) < after[id(one)]
+        ]  # fmt: skip
+        wave = min(undone, default=waves + 1)
+        if wave <= recorded:
+            differences += _taken_back(told, places, after, recorded)
+    if not told.in_any_order:
+        for w, one in _changes(told):
+            if w > wave and places.get(one.partition, 0.0) > after[id(one)] - 1:
+                differences.append(
+                    f"{shown(one.partition)}: is where wave {w} puts it before wave {wave} is "
+                    "done, and there is not room for any order"
+                )
+    differences += _dead(told, live, wave)
+    if differences:
+        return Verdict("differs", min(wave, max(waves, 1)), waves, differences=tuple(differences))
+    if wave > waves:
+        return Verdict("finished", waves, waves)
+    now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1]]
+    done = sum(place >= then for place, then in now)
+    to_do = sum(place <= then - 1 for place, then in now)
+    under_way = len(now) - done - to_do
+    word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
+    return Verdict("done" if done == len(now) else word, wave, waves, (to_do, under_way, done))
+
+
+def _changes(told: Expectation) -> list[tuple[int, Expected]]:
+    return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave]
+
+
+def _ways(told: Expectation) -> dict[str, _Way]:
+    ways: dict[str, _Way] = {}
+    for w, one in _changes(told):
+        way = ways.setdefault(one.partition, _Way([frozenset(one.before)], [one.led]))
+        way.places.append(frozenset(one.after))
+        way.leaders.append(one.leads)
+        way.waves.append(w)
+    return ways
+
+
+def _place(way: _Way, seen: Seen, expected: int) -> float | None:
+    """Return how far a partition has come on its way, or None where it is off it."""
+    places = way.places
+    here = [i for i, place in enumerate(places) if place == seen.nodes]
+    if here:
+        led = [i for i in here if way.leaders[i] in (-1, seen.leader)]
+        # of places that look alike, the one that is expected, or else the next one after it
+        at = min(led or here, key=lambda i: (i < expected, abs(i - expected)))
+        if at <= expected:
+            return at
+        return at - BEGUN if seen.copying else at if led else at - 1
+    for i in sorted(range(len(places) - 1), key=lambda i: (i < expected, abs(i - expected))):
+        before, after = places[i], places[i + 1]
+        fewest = min(len(before), len(after))
+        if before & after <= seen.nodes <= before | after and len(seen.nodes) >= fewest:
+            return i + BEGUN
+    return None
+
+
+def _astray(told: Expectation, name: str, place: frozenset[int], seen: Standing | None) -> str:
+    """Say where a partition is, and where the plan has it."""
+    if seen is None:
+        return f"{shown(name)}: is not there"
+    then = [told.nodes[n] for n in sorted(place)]
+    return f"{shown(name)}: is on {_listed(seen.nodes)}, not on {_listed(then)}"
+
+
+def _taken_back(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], recorded: int
+) -> list[str]:
+    """Return what is no longer done, unless nothing is: then the plan begins anew."""
+    if not any(places.values()):
+        return []
+    back = {
+        one.partition: w
+        for w, one in _changes(told)
+        if w <= recorded and places.get(one.partition, np.inf) < after[id(one)]
+    }
+    return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
+
+
+def _dead(told: Expectation, live: Observed, wave: int) -> list[str]:
+    """Return the nodes that have died since, and that what is left to do would need."""
+    needed = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)} - {
+        *told.dead
+    }
+    return [
+        f"{shown(told.nodes[n])}: is dead, and the plan needs it"
+        for n in sorted(needed)
+        if not live.alive.get(told.nodes[n], True)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names)) or "no node"

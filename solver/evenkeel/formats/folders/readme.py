@@ -1,0 +1,172 @@
+"""``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenkeel.formats.folders.carrier import Carrier, Wave
+from evenkeel.formats.folders.script import settings_of
+from evenkeel.formats.folders.words import plain, shown
+from evenkeel.measure.audit import audit
+from evenkeel.measure.levelness import levelness
+from evenkeel.planning.plan import Blocked, Plan
+
+MOST_LISTED = 20
+
+TEXT = """\
+# A plan for {system}
+
+{what}
+
+## Why
+
+| | before | after |
+|---|---:|---:|
+{why}
+
+## Waves
+
+The changes of a wave are ordered together; the next wave waits until they have ended.
+
+| wave | partitions | copies | leader changes |
+|---:|---:|---:|---:|
+{waves}
+{blocked}
+## What is here
+
+| file | holds |
+|---|---|
+| `run.sh` | orders wave after wave; before each it compares the system with the plan |
+| `waves/` | what each wave orders, in the system's own form |
+| `plan.json` | the plan, step by step: `evenkeel check plan.json` replays it |
+| `guard.json` | what is expected of the system before each wave |
+| `state.json` | how many waves were seen to be done |
+| `undo/` | the way back, the same files |
+
+## Before you run it
+
+{notes}
+
+## Run
+
+```sh
+sh run.sh
+```
+
+Where the tools of the system are, with `evenkeel` on the `PATH`. What it heeds of the environment:
+
+| variable | by default | meaning |
+|---|---|---|
+{settings}
+
+## Stop
+
+Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered.
+
+## Resume
+
+Run it again: it looks where the system is, and goes on from there. Where that is not where the
+plan expects it, it stops with exit code 3 and says what differs. Then plan the rest anew, from what
+the system shows now (`run.sh` leaves what it saw in `dump/`):
+
+```sh
+evenkeel resume plan.json dump -o ../rest
+```
+
+## Undo
+
+{undo}
+"""
+
+
+def readme(
+    plan: Plan, carrier: Carrier, waves: Sequence[Wave], back: Plan, ways_back: Sequence[Wave]
+) -> bytes:
+    """Return the page."""
+    text = TEXT.format(
+        system=plan.cluster.native_format,
+        what=_what(plan),
+        why=_why(plan),
+        waves="\n".join(_wave(i, wave) for i, wave in enumerate(waves, start=1)),
+        blocked=_blocked(plan),
+        notes="\n".join(f"- {note}" for note in carrier.notes) or "Nothing.",
+        settings="\n".join(
+            f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
+            for one in settings_of(carrier)
+        ),
+        undo=_undo(back, ways_back),
+    )
+    return text.encode()
+
+
+def _what(plan: Plan) -> str:
+    cluster = plan.cluster
+    amount = ""
+    if cluster.bytes_dimension >= 0:
+        unit = cluster.dimensions[cluster.bytes_dimension]
+        amount = f", {plan.bytes:,.6g} of {shown(unit)}"
+    size = f"{len(cluster.partitions):,} partitions on {len(cluster.nodes):,} nodes"
+    text = f"{plan.copies:,} replicas are copied{amount}, in a cluster of {size}."
+    if plan.throttle.paces:
+        text += f" At the pace that was allowed this takes {plan.makespan:,.0f} s at least."
+    if plan.cancelled:
+        names = _listed([f"{shown(one.partition)} to {shown(one.node)}" for one in plan.cancelled])
+        text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
+    return text
+
+
+def _why(plan: Plan) -> str:
+    """Return what is broken, and how level the cluster is, before and after."""
+    cluster = plan.cluster
+    before, after = cluster.placement, plan.end
+    found = [audit(cluster, one).counts for one in (before, after)]
+    rows = [
+        f"| {kind.replace('_', ' ')} | {found[0].get(kind, 0):,} | {found[1].get(kind, 0):,} |"
+        for kind in found[0]
+        if found[0][kind] or found[1].get(kind)
+    ]
+    level = [levelness(cluster, one) for one in (before, after)]
+    for d, name in enumerate(cluster.dimensions):
+        most = [
+            f"{one.ratio[d]:.3f}" if np.isfinite(one.ratio[d]) else "unlimited" for one in level
+        ]
+        rows.append(f"| fullest node, {shown(name)}, over the mean | {most[0]} | {most[1]} |")
+    leads = [f"{one.leader_ratio:.3f}" for one in level]
+    rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
+    return "\n".join(rows)
+
+
+def _wave(number: int, wave: Wave) -> str:
+    copies = sum(len(one.joins) for one in wave)
+    led = sum(one.led != one.leads for one in wave)
+    return f"| {number} | {len(wave):,} | {copies:,} | {led:,} |"
+
+
+def _blocked(plan: Plan) -> str:
+    if not plan.blocked:
+        return ""
+    names = _listed([_lacking(one) for one in plan.blocked])
+    return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
+
+
+def _undo(back: Plan, ways_back: Sequence[Wave]) -> str:
+    count = len(ways_back)
+    text = (
+        f"`sh undo/run.sh` goes back to where everything was, in {count:,} waves; it, too, can be "
+        "stopped and run again.\nIf the plan was carried out in part and that has no room for any "
+        "order, it stops before it orders anything; plan the\nway back from here then:\n\n"
+        "```sh\nevenkeel resume undo/plan.json dump -o ../back\n```"
+    )
+    if back.blocked:
+        names = _listed([_lacking(one) for one in back.blocked])
+        text += f"\n\n{len(back.blocked):,} moves cannot be taken back: {names}."
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
+
+
+def _lacking(one: Blocked) -> str:
+    return f"{shown(one.partition)} (no {plain(one.lacks)})"

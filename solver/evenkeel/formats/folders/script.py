@@ -1,0 +1,95 @@
+"""``run.sh``: the loop that carries out a plan, around the commands of a system."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from evenkeel.formats.folders.carrier import Carrier, Setting
+
+SHARED = (
+    Setting("EVENKEEL", "evenkeel", "the command that reads dumps and compares"),
+    Setting("PAUSE", "10", "seconds between two looks at the system"),
+    Setting("PATIENCE", "86400", "seconds after which a wave that has not ended is given up"),
+    Setting("TRIES", "12", "looks after which a wave that has not begun is given up"),
+)
+
+LOOP = r"""
+stop() { printf 'run.sh: %s\n' "$*" >&2; exit 1; }
+tell() { printf '%s  %s\n' "$(date '+%F %T')" "$*"; }
+
+# Says on the standard output where the system is; 1: no dump, 2: not readable, 3: it differs.
+look() {
+  rm -rf "$dump" && mkdir "$dump" || return 1
+  take || return 1
+  "$EVENKEEL" guard "$here" "$dump" --record
+}
+
+# The same; dumps that are taken while something changes may contradict each other for a while.
+looked() {
+  failed=0
+  while :; do
+    said=$(look) && return 0
+    code=$?
+    failed=$((failed + 1))
+    [ "$code" -lt 3 ] && [ "$failed" -lt "$TRIES" ] || return "$code"
+    sleep "$PAUSE"
+  done
+}
+
+unset CDPATH
+here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
+dump=$here/dump
+mkdir "$here/running" 2>/dev/null ||
+  stop "it runs already; if it was killed, remove $here/running first"
+trap 'rm -rf "$here/running"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+ordered='' idle=0 waited=0
+while :; do
+  looked || {
+    code=$?
+    printf 'run.sh: stopped; README.md says how to go on from here, or back\n' >&2
+    exit "$code"
+  }
+  wave=${said%% *} rest=${said#* }
+  word=${rest%%:*}
+  [ "$word" != finished ] || break
+  if [ "$wave" != "$ordered" ]; then
+    tell "$rest"
+    # what an earlier run has begun ends before it is ordered again
+    [ "$word" = ready ] || settle "$here/waves/$wave" || stop "wave $wave: does not end well"
+    apply "$here/waves/$wave" || stop "wave $wave: a command failed"
+    settle "$here/waves/$wave" || stop "wave $wave: does not end well"
+    ordered=$wave idle=0 waited=0
+    continue
+  fi
+  if [ "$word" = begun ]; then idle=0; else idle=$((idle + 1)); fi
+  [ "$idle" -lt "$TRIES" ] || stop "what was ordered does not begin: $rest"
+  waited=$((waited + PAUSE + 1))
+  [ "$waited" -le "$PATIENCE" ] || stop "what was ordered does not end: $rest"
+  sleep "$PAUSE"
+done
+tell "$rest"
+"""
+
+
+def script(carrier: Carrier, given: Mapping[str, str]) -> bytes:
+    """Return the script; ``given`` are values for settings that the plan knows of."""
+    lines = [
+        "#!/bin/sh",
+        "# Carries out the plan of this folder, wave by wave, as README.md says; it may be stopped",
+        "# at any time and run again. Before each wave the system is compared with the plan.",
+        "set -u",
+        "",
+    ]
+    for name, default, meaning in settings_of(carrier):
+        lines.append(f"# {meaning}")
+        lines.append(f"{name}=${{{name}-{shlex.quote(given.get(name, default))}}}")
+    text = "\n".join(lines) + "\n" + carrier.shell + LOOP
+    return text.encode()
+
+
+def settings_of(carrier: Carrier) -> Sequence[Setting]:
+    """Return all that the script asks of the environment."""
+    return (*carrier.settings, *SHARED)

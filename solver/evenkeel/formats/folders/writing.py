@@ -1,0 +1,151 @@
+"""Writing a plan as a folder: put in place as a whole, or not at all."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evenkeel.formats.folders import state
+from evenkeel.formats.folders.carrier import Carrier, Wave
+from evenkeel.formats.folders.expectation import FILE, expected
+from evenkeel.formats.folders.guarding import numbered
+from evenkeel.formats.folders.readme import readme
+from evenkeel.formats.folders.script import script
+from evenkeel.formats.folders.waves import waves_of
+from evenkeel.formats.plans.writing import encoded
+from evenkeel.formats.registry import find, known
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.planning.plan import Plan
+
+PLAN = "plan.json"
+UNDO = "undo"
+
+
+def write_plan_folder(
+    plan: Plan, folder: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
+    r"""Write a plan as a folder that an operator reviews, and runs on the real system.
+
+    It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
+    plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
+    ``plan.json``; and in ``undo`` the same for the way back.
+
+    Parameters
+    ----------
+    plan : Plan
+        What ``plan`` returned, for a cluster that was read from a system.
+    folder : str or path
+        Where it goes. It is made beside that and put in place when it is complete.
+    overwrite : bool, optional
+        Whether a folder of another plan may be replaced; what else stands there never is.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster's system cannot carry out a plan by commands, a name cannot stand in them, or
+        something else stands there.
+    OSError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, evenkeel as ek
+    >>> described = (
+    ...     "Topic: t\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: \n"
+    ...     "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    ...     "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    ... )
+    >>> c = ek.read(described.encode(), b'{"1": "a", "2": "b"}')
+    >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
+    >>> with tempfile.TemporaryDirectory() as there:
+    ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
+    ['README.md', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
+    """
+    target = Path(os.path.realpath(folder))
+    check_folder(target, overwrite=overwrite)
+    carrier = _carrier(plan)
+    original = plan.cluster.placement
+    back = plan.undo()
+    waves, ways_back = waves_of(plan, original), waves_of(back, original)
+    files = _files(plan, carrier, waves)
+    files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
+    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
+    _put_in_place(target, files)
+    return Path(folder)
+
+
+def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Raise for a place where no folder of a plan can be put."""
+    target = Path(folder)
+    message = ""
+    if target.is_dir():
+        if any(target.iterdir()) and not holds_folder(target):
+            message = "is a folder of something else: choose another"
+        elif any(target.iterdir()) and not overwrite:
+            message = "is the folder of a plan already: choose another, or ask to overwrite it"
+    elif target.exists():
+        message = "is a file: choose another"
+    if message:
+        raise InvalidInput([Fault("folder", os.fspath(folder), message)])
+
+
+def holds_folder(folder: Path) -> bool:
+    """Whether a folder is that of a plan."""
+    return all((folder / name).is_file() for name in (PLAN, FILE, state.FILE, "run.sh"))
+
+
+def _carrier(plan: Plan) -> Carrier:
+    """Return how the system of a plan's cluster carries it out."""
+    name = plan.cluster.native_format
+    if not name or name not in known():
+        message = "is of no system: a folder needs a plan for a cluster that was read from one"
+        raise InvalidInput([Fault("plan.cluster", name, message)])
+    carrier = find(name).carrier
+    if carrier is None:
+        message = "has no commands that carry out a plan: write_plan writes its steps"
+        raise InvalidInput([Fault("plan.cluster", name, message)])
+    return carrier
+
+
+def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, bytes]:
+    """Return the files of one way, by their paths in its folder."""
+    cluster = plan.cluster
+    count = len(waves)
+    files = {
+        Path("run.sh"): script(carrier, carrier.given(plan)),
+        Path(PLAN): encoded(plan),
+        Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
+        Path(state.FILE): state.encoded(state.State(count)),
+    }
+    for number, parts in enumerate(carrier.files(cluster, waves), start=1):
+        for ending, data in parts.items():
+            files[Path("waves", f"{numbered(number, count)}.{ending}")] = data
+    return files
+
+
+def _put_in_place(target: Path, files: Mapping[Path, bytes]) -> None:
+    """Write files into a folder beside its place, and rename that."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        part.mkdir(parents=True)
+        for path, data in files.items():
+            file = part / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            if path.name == "run.sh":
+                file.chmod(0o755)
+        if target.exists():
+            target.rename(old)
+        part.rename(target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

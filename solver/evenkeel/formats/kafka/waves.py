@@ -1,0 +1,137 @@
+"""Waves as Kafka's tools take them: a reassignment each, and an election of preferred leaders."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.formats.kafka.reassignment import VERSION, broker_ids, document, rows, topics_of
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+SHELL = r"""
+# kafka NAME ARGUMENT...: a tool of Kafka's, by whichever name it is installed
+kafka() {
+  tool=$1; shift
+  if command -v "kafka-$tool.sh" >/dev/null; then tool=kafka-$tool.sh; else tool=kafka-$tool; fi
+  if [ -n "$ZOOKEEPER" ]; then set -- --zookeeper "$ZOOKEEPER" "$@"
+  else set -- --bootstrap-server "$BOOTSTRAP" "$@"; fi
+  "$tool" "$@"
+}
+
+has() { command -v "kafka-$1.sh" >/dev/null || command -v "kafka-$1" >/dev/null; }
+
+# secured NAME ARGUMENT...: the same, with the properties of a secured cluster
+secured() {
+  name=$1; shift
+  [ -z "$PROPERTIES" ] || set -- --command-config "$PROPERTIES" "$@"
+  kafka "$name" "$@"
+}
+
+take() {
+  secured topics --describe >"$dump/described.txt" || return 1
+  if [ -z "$ZOOKEEPER" ] && has broker-api-versions; then
+    secured broker-api-versions >"$dump/answers.txt" || return 1
+  fi
+}
+
+apply() {
+  set -- --reassignment-json-file "$1.reassignment.json" --execute
+  [ -z "$THROTTLE" ] || set -- "$@" --throttle "$THROTTLE"
+  secured reassign-partitions "$@"
+}
+
+settle() {
+  spent=0
+  while :; do
+    told=$(secured reassign-partitions --reassignment-json-file "$1.reassignment.json" --verify) ||
+      return 1
+    case $told in *"in progress"*) ;; *) break ;; esac
+    [ "$spent" -le "$PATIENCE" ] || return 1
+    spent=$((spent + PAUSE + 1))
+    sleep "$PAUSE"
+  done
+  [ -e "$1.election.json" ] || return 0
+  if has leader-election; then
+    set -- --election-type PREFERRED --path-to-json-file "$1.election.json"
+    [ -z "$PROPERTIES" ] || set -- --admin.config "$PROPERTIES" "$@"
+    kafka leader-election "$@"
+  else
+    kafka preferred-replica-election --path-to-json-file "$1.election.json"
+  fi
+}
+"""
+
+SETTINGS = (
+    Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first"),
+    Setting("PROPERTIES", "", "file of client properties, of a cluster that asks who one is"),
+    Setting("THROTTLE", "", "bytes per second that a broker may spend on copies, any by default"),
+    Setting("ZOOKEEPER", "", "address of ZooKeeper, for releases before 2.5 in place of brokers"),
+)
+
+NOTES = (
+    "No other reassignment may run beside it, nor Cruise Control.",
+    "A wave ends by `kafka-reassign-partitions --verify`, which also takes the throttle away. Who "
+    "interrupts a wave runs that, or `run.sh` again.",
+    "Preferred leaders are elected after each wave; a broker that is not in sync cannot be.",
+)
+
+
+def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+    """Return a reassignment for each wave, and the election of those that are to lead.
+
+    Raises
+    ------
+    InvalidInput
+        If a node or partition is not named as Kafka names them, or a partition would be left
+        without replicas.
+    """
+    faults = FaultList()
+    topics, brokers = topics_of(faults, cluster), broker_ids(faults, cluster)
+    for wave in waves:
+        for one in wave:
+            if not preferred(one):
+                faults.add(one.name, [], "would be left without replicas")
+    faults.raise_if_any()
+    found = []
+    for wave in waves:
+        lists = {one.partition: preferred(one) for one in wave}
+        parts = {"reassignment.json": document(rows(topics, brokers, cluster, lists), VERSION)}
+        elected = [
+            msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
+            for p in (one.partition for one in wave if leader(one) >= 0)
+        ]
+        if elected:
+            parts["election.json"] = document(elected, "")
+        found.append(parts)
+    return found
+
+
+def preferred(change: Change) -> list[int]:
+    """Return the nodes of a partition after a change, the one that leads in front.
+
+    What is as it was has the order that it had.
+    """
+    nodes = [n for n in change.after if n >= 0]
+    if not change.restored and change.leads in nodes:
+        nodes.remove(change.leads)
+        nodes.insert(0, change.leads)
+    return nodes
+
+
+def leader(change: Change) -> int:
+    """Return who leads once the preferred one is elected; -1 where nobody did."""
+    return preferred(change)[0] if change.leads >= 0 else -1
+
+
+def given(plan: "Plan") -> Mapping[str, str]:
+    """Return the throttle of a broker, where the plan is paced."""
+    rate = plan.throttle.node_bandwidth
+    return {} if rate is None else {"THROTTLE": f"{max(int(rate), 1)}"}
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, given=given)

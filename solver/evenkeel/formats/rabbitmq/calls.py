@@ -1,0 +1,146 @@
+"""Calls that change who holds a queue, as lines for a shell."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from evenkeel.model.errors import FaultList
+
+PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
+"""Texts that Erlang reads as they are, inside of quotes."""
+
+UNFIT = re.compile(r"^-|[\0$`\\]")
+"""What is an option, ends an argument, or means something to a shell inside of quotes."""
+
+FUNCTIONS = r"""
+told() { rabbitmqctl -q eval "$1"; }
+failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
+
+# join VHOST QUEUE NODE IS-MEMBER HAS-CAUGHT-UP
+join() {
+  [ "$(told "$4")" = true ] || rabbitmq-queues add_member --vhost "$1" "$2" "$3" ||
+    failed "add_member"
+  [ "$(told "$4")" = true ] || failed "is no member"
+  spent=0
+  until [ "$(told "$5")" = true ]; do
+    [ "$spent" -le "${PATIENCE-86400}" ] || failed "does not catch up"
+    spent=$((spent + ${PAUSE-5} + 1))
+    sleep "${PAUSE-5}"
+  done
+}
+
+# lead TRANSFER
+lead() { [ "$(told "$1")" = ok ] || failed "does not lead"; }
+
+# leave VHOST QUEUE NODE IS-MEMBER
+leave() {
+  [ "$(told "$4")" = false ] || rabbitmq-queues delete_member --vhost "$1" "$2" "$3" ||
+    failed "delete_member"
+  [ "$(told "$4")" = false ] || failed "is a member still"
+}
+"""
+
+BEHIND = 1000
+"""Entries of a queue's log by which a member that has caught up may be behind."""
+
+
+class QueueChange(NamedTuple):
+    """What happens to one queue: who joins, who leaves, and who leads then, "" if nobody else."""
+
+    vhost: str
+    queue: str
+    joins: Sequence[str]
+    leaves: Sequence[str]
+    leader: str
+
+
+def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
+    """Note what no argument of a command can be, however it is quoted here.
+
+    Some packages wrap the tools in a script that hands arguments to a second shell.
+    """
+    for text in texts:
+        if UNFIT.search(text):
+            message = "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
+            faults.add(name, text, message)
+        elif any(0xD800 <= ord(letter) < 0xE000 for letter in text):
+            faults.add(name, text, "cannot be written as UTF-8")
+
+
+def lines_of(change: QueueChange) -> str:
+    """Return the calls for a queue: who joins comes before who leaves, the leader in between."""
+    return "".join(f"{line}\n" for line in _calls(change))
+
+
+def _calls(change: QueueChange) -> Iterator[str]:
+    queue = f"{shlex.quote(change.vhost)} {shlex.quote(change.queue)}"
+    for node in change.joins:
+        test = shlex.quote(has_member(change.vhost, change.queue, node))
+        ready = shlex.quote(caught_up(change.vhost, change.queue, node))
+        yield f"join {queue} {shlex.quote(node)} {test} {ready}"
+    if change.leader:
+        yield f"lead {shlex.quote(transfer(change.vhost, change.queue, change.leader))}"
+    for node in change.leaves:
+        test = shlex.quote(has_member(change.vhost, change.queue, node))
+        yield f"leave {queue} {shlex.quote(node)} {test}"
+
+
+def has_member(vhost: str, queue: str, node: str) -> str:
+    """Return the Erlang expression that tells whether a node is a member.
+
+    Examples
+    --------
+    >>> print(has_member("/", "a", "rabbit@b").partition("), ")[2])
+    {ok, M, _} = ra:members(amqqueue:get_pid(Q)), lists:keymember('rabbit@b', 2, M).
+    """
+    members = "{ok, M, _} = ra:members(amqqueue:get_pid(Q))"
+    return f"{_found(vhost, queue)}, {members}, lists:keymember({_atom(node)}, 2, M)."
+
+
+def caught_up(vhost: str, queue: str, node: str) -> str:
+    """Return the Erlang expression that tells whether a member's log is as long as the others'.
+
+    Examples
+    --------
+    >>> print(caught_up("/", "a", "rabbit@b").partition(", At")[0])
+    S = rabbit_quorum_queue:status(<<47>>, <<"a">>)
+    """
+    index = '{<<"Node Name">>, N} <- P, {<<"Commit Index">>, I} <- P, is_integer(I)'
+    return (
+        f"S = rabbit_quorum_queue:status({_binary(vhost)}, {_binary(queue)}), "
+        f"At = [{{N, I}} || P <- S, {index}], Most = lists:max([I || {{_, I}} <- At]), "
+        f"case [I || {{N, I}} <- At, N =:= {_atom(node)}] of "
+        f"[Own] -> Own + {BEHIND} >= Most; _ -> false end."
+    )
+
+
+def transfer(vhost: str, queue: str, node: str) -> str:
+    """Return the Erlang expression that makes a member the leader, which then is ``ok``.
+
+    Examples
+    --------
+    >>> print(transfer("/", "a", "rabbit@b").partition("), ")[0])
+    {ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<47>>, queue, <<"a">>)
+    """
+    asked = f"rabbit_quorum_queue:transfer_leadership(Q, {_atom(node)})"
+    return (
+        f"{_found(vhost, queue)}, case {asked} of "
+        "{migrated, _} -> ok; {not_migrated, already_leader} -> ok; Other -> Other end."
+    )
+
+
+def _found(vhost: str, queue: str) -> str:
+    name = f"rabbit_misc:r({_binary(vhost)}, queue, {_binary(queue)})"
+    return f"{{ok, Q}} = rabbit_amqqueue:lookup({name})"
+
+
+def _atom(node: str) -> str:
+    return f"'{node}'" if PLAIN.fullmatch(node) else f"binary_to_atom({_binary(node)}, utf8)"
+
+
+def _binary(text: str) -> str:
+    """Return a text as an Erlang binary: as its bytes, unless it is plain."""
+    if PLAIN.fullmatch(text):
+        return f'<<"{text}">>'
+    return f"<<{','.join(map(str, text.encode()))}>>"

@@ -1,0 +1,1 @@
+"""Plans as folders, carried out against stand-ins of systems."""

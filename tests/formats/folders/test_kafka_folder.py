@@ -1,0 +1,104 @@
+"""A folder for Kafka, carried out from end to end."""
+
+import json
+import subprocess
+
+import pytest
+
+import evenkeel as ek
+from tests.support.systems.bench import System
+
+TOOLS = [
+    f"kafka-{name}.sh"
+    for name in ("topics", "broker-api-versions", "reassign-partitions", "leader-election")
+]
+
+
+def skewed(pace=1):
+    """Twelve partitions on three of five brokers."""
+    partitions = {
+        f"t-{p}": {"replicas": [1 + p % 3, 1 + (p + 1) % 3], "leader": 1 + p % 3} for p in range(12)
+    }
+    brokers = {str(b): {"alive": True} for b in range(1, 6)}
+    return {"brokers": brokers, "partitions": partitions, "pace": pace}
+
+
+@pytest.fixture
+def system(tmp_path):
+    return System(tmp_path / "kafka", "kafka", TOOLS, skewed())
+
+
+def described(system):
+    """What the tools print now, read."""
+    outputs = [
+        subprocess.run(
+            [system.bin / tool, *more], env=system.environment(), capture_output=True, check=True
+        ).stdout
+        for tool, more in (
+            ("kafka-topics.sh", ["--describe"]),
+            ("kafka-broker-api-versions.sh", []),
+        )
+    ]
+    return ek.read(outputs)
+
+
+def planned(system, **throttle):
+    cluster = described(system)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0, leaders=0.0))
+    return ek.plan(cluster, result, protocol="kafka", throttle=ek.Throttle(**throttle))
+
+
+def folder_of(system, **throttle):
+    plan = planned(system, **(throttle or {"node_in": 1}))
+    assert len(plan.waves) > 2
+    return plan, ek.write_plan_folder(plan, system.folder / "move")
+
+
+def stands(plan):
+    """Where a plan ends, as the system would tell it."""
+    names, first = plan.cluster.nodes.names, plan.end.first
+    return {
+        name: (
+            sorted(int(names[n]) for n in plan.end.node[first[p] : first[p + 1]]),
+            int(names[plan.end.leader_node[p]]),
+        )
+        for p, name in enumerate(plan.cluster.partitions.names)
+    }
+
+
+def shown(system):
+    rows = system.state["partitions"].items()
+    return {name: (sorted(one["replicas"]), one["leader"]) for name, one in rows}
+
+
+def test_it_is_carried_out_and_undone(system):
+    before = system.state["partitions"]
+    plan, folder = folder_of(system)
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+    waves = len(list((folder / "waves").glob("*.reassignment.json")))
+    assert json.loads((folder / "state.json").read_text())["done"] == waves
+    assert not (folder / "running").exists()
+    calls = len(system.calls)
+    again = system.run(folder)
+    assert again.returncode == 0
+    assert len(system.calls) == calls
+    back = system.run(folder / "undo")
+    assert back.returncode == 0, back.stderr
+    assert {n: (o["replicas"], o["leader"]) for n, o in system.state["partitions"].items()} == {
+        n: (o["replicas"], o["leader"]) for n, o in before.items()
+    }
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_it_goes_on_where_it_stopped(system, call):
+    plan, folder = folder_of(system)
+    system.state = system.state | {"breaks": call}
+    stopped = system.run(folder)
+    assert stopped.returncode == 1
+    assert "a command failed" in stopped.stderr or "does not end well" in stopped.stderr
+    assert not (folder / "running").exists()
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)

@@ -1,0 +1,96 @@
+"""A folder for RabbitMQ, carried out from end to end, on queues with names that no shell likes."""
+
+import json
+import subprocess
+
+import pytest
+
+import evenkeel as ek
+from tests.support.systems.bench import System
+
+NODES = [f"rabbit@{one}" for one in "abcde"]
+HOSTILE = ["; rm -rf x", "'q' \"w\"", "../up", "a\nb", "* ?", "&& |", "#", "ü", " "]
+
+
+@pytest.fixture
+def system(tmp_path):
+    queues = {
+        name: {"leader": NODES[0], "members": NODES[:3], "behind": {}}
+        for name in [*HOSTILE, "orders", "bills", "mail"]
+    }
+    state = {"queues": queues, "nodes": NODES, "vhost": "books; ls", "pace": 1}
+    return System(tmp_path / "rabbitmq", "rabbitmq", ["rabbitmqctl", "rabbitmq-queues"], state)
+
+
+def asked(system, *arguments):
+    done = subprocess.run(
+        [system.bin / "rabbitmqctl", "-q", *arguments], env=system.environment(),
+        capture_output=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.fixture
+def plan(system):
+    listed = asked(system, "list_queues", "--vhost", system.state["vhost"])
+    cluster = ek.read(listed, asked(system, "cluster_status"), vhost=system.state["vhost"])
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0, leaders=0.1))
+    return ek.plan(cluster, result, throttle=ek.Throttle(node_in=4))
+
+
+def stands(plan):
+    names, end = plan.cluster.nodes.names, plan.end
+    return {
+        name: (
+            {names[n] for n in end.node[end.first[p] : end.first[p + 1]]},
+            names[end.leader_node[p]],
+        )
+        for p, name in enumerate(plan.cluster.partitions.names)
+    }
+
+
+def shown(system):
+    rows = system.state["queues"].items()
+    return {name: ({*one["members"]}, one["leader"]) for name, one in rows}
+
+
+def test_it_is_carried_out_and_undone(system, plan):
+    before = shown(system)
+    assert len(plan.waves) > 1
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan) != before
+    back = system.run(folder / "undo")
+    assert back.returncode == 0, back.stderr
+    assert shown(system) == before
+    assert {*system.folder.iterdir()} == {system.bin, system.file, system.log, folder}
+
+
+@pytest.mark.parametrize("call", [1, 5])
+def test_it_goes_on_where_it_stopped(system, plan, call):
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"breaks": call}
+    assert system.run(folder).returncode == 1
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+
+
+def test_a_node_that_has_died_stops_it(system, plan):
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"running": NODES[:4]}
+    stopped = system.run(folder)
+    assert stopped.returncode == 3
+    assert "rabbit@e: is dead, and the plan needs it" in stopped.stderr
+    assert system.calls == []
+    assert json.loads((folder / "state.json").read_text())["done"] == 0
+
+
+def test_several_virtual_hosts_are_refused(tmp_path):
+    rows = [{"name": "q", "vhost": host, "leader": NODES[0], "members": NODES[:1]} for host in "ab"]
+    cluster = ek.read(json.dumps(rows).encode(), json.dumps(
+        {"running_nodes": NODES, "disk_nodes": NODES}).encode())  # fmt: skip
+    plan = ek.plan(cluster, cluster.placement)
+    with pytest.raises(ek.InvalidInput, match="several virtual hosts"):
+        ek.write_plan_folder(plan, tmp_path / "move")

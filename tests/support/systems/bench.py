@@ -1,0 +1,63 @@
+"""A place in which ``run.sh`` of a folder runs against the stand-in of a system."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import places
+
+HERE = Path(__file__).parent
+
+
+class System:
+    """The stand-in of a system: its tools in a folder of their own, its state in a file.
+
+    A state may say ``breaks``: the number of a changing call that does its work and then fails.
+    """
+
+    def __init__(self, folder, program, tools, state):
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir(parents=True)
+        self.file = folder / "system.json"
+        self.log = folder / "calls.txt"
+        source = HERE / f"{program}.py"
+        for tool in tools:
+            self._tool(tool, f'exec {shlex.quote(sys.executable)} -I -S "{source}" {tool} "$@"')
+        paths = ":".join(map(str, (places.ROOT / "solver", places.ROOT / "kernels")))
+        python = shlex.quote(sys.executable)
+        self._tool("evenkeel", f'PYTHONPATH={shlex.quote(paths)} exec {python} -m evenkeel "$@"')
+        self.state = state
+
+    def _tool(self, name, line):
+        file = self.bin / name
+        file.write_text(f"#!/bin/sh\n{line}\n")
+        file.chmod(0o755)
+
+    @property
+    def state(self):
+        return json.loads(self.file.read_text())
+
+    @state.setter
+    def state(self, state):
+        self.file.write_text(json.dumps(state))
+
+    @property
+    def calls(self):
+        """Every call that changed something."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def environment(self, **more):
+        own = {"PAUSE": "0", "TRIES": "4", "SYSTEM": str(self.file), "CALLS": str(self.log)}
+        inherited = {k: v for k, v in os.environ.items() if k in ("HOME", "TMPDIR", "LANG")}
+        return inherited | own | {"PATH": f"{self.bin}:/usr/bin:/bin"} | more
+
+    def run(self, folder, **more):
+        """Run the script of a folder to its end."""
+        return subprocess.run(
+            ["/bin/sh", str(folder / "run.sh")], env=self.environment(**more),
+            capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
