@@ -10,7 +10,6 @@ from evenkeel.cli.arguments import (
     add_files,
     add_output,
     add_solving,
-    methods_said,
     number_or_text,
     tier_count_of,
 )
@@ -25,6 +24,7 @@ from evenkeel.cli.output import (
     tell,
     told_files,
 )
+from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
@@ -39,14 +39,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
-
-EXAMPLE = """\
-examples:
-  evenkeel plan cluster.npz --throttle node-in=2 --throttle node-bandwidth=100MB -o plan.json
-  evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17
-  evenkeel check plan.json
-  evenkeel plan described.txt logdirs.json racks.txt --throttle node-in=2 -o move
-"""
 
 
 def add(commands: Commands) -> None:
@@ -86,8 +78,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
+    add_changes(parser)
     add_solving(parser)
-    parser.ending = lambda: f"{EXAMPLE}\n{methods_said()}"
+    parser.examples = (
+        "evenkeel plan cluster.npz --throttle node-in=2 --throttle copies=20 -o plan.json",
+        "evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17",
+        "evenkeel plan described.txt logdirs.json --throttle node-in=2 -o move",
+    )
     add_output(parser)
 
 
