@@ -82,8 +82,25 @@ class TestChanges:
         assert main(["plan", file, "-o", "plan.json", "-q"]) == 0
         assert main(["check", "plan.json", "--drain", "n1"]) == 2
         assert main(["check", "plan.json", "--throttle", "copies=1"]) in (0, 1)
-        assert main(["check", file, "--throttle", "copies=1"]) == 2
-        assert "goes with a plan" in capsys.readouterr().err
+        assert main(["check", file, "--throttle", "copies=1", "--moves", "1"]) == 2
+        assert capsys.readouterr().err.count("goes with a plan") == 2
+
+
+class TestLimits:
+    def test_a_plan_is_held_to_them(self, file, capsys):
+        asked = ["--level", "0", "-o", "plan.json", "-q"]
+        assert main(["plan", file, *asked]) == 0
+        plan = ek.read_plan("plan.json")
+        moved = plan.copies
+        assert main(["check", "plan.json", "--moves", str(moved), "--node-in", "12"]) == 0
+        assert main(["check", "plan.json", "--moves", str(moved - 1), "-q"]) == 1
+        assert f"moves {moved} above {moved - 1}" in capsys.readouterr().err
+        limits = ["--domain-in", "zone=1", "--domain-out", "zone=99", "--partition-moves", "0"]
+        assert main(["check", "plan.json", *limits, "--json"]) == 1
+        told = json.loads(capsys.readouterr().out)["exceeded"]
+        assert [one.rpartition(" above")[0].rpartition(" ")[0] for one in told] == [
+            "partition_moves", "domain_in zone"
+        ]  # fmt: skip
 
 
 class TestNewcomers:

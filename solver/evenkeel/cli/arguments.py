@@ -143,6 +143,12 @@ def add_solving(parser: Parser) -> None:
         "--work-limit", type=int, metavar="N", help="candidates to look at; repeats bit for bit"
     )
     solving.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    add_limits(parser)
+    parser.ending = methods_said
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add what must not be exceeded."""
     limits = parser.add_argument_group("limits, never exceeded")
     for name, (kind, shown, meaning) in LIMITS.items():
         limits.add_argument(option_name(name), dest=name, type=kind, metavar=shown, help=meaning)
@@ -151,7 +157,6 @@ def add_solving(parser: Parser) -> None:
             option_name(name), dest=name, type=tier_count_of, action="append", metavar="TIER=N",
             help=meaning,
         )  # fmt: skip
-    parser.ending = methods_said
 
 
 def option_name(field: str) -> str:

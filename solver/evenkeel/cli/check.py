@@ -4,7 +4,17 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, option_name
+from evenkeel.cli.arguments import (
+    LIMITS,
+    TIER_LIMITS,
+    Commands,
+    add_command,
+    add_files,
+    add_limits,
+    add_output,
+    limits_of,
+    option_name,
+)
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
 from evenkeel.cli.output import counted, page, tell
 from evenkeel.cli.plan import (
@@ -35,11 +45,12 @@ def add(commands: Commands) -> None:
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
         help="hold a plan to this instead of to its own throttle, as plan takes it",
     )  # fmt: skip
+    add_limits(parser)
     add_changes(parser)
     add_output(parser)
     parser.examples = (
         "evenkeel check cluster.npz --drain zone=a",
-        "evenkeel check plan.json --throttle node-in=1",
+        "evenkeel check plan.json --throttle node-in=1 --moves 500",
     )
 
 
@@ -70,8 +81,10 @@ def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
         for name in ("drain", "exclude", "pin", "add_nodes"):
             if getattr(arguments, name):
                 faults.add(option_name(name), getattr(arguments, name), "a plan is of its cluster")
-    elif arguments.throttle:
-        faults.add("--throttle", arguments.throttle[0][0], "goes with a plan; there is none")
+    else:
+        for name in ("throttle", *LIMITS, *TIER_LIMITS):
+            if (value := getattr(arguments, name)) not in (None, []):
+                faults.add(option_name(name), value, "goes with a plan; there is none")
     faults.raise_if_any()
 
 
@@ -80,6 +93,7 @@ def _check_plan(
 ) -> int:
     """Replay a plan for the cluster within it, or for one that was given beside it."""
     from evenkeel.formats.plans.reading import read_plan
+    from evenkeel.measure.spending import exceeded
     from evenkeel.view.plan_report import report_plan
 
     plan = read_plan(file, cluster)
@@ -87,11 +101,13 @@ def _check_plan(
         plan = replace(plan, throttle=throttle_from(arguments.throttle))
     waiting.doing("checking")
     certificate = plan.check()
+    beyond = exceeded(plan.cluster, plan.end, limits_of(arguments))
+    told = f"the plan exceeds its limits: {', '.join(beyond)}" if beyond else ""
     return tell(
-        arguments, code_of_plan(plan, certificate),
-        figures=lambda: figures_of_plan(plan, certificate),
-        text=lambda: report_plan(plan, certificate, **page()),
-        verdict=verdict_of_plan(plan, certificate),
+        arguments, LEFT_BROKEN if beyond else code_of_plan(plan, certificate),
+        figures=lambda: figures_of_plan(plan, certificate) | {"exceeded": beyond},
+        text=lambda: report_plan(plan, certificate, **page()) + (f"\n✗ {told}" if told else ""),
+        verdict=verdict_of_plan(plan, certificate) if not certificate.ok else told,
     )  # fmt: skip
 
 

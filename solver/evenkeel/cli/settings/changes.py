@@ -59,6 +59,6 @@ def _grown(cluster: "Cluster", given: str) -> "Cluster":
     from evenkeel.formats.tables.newcomers import read_newcomers
     from evenkeel.model.newcomers import more_alike
 
-    if given.isascii() and given.isdigit():
+    if given.isascii() and given.removeprefix("-").isdigit():
         return more_alike(cluster, int(given))
     return read_newcomers(given, cluster)
