@@ -1,7 +1,7 @@
 """Results as frames: what moves, who leads, what is broken, and how nodes and replicas stand."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,10 @@ from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.result_rows import LeaderChange, Move
 
-if TYPE_CHECKING:
-    from evenkeel.result import Result
-
 Columns = Mapping[str, NDArray[Any] | Sequence[Any]]
 
 
-def result_frame(result: "Result", table: str, backend: str | None) -> Frame:
+def result_frame(result: Any, table: str, backend: str | None) -> Frame:
     """Make one of the frames of a result."""
     if table not in TABLES:
         message = (
@@ -30,15 +27,15 @@ def result_frame(result: "Result", table: str, backend: str | None) -> Frame:
     return frame_of(TABLES[table](result), backend)
 
 
-def _moves(result: "Result") -> Columns:
+def _moves(result: Any) -> Columns:
     return columns_of(Move, result.moves)
 
 
-def _leader_changes(result: "Result") -> Columns:
+def _leader_changes(result: Any) -> Columns:
     return columns_of(LeaderChange, result.leader_changes)
 
 
-def _unplaced(result: "Result") -> Columns:
+def _unplaced(result: Any) -> Columns:
     rows = [(one, reason, n) for one in result.unplaced for reason, n in one.blocked.items()]
     return {
         "partition": [one.partition for one, _, _ in rows],
@@ -48,11 +45,11 @@ def _unplaced(result: "Result") -> Columns:
     }
 
 
-def _violations(result: "Result") -> Columns:
+def _violations(result: Any) -> Columns:
     return columns_of(Violation, result.violations)
 
 
-def _nodes(result: "Result") -> Columns:
+def _nodes(result: Any) -> Columns:
     """Return each node with its domains, and per dimension its load before and after."""
     cluster, before, after = result.cluster, result.levelness_before, result.levelness
     nodes, topology = cluster.nodes, cluster.topology
@@ -73,7 +70,7 @@ def _nodes(result: "Result") -> Columns:
     return columns
 
 
-def _replicas(result: "Result") -> Columns:
+def _replicas(result: Any) -> Columns:
     """Return each replica: where it is, where it was, and its role."""
     placement, names = result.placement, result.cluster.nodes.names
     owner, partitions = placement.owner, result.cluster.partitions
@@ -93,7 +90,7 @@ def _replicas(result: "Result") -> Columns:
     }
 
 
-TABLES: Mapping[str, Callable[["Result"], Columns]] = {
+TABLES: Mapping[str, Callable[[Any], Columns]] = {
     "moves": _moves,
     "leader_changes": _leader_changes,
     "replicas": _replicas,

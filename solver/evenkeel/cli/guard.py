@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE, FELL_SHORT
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import complain, print_json, say
 from evenkeel.cli.solve import STDIN
 
 MOST_LISTED = 50
@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--record", action="store_true", help="write down in state.json how many waves are done"
     )
-    parser.ending = lambda: "example:\n  evenkeel guard move described.txt --wave 1"
+    parser.examples = ("evenkeel guard move described.txt --wave 1",)
     add_output(parser)
 
 
@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(told | dict(zip(names, verdict.counts, strict=True)))
     elif differs:
         for line in verdict.differences[:MOST_LISTED]:
-            print(f"evenkeel: {line}", file=sys.stderr)
+            complain(line)
         if len(verdict.differences) > MOST_LISTED:
             more = len(verdict.differences) - MOST_LISTED
-            print(f"evenkeel: and {more:,} differences more", file=sys.stderr)
+            complain(f"and {more:,} differences more")
     elif not arguments.quiet:
-        print(verdict)
+        say(str(verdict))
     return FELL_SHORT if differs else DONE

@@ -8,7 +8,7 @@ from evenkeel.cli.output import tell
 from evenkeel.model.errors import Fault, InvalidInput
 
 SHELLS = ("bash", "zsh", "tcsh")
-FILES = ("FILE", "OUT", "PLAN", "BEFORE", "AFTER")
+FILES = ("FILE", "DUMP", "FOLDER", "OUT", "PLAN", "BEFORE", "AFTER")
 """What arguments that are files are called."""
 
 
