@@ -27,8 +27,8 @@ from evenkeel.cli.studies import frontier, simulate, sweep
 from evenkeel.model.errors import InvalidInput
 
 COMMANDS = (
-    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, simulate, generate, demo,
-    warmup, completion, versions,
+    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, simulate,
+    generate, demo, warmup, completion, versions,
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""
 
