@@ -19,6 +19,7 @@ from evenkeel.cli import (
 )
 from evenkeel.cli.arguments import Parser
 from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
+from evenkeel.cli.output import complain
 from evenkeel.model.errors import InvalidInput
 
 
@@ -40,14 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except InvalidInput as error:
         for fault in error.faults:
-            print(f"evenkeel: {fault}", file=sys.stderr)
+            complain(str(fault))
         return BAD_INPUT
     except BrokenPipeError:
         # who reads has had enough; what is still buffered must not be written as Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"evenkeel: {error}", file=sys.stderr)
+        complain(str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
         print("evenkeel: interrupted, nothing was written", file=sys.stderr)
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="evenkeel",
         description="Decides where replicas live.",
         epilog=MEANING,

@@ -1,12 +1,12 @@
 """``evenkeel check``: count what a placement breaks as it stands, or replay a plan."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
-from evenkeel.cli.output import page, print_json
-from evenkeel.cli.plan import code_of_plan, figures_of_plan
+from evenkeel.cli.output import counted, page, tell
+from evenkeel.cli.plan import code_of_plan, figures_of_plan, verdict_of_plan
 from evenkeel.cli.solve import files_of
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
@@ -55,11 +55,12 @@ def _check_plan(
     plan = read_plan(file, cluster)
     waiting.doing("checking")
     certificate = plan.check()
-    if arguments.json:
-        print_json(figures_of_plan(plan, certificate))
-    elif not arguments.quiet:
-        print(report_plan(plan, certificate, **page()), end="")
-    return code_of_plan(plan, certificate)
+    return tell(
+        arguments, code_of_plan(plan, certificate),
+        figures=lambda: figures_of_plan(plan, certificate),
+        text=lambda: report_plan(plan, certificate, **page()),
+        verdict=verdict_of_plan(plan, certificate),
+    )  # fmt: skip
 
 
 def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting) -> int:
@@ -71,19 +72,21 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     waiting.doing("checking")
     audited = audit(cluster, cluster.placement)
     level = levelness(cluster, cluster.placement)
-    if arguments.json:
-        print_json(
-            {
-                "hard_violations": audited.hard,
-                "soft_violations": audited.soft,
-                "broken": {kind: count for kind, count in audited.counts.items() if count},
-                "violations": [
-                    {name: value for name, value in row._asdict().items() if value != ""}
-                    for row in audited.table()
-                ],
-                "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
-            }
-        )
-    elif not arguments.quiet:
-        print(report_state(cluster, audited, level, **page()), end="")
-    return DONE if audited.ok else LEFT_BROKEN
+
+    def figures() -> dict[str, Any]:
+        return {
+            "hard_violations": audited.hard,
+            "soft_violations": audited.soft,
+            "broken": {kind: count for kind, count in audited.counts.items() if count},
+            "violations": [
+                {name: value for name, value in row._asdict().items() if value != ""}
+                for row in audited.table()
+            ],
+            "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
+        }
+
+    return tell(
+        arguments, DONE if audited.ok else LEFT_BROKEN, figures=figures,
+        text=lambda: report_state(cluster, audited, level, **page()),
+        verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}",
+    )  # fmt: skip

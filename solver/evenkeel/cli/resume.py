@@ -3,8 +3,8 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.output import check_outputs, page, print_json
-from evenkeel.cli.plan import code_of_plan, figures_of_plan
+from evenkeel.cli.output import check_outputs, page, tell, told_files
+from evenkeel.cli.plan import code_of_plan, figures_of_plan, verdict_of_plan
 from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
 
@@ -45,20 +45,19 @@ def run(arguments: argparse.Namespace) -> int:
         rest = plan.resume(now)
         certificate = rest.check()
         written = [] if arguments.out is None else [write_plan(rest, arguments.out)]
-    if arguments.json:
-        told = {
-            "done": int(progress.done.sum()),
-            "under_way": int(progress.under_way.sum()),
-            "bytes_done": progress.bytes_done,
-            "seconds_left": progress.left,
-            "seconds_left_so_far": progress.left_so_far,
-            "astray": progress.astray,
-        }
-        figures = {"progress": told, "rest": figures_of_plan(rest, certificate)}
-        print_json(figures | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(f"{progress}\n")
-        print(report_plan(rest, certificate, **page()), end="")
-        for path in written:
-            print(f"wrote {path}")
-    return code_of_plan(rest, certificate)
+    told = {
+        "done": int(progress.done.sum()),
+        "under_way": int(progress.under_way.sum()),
+        "bytes_done": progress.bytes_done,
+        "seconds_left": progress.left,
+        "seconds_left_so_far": progress.left_so_far,
+        "astray": progress.astray,
+    }
+    return tell(
+        arguments, code_of_plan(rest, certificate),
+        figures=lambda: {"progress": told, "rest": figures_of_plan(rest, certificate),
+                         "written": [*map(str, written)]},
+        text=lambda: f"{progress}\n\n{report_plan(rest, certificate, **page())}"
+        + told_files(written),
+        verdict=verdict_of_plan(rest, certificate),
+    )  # fmt: skip

@@ -23,7 +23,8 @@ from evenkeel.cli.output import (
     check_table,
     figures_of,
     page,
-    print_json,
+    tell,
+    told_files,
     write_plan,
     write_table,
 )
@@ -34,6 +35,8 @@ from evenkeel.strategies.shared.stopping import Progress
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.result import Result
+
+NOTHING_WRITTEN = "nothing written; -o OUT writes the new placement, --table OUT the moves"
 
 STDIN = "-"
 """What stands for the standard input where files are read."""
@@ -67,6 +70,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.formats.registry import writer_of
     from evenkeel.view.report import report
 
     check_table(arguments.table)
@@ -75,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments.files, outputs, force=arguments.force)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
+        if arguments.output is not None:
+            writer_of(cluster, arguments.output, arguments.to)
         result = solved(cluster, arguments, waiting, stopping)
         if arguments.prove and not stopping.asked:
             waiting.doing("proving")
@@ -87,18 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
             written.append(write_table(result, arguments.table))
         if arguments.report is not None:
             written.append(result.report(arguments.report))
-        text = "" if arguments.json or arguments.quiet else report(result, **page())
-    if arguments.json:
-        print_json(figures_of(result) | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(text, end="")
-        for path in written:
-            print(f"wrote {path}")
-        if not written:
-            print("nothing written; -o OUT writes the new placement, --table OUT the moves")
-    if stopping.asked or result.stop_reason == "interrupted":
-        return INTERRUPTED
-    return code_of(result.status)
+    stopped = stopping.asked or result.stop_reason == "interrupted"
+    return tell(
+        arguments, INTERRUPTED if stopped else code_of(result.status),
+        figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
+        text=lambda: report(result, **page()) + told_files(written, NOTHING_WRITTEN),
+        verdict=result.message,
+    )  # fmt: skip
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":

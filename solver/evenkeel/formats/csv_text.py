@@ -69,7 +69,7 @@ class Table:
         return self.columns.get(column) or [default] * len(self)
 
     def check_columns(self, faults: FaultList, known: Collection[str]) -> None:
-        """Note columns with a title that is not among those known, each with the closest that is."""
+        """Note columns of a title that is not among those known, with the closest that is."""
         for name, title in self.titles.items():
             if name and name not in known:
                 message = f"is no column of this table{did_you_mean(name, known)}"

@@ -19,6 +19,8 @@ PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
 UNFIT = re.compile(r"^-|[\0$`\\]")
 """What is an option, ends an argument, or means something to a shell inside of quotes."""
 
+LEAVE = "pin this queue, cluster.pin(...), to leave it where it is and move the others"
+
 HEAD = """#!/bin/sh
 # Changes the members and leaders of quorum queues, one queue after the other. Run it with sh on any
 # node of the cluster; it stops at the first call that fails, and may be run again: what is done
@@ -131,9 +133,9 @@ def _check(faults: FaultList, name: str, texts: Iterable[str]) -> None:
     for text in texts:
         if UNFIT.search(text):
             message = "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
-            faults.add(name, text, message)
+            faults.add(name, text, f"{message}; {LEAVE}")
         elif any(0xD800 <= ord(letter) < 0xE000 for letter in text):
-            faults.add(name, text, "cannot be written as UTF-8")
+            faults.add(name, text, f"cannot be written as UTF-8; {LEAVE}")
 
 
 def _script(changes: Sequence[Change]) -> bytes:

@@ -10,6 +10,7 @@ from evenkeel.model.errors import FaultList
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
 
 
 def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | None:
@@ -20,11 +21,14 @@ def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | N
     >>> closest("hight", ["width", "height"]), closest("depth", ["width", "height"], 0.8)
     ('height', None)
     """
-    found = [SequenceMatcher(None, word, one) for one in sorted(known)]
-    alike = [one for one in found if one.ratio() >= likeness]
     # the second ratio knows letters in any order: of two that are as close, it is the swapped ones
-    best = max(alike, key=lambda one: (one.ratio(), one.quick_ratio()), default=None)
-    return None if best is None else best.b
+    best, close = (likeness, 0.0), None
+    for one in sorted(known):
+        compared = SequenceMatcher(None, word, one)
+        ratios = compared.ratio(), compared.quick_ratio()
+        if ratios > best:
+            best, close = ratios, one
+    return close
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -44,6 +48,12 @@ def check_keywords(faults: FaultList, given: dict[str, object], known: Collectio
     for word, value in given.items():
         if word not in known:
             faults.add(word, value, f"unknown argument{did_you_mean(word, known)}")
+
+
+def known_fields(kind: type[Kind]) -> type[Kind]:
+    """Make a class refuse keywords that are none of its fields; goes above ``dataclass``."""
+    kind.__init__ = known_keywords(kind.__init__)  # type: ignore[method-assign]
+    return kind
 
 
 def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
