@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,9 +36,10 @@ UNSAID = object()
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help may end in a text that is only made when somebody asks for it."""
+    """A parser whose help ends in examples, and a text that is only made when somebody asks."""
 
     ending: Callable[[], str] | None = None
+    examples: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and leave."""
@@ -46,8 +47,13 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Write the help, the ending as it is laid out."""
-        text = super().format_help()
-        return text if self.ending is None else f"{text}\n{self.ending()}\n"
+        parts = [super().format_help()]
+        if self.examples:
+            word = "example" if len(self.examples) == 1 else "examples"
+            parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]) + "\n")
+        if self.ending is not None:
+            parts.append(f"{self.ending()}\n")
+        return "\n".join(parts)
 
 
 def add_command(
@@ -79,6 +85,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
     )
     parser.add_argument("--json", action="store_true", help="print figures for machines, as JSON")
+    parser.add_argument(
+        "--config", metavar="FILE",
+        help="options that hold unless they are given, in TOML; evenkeel.toml, if it is there",
+    )  # fmt: skip
 
 
 def formats_said() -> str:

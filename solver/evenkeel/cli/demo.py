@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--nodes", type=int, default=300, metavar="N", help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
     add_output(parser)
+    parser.examples = ("evenkeel demo --folder demo",)
     parser.set_defaults(
         method="balance", option=[], level=LEVEL, leaders=None, floor=None, time_limit=None,
         work_limit=None, **dict.fromkeys([*LIMITS, *TIER_LIMITS]),

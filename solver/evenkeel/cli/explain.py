@@ -8,6 +8,7 @@ from evenkeel.cli.arguments import Commands, add_command, add_files, add_output,
 from evenkeel.cli.exits import DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import tell
+from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
@@ -28,7 +29,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--as-is", action="store_true", help="explain the placement as it stands, without solving"
     )
+    add_changes(parser)
     add_solving(parser)
+    parser.examples = ("evenkeel explain cluster.npz orders-17 --as-is",)
     add_output(parser)
 
 

@@ -37,6 +37,7 @@ def add(commands: Commands) -> None:
                 help=f"{meaning} (%(default)s)",
             )  # fmt: skip
     add_output(parser)
+    parser.examples = ("evenkeel generate cluster.npz --nodes 30 --partitions 900 --seed 7",)
 
 
 def run(arguments: argparse.Namespace) -> int:

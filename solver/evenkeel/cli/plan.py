@@ -10,7 +10,6 @@ from evenkeel.cli.arguments import (
     add_files,
     add_output,
     add_solving,
-    methods_said,
     number_or_text,
     tier_count_of,
 )
@@ -25,6 +24,7 @@ from evenkeel.cli.output import (
     tell,
     told_files,
 )
+from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.replay import Certificate
     from evenkeel.planning.throttle import Throttle
-
-EXAMPLE = """\
-examples:
-  evenkeel plan cluster.npz --throttle node-in=2 --throttle node-bandwidth=100MB -o plan.json
-  evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17
-  evenkeel check plan.json
-"""
 
 
 def add(commands: Commands) -> None:
@@ -79,8 +72,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
+    add_changes(parser)
     add_solving(parser)
-    parser.ending = lambda: f"{EXAMPLE}\n{methods_said()}"
+    parser.examples = (
+        "evenkeel plan cluster.npz --throttle node-in=2 --throttle copies=20 -o plan.json",
+        "evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17",
+        "evenkeel check plan.json",
+    )
     add_output(parser)
 
 

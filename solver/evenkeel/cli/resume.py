@@ -22,9 +22,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
-    parser.ending = lambda: (
-        "example:\n  evenkeel resume plan.json now.npz --elapsed 600 -o rest.json"
-    )
+    parser.examples = ("evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",)
     add_output(parser)
 
 

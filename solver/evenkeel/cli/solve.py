@@ -28,6 +28,7 @@ from evenkeel.cli.output import (
     write_plan,
     write_table,
 )
+from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.strategies.shared.stopping import Progress
@@ -64,8 +65,13 @@ def add(commands: Commands) -> None:
         "--prove-limit", type=float, default=60.0, metavar="S",
         help="seconds that --prove may take (%(default)g)",
     )  # fmt: skip
+    add_changes(parser)
     add_solving(parser)
     add_output(parser)
+    parser.examples = (
+        "evenkeel solve cluster.npz --level 0.04 -o placed.npz --table moves.csv",
+        "evenkeel solve topics.txt logdirs.json --drain 17 --moves 500 -o reassignment.json",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -103,10 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name as a cluster."""
+    """Read the files that the arguments name as a cluster, changed as the arguments ask."""
     from evenkeel.formats.registry import read
 
-    return read(*files_of(arguments, waiting), format=arguments.format)
+    cluster = read(*files_of(arguments, waiting), format=arguments.format)
+    return changed(cluster, arguments) if "drain" in arguments else cluster
 
 
 def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:

@@ -10,7 +10,9 @@ from evenkeel.cli.output import tell
 def add(commands: Commands) -> None:
     """Add the command."""
     summary = "print versions, processor and compiled kernels, for a bug report"
-    add_output(add_command(commands, "versions", summary, run))
+    parser = add_command(commands, "versions", summary, run)
+    add_output(parser)
+    parser.examples = ("evenkeel versions --json",)
 
 
 def run(arguments: argparse.Namespace) -> int:

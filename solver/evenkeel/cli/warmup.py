@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
     command.add_argument("methods", nargs="*", metavar="METHOD", help="balance by default")
     command.add_argument("--all", action="store_true", help="every method that there is")
     add_output(command)
+    command.examples = ("evenkeel warmup balance exact",)
 
 
 def run(arguments: argparse.Namespace) -> int:

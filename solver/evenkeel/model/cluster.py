@@ -337,6 +337,26 @@ class Cluster(Shown):
         """
         return self.replace(**changed_states(self.nodes, self.topology, "up", which))
 
+    def cordon(self, *which: Which) -> Cluster:
+        """Return a cluster in which nodes keep what they have and take no more replicas.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; cordoned nodes do not accept.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**changed_states(self.nodes, self.topology, "cordon", which))
+
     def drain(self, *which: Which) -> Cluster:
         """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
 

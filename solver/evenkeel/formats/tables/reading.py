@@ -120,7 +120,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     _check_titles(faults, found, dimensions)
     given: Arguments = {"dimensions": dimensions}
     tiers = [] if found.rules is None else found.rules[1].tiers
-    given |= _nodes(faults, nodes, dimensions, tiers)
+    given |= node_columns(faults, nodes, dimensions, tiers)
     given |= _replicas(faults, replicas, dimensions, given["node_names"])
     given |= _bound(faults, found, replicas, given)
     faults.raise_if_any()
@@ -213,9 +213,10 @@ def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
     return closest(name.lower(), known, ALIKE)
 
 
-def _nodes(
+def node_columns(
     faults: FaultList, table: Table, dimensions: Sequence[str], tiers: Sequence[str]
 ) -> Arguments:
+    """Return what a table says of nodes, as arguments of a cluster."""
     key = next(name for name in NODE if name in table.columns)
     names = table.columns[key]
     _check_names(faults, table, key)
