@@ -84,7 +84,7 @@ HOMES = {
     "yaml": {"evenkeel.formats"},
     "matplotlib": {"evenkeel.view"},
     "shtab": {"evenkeel.cli"},
-    "narwhals": {"evenkeel.formats"},
+    "narwhals": {"evenkeel.model"},
 }
 """The rooms that may import a package at all; numpy is at home everywhere."""
 

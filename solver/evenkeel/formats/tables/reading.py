@@ -62,8 +62,8 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass
-class _Found:
-    """The files read so far."""
+class Found:
+    """The tables read so far, and the rules with the name of what says them."""
 
     faults: FaultList = field(default_factory=FaultList)
     nodes: list[Table] = field(default_factory=list)
@@ -97,7 +97,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     InvalidInput
         Naming every problem with file, line, column and value.
     """
-    found = _Found()
+    found = Found()
     for document in documents:
         kind = kind_of(document)
         if kind == "nodes":
@@ -115,6 +115,12 @@ def read(documents: Sequence[Document]) -> Cluster:
             names = [document.name for document in documents]
             faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
     faults.raise_if_any()
+    return cluster_of(found, max(documents, key=lambda one: len(one.data)))
+
+
+def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
+    """Return the cluster of two tables and rules; what a file claims is held against its size."""
+    faults = found.faults
     nodes, replicas = found.nodes[0], found.replicas[0]
     dimensions = _dimensions(faults, nodes, replicas)
     _check_titles(faults, found, dimensions)
@@ -124,21 +130,20 @@ def read(documents: Sequence[Document]) -> Cluster:
     given |= _replicas(faults, replicas, dimensions, given["node_names"])
     given |= _bound(faults, found, replicas, given)
     faults.raise_if_any()
-    if "replicas" in given:
-        size = max(documents, key=lambda one: len(one.data))
+    if "replicas" in given and packed is not None:
         wanted = np.array(given["replicas"])
-        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), size)
+        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
 
 
-def _file_of(path: str, found: _Found) -> str:
+def _file_of(path: str, found: Found) -> str:
     if found.rules is not None and path.startswith(("rule", "bytes", "transient")):
         return found.rules[0]
     of_nodes = ("capacity", "node", "domains", "watermark", "weight", "tags", "max_", "alive")
     return (found.nodes if path.startswith(of_nodes) else found.replicas)[0].name
 
 
-def _read_rules(found: _Found, document: Document) -> None:
+def _read_rules(found: Found, document: Document) -> None:
     if found.rules is not None:
         found.faults.add(document.name, "rules", "is the second of its kind: one is needed")
         return
@@ -173,7 +178,7 @@ def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
     return found
 
 
-def _check_titles(faults: FaultList, found: _Found, dimensions: Sequence[str]) -> None:
+def _check_titles(faults: FaultList, found: Found, dimensions: Sequence[str]) -> None:
     """Note columns that are neither known nor a tier."""
     nodes, replicas = found.nodes[0], found.replicas[0]
     loads = tuple(prefix for each in LOADS.values() for prefix in each)
@@ -399,7 +404,7 @@ def _roles(
     return {"role": role, "leader": leader}
 
 
-def _bound(faults: FaultList, found: _Found, table: Table, given: Arguments) -> Arguments:
+def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> Arguments:
     """Return the rules, and which one binds each partition."""
     name, told = found.rules or ("", Rules())
     bound: Arguments = {}
