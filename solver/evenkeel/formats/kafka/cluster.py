@@ -120,8 +120,9 @@ def _check_references(
         found.faults.add(found.capacity[broker][1], broker, "is a broker that no other file names")
     if found.capacity and DEFAULT_BROKER not in found.capacity:
         for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
-            at = f"{found.capacity_file}: brokers"
-            found.faults.add(at, broker, "has no capacity, and there is no default (-1)")
+            found.faults.add(
+                found.capacities, broker, "has no capacity, and there is no default (-1)"
+            )
 
 
 def _states(
