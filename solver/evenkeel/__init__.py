@@ -36,7 +36,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import be_silent
-from evenkeel.showing import show_snapshots
+from evenkeel.showing import read_frames, show_snapshots
 
 if TYPE_CHECKING:
     from evenkeel.formats.folders.writing import write_plan_folder
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 show_snapshots()
+read_frames()
 be_silent()
 
 __all__ = [

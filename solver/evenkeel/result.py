@@ -23,6 +23,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
@@ -439,6 +440,40 @@ class Result:
 
         check_page(path)
         return write_page(self, path)
+
+    def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
+        """Return one of the tables of this result as a frame.
+
+        Parameters
+        ----------
+        table : str, optional
+            ``"moves"``, ``"leader_changes"``, ``"replicas"`` (where each is and was), ``"nodes"``
+            (domains, capacities, loads before and after, replicas, leaders), ``"unplaced"`` (what
+            keeps each replica off how many nodes) or ``"violations"``.
+        backend : str, optional
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            Of that library. Numbers are not copied where it takes arrays as they are.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such table or library, or narwhals is missing, which makes frames:
+            ``pip install 'evenkeel[frames]'``.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> ek.solve(c, goals=ek.Goals(level=0.0)).to_frame("nodes", "pandas").load_d0.tolist()
+        [2.0, 2.0]
+        """
+        from evenkeel.result_frames import result_frame
+
+        return result_frame(self, table, backend)
 
     def explain(self, partition: str | int) -> Explanation:
         """Explain one partition: node by node the rule that forbids it, or how full it would be.

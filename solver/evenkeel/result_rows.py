@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.explain import blocked_nodes
+from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 
@@ -114,7 +114,7 @@ def unplaced_of(
     found = []
     for k in replicas:
         verdict, reasons = blocked_nodes(cluster, placement, loads, int(k))
-        count = Counter(reasons[v] if v >= 0 else "" for v in verdict)
+        count = Counter(reasons[v] if v >= 0 else OPEN for v in verdict)
         p = int(placement.owner[k])
         slot = int(k - placement.first[p])
         found.append(Unplaced(cluster.partitions.names[p], slot, dict(count)))

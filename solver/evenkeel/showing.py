@@ -1,9 +1,10 @@
-"""What notebooks show of clusters, placements, plans and histories, written by the view."""
+"""What clusters, placements, plans and histories do by floors above them: show, and read frames."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.frames import read_frames_by
 from evenkeel.model.runtime.shown import show_as
 
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ def show_snapshots() -> None:
     show_as(Placement, _placement)
     show_as("evenkeel.planning.plan.Plan", _plan)
     show_as("evenkeel.simulate.engine.history.History", _history)
+
+
+def read_frames() -> None:
+    """Let clusters be made of frames as the tables of the formats are read."""
+    read_frames_by(_from_frames)
+
+
+def _from_frames(*frames: Any, **more: Any) -> Cluster:
+    from evenkeel.formats.tables.frames import read_frames
+
+    return read_frames(*frames, **more)
 
 
 def _cluster(cluster: Cluster) -> str:

@@ -13,6 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.strategies.options import Options
@@ -27,6 +28,7 @@ JUDGING = 5e-7
 """Seconds per replica that are kept of a time limit to judge the result in."""
 
 
+@known_keywords
 def solve(
     cluster: Cluster,
     method: str = "balance",

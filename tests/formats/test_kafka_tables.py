@@ -64,6 +64,22 @@ class TestLoads:
         ]
 
 
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("table", "title", "meant"),
+        [(b"topic,partition,cpu,laeder_cpu\norders,0,1,2\n", "laeder_cpu", "leader_cpu"),
+         (b"topic,partiton,cpu\norders,,1\n", "partiton", "partition"),
+         (b"broker,rack,stat\n1,a,up\n", "stat", "state"),
+         (b"broker,rack,Dsik\n1,a,2TB\n", "Dsik", "disk")],
+    )  # fmt: skip
+    def test_one_that_nobody_knows_is_named_with_the_closest(self, table, title, meant):
+        with pytest.raises(InvalidInput) as caught:
+            registry.read(DESCRIBE, table)
+        first = caught.value.faults[0]
+        assert first.path == f"<bytes>: {title}"
+        assert f"did you mean {meant!r}" in first.message
+
+
 class TestBrokers:
     def test_racks_states_and_capacities(self):
         cluster = registry.read(DESCRIBE, DATA / "kafka_brokers.csv")

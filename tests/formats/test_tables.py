@@ -72,6 +72,56 @@ class TestReading:
         assert_same(same, registry.read(SMALL, PLACED))
 
 
+class TestColumns:
+    """A title that nobody knows is a slip, and what it holds must not be lost."""
+
+    def test_one_that_replicas_do_not_have_is_named_with_the_closest(self):
+        table = b"partition,node,rloe,siez_cpu,note\np,a,leader,1,x\n"
+        with pytest.raises(InvalidInput) as caught:
+            registry.read(SMALL, table)
+        assert [str(fault).partition(": ")[2] for fault in caught.value.faults] == [
+            "rloe: is no column of this table; did you mean 'role'? (got 'rloe')",
+            "siez_cpu: is no column of this table; did you mean 'size_cpu'? (got 'siez_cpu')",
+            "note: is no column of this table; did you mean 'node'? (got 'note')",
+        ]
+
+    @pytest.mark.parametrize(
+        ("slip", "meant"),
+        [("stat", "state"), ("tag", "tags"), ("wieght", "weight"), ("watermark_cpo", None),
+         ("watermrk_cpu", "watermark_cpu"), ("Max_Replica", "max_replicas")],
+    )  # fmt: skip
+    def test_one_of_nodes_that_is_much_like_another_is_no_tier(self, slip, meant):
+        nodes = f"node,zone,cap_cpu,{slip}\na,x,9,up\nb,y,9,down\n".encode()
+        with pytest.raises(InvalidInput) as caught:
+            registry.read(nodes, PLACED)
+        (fault,) = caught.value.faults
+        assert fault.path == f"<bytes>: {slip}"
+        assert meant is None or f"did you mean {meant!r}?" in fault.message
+
+    @pytest.mark.parametrize("tier", ["zone", "region", "rack", "host", "dc", "row", "site", "az"])
+    def test_tiers_go_by_any_other_name(self, tier):
+        nodes = SMALL.replace(b"zone", tier.encode())
+        assert registry.read(nodes, PLACED).topology.tiers == (tier,)
+
+    def test_rules_may_name_the_tiers_and_their_order(self):
+        nodes = b"node,rack,stage,cap_cpu\na,r1,x,9\nb,r2,x,9\n"
+        cluster = registry.read(nodes, PLACED, b'tiers = ["stage", "rack"]\n')
+        assert cluster.topology.tiers == ("stage", "rack")
+        assert faults_of(nodes, PLACED, b'tiers = ["stage"]\n') == [("<bytes>: rack", "rack")]
+        assert faults_of(nodes, PLACED, b'tiers = ["stage", "rack", "dc"]\n') == [
+            ("<bytes>: tiers", "dc")
+        ]
+
+    def test_a_tier_that_is_like_a_column_is_written_so_that_it_is_read_again(self, tmp_path):
+        cluster = Cluster.from_arrays(
+            capacity=[[9.0]], load=[[1.0]], placement=[[0]], domains={"stage": ["a"]}
+        )
+        assert_same(registry.read(*registry.write(cluster, tmp_path / "c.csv")), cluster)
+
+    def test_a_comma_at_the_end_of_every_line_is_no_column(self):
+        assert len(registry.read(SMALL, b"partition,node,\np,a,\n").partitions) == 1
+
+
 class TestWhatIsWrong:
     def test_all_of_it_is_listed_with_line_and_column(self):
         nodes = b"node,zone,cap_cpu,state\na,x,lots,up\na,y,1,upp\n,z,1,\n"

@@ -83,10 +83,14 @@ HOMES = {
     "rich": {"evenkeel.view", "evenkeel.cli"},
     "yaml": {"evenkeel.formats"},
     "matplotlib": {"evenkeel.view"},
+    "shtab": {"evenkeel.cli"},
+    "narwhals": {"evenkeel.model"},
 }
 """The rooms that may import a package at all; numpy is at home everywhere."""
 
-ONLY_INSIDE_FUNCTIONS = {"scipy", "ortools", "rich", "matplotlib", "yaml", "pandas", "narwhals"}
+ONLY_INSIDE_FUNCTIONS = {
+    "scipy", "ortools", "rich", "matplotlib", "yaml", "pandas", "narwhals", "shtab"
+}  # fmt: skip
 DISTRIBUTED_AS = {"yaml": "pyyaml"}
 """Packages that are imported by another name than they are installed by."""
 

@@ -155,7 +155,7 @@ def test_a_callback_is_told_and_may_stop_it():
 
 def test_what_longhorn_does_not_know_is_refused():
     cluster = plain(ZONES, {"a": 3})
-    with pytest.raises(ek.InvalidInput, match="knows no budgets"):
+    with pytest.raises(ek.InvalidInput, match="it keeps no limits with these options"):
         ek.solve(cluster, "longhorn", goals=ANY, limits=ek.Limits(moves=1))
     moved = cluster.placement.replaced(cluster.placement.node.copy(), cluster.placement.leader)
     with pytest.raises(ek.InvalidInput, match="begins where the cluster's replicas are"):

@@ -1,6 +1,5 @@
 """What there is stands on some page: public names, options, methods, formats, rules, events."""
 
-import argparse
 import ast
 import inspect
 import re
@@ -114,14 +113,7 @@ def test_exit_codes_are_told():
         assert re.search(rf"^\| {code} \|", PAGES[DOCS / "reference" / "cli.md"], re.M), code
 
 
-def parsers(parser):
-    """Every command's parser, by name."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from action.choices.items()
-
-
-@pytest.mark.parametrize(("command", "parser"), list(parsers(cli._parser())))
+@pytest.mark.parametrize(("command", "parser"), list(cli.command_parser()[1].items()))
 def test_every_command_and_option_is_told(command, parser):
     page = PAGES[DOCS / "reference" / "cli.md"]
     assert f"`evenkeel {command}" in page

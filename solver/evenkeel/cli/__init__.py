@@ -1,9 +1,8 @@
 """The command ``evenkeel``: what each command does stands in a module of its name."""
 
-import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evenkeel import __version__
 from evenkeel.cli import (
@@ -20,7 +19,18 @@ from evenkeel.cli import (
 )
 from evenkeel.cli.arguments import Parser
 from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
+from evenkeel.cli.files import convert, diff
+from evenkeel.cli.output import complain
+from evenkeel.cli.settings import completion
+from evenkeel.cli.settings.config import parsed
+from evenkeel.cli.studies import frontier, simulate, sweep
 from evenkeel.model.errors import InvalidInput
+
+COMMANDS = (
+    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, simulate, generate,
+    demo, warmup, completion, versions,
+)  # fmt: skip
+"""The commands, in the order in which help lists them; each module adds its own."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _keep_printable()
     try:
-        arguments = _parser().parse_args(argv)
+        given = sys.argv[1:] if argv is None else argv
+        arguments = parsed(*command_parser(), given)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -41,33 +52,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except InvalidInput as error:
         for fault in error.faults:
-            print(f"evenkeel: {fault}", file=sys.stderr)
+            complain(str(fault))
         return BAD_INPUT
     except BrokenPipeError:
         # who reads has had enough; what is still buffered must not be written as Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"evenkeel: {error}", file=sys.stderr)
+        complain(str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
         print("evenkeel: interrupted, nothing was written", file=sys.stderr)
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="evenkeel",
-        description="Decides where replicas live.",
-        epilog=MEANING,
-    )
+def command_parser() -> tuple[Parser, Mapping[str, Parser]]:
+    """Return the parser of the whole command line, and that of each command by its name."""
+    parser = Parser(prog="evenkeel", description="Decides where replicas live.", epilog=MEANING)
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (
-        solve, plan, guard, resume, check, explain, generate, demo, warmup, versions,
-    ):  # fmt: skip
+    for command in COMMANDS:
         command.add(commands)
-    return parser
+    found: Mapping[str, Parser] = commands.choices
+    return parser, found
 
 
 def _keep_printable() -> None:

@@ -2,10 +2,12 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from evenkeel.model.runtime.printable import printable
 
 if TYPE_CHECKING:
     from evenkeel.model.goals import Goals
@@ -29,15 +31,29 @@ TIER_LIMITS = {
 }
 
 
+UNSAID = object()
+"""The level where nobody names one: that of the method, if it levels."""
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose help may end in a text that is only made when somebody asks for it."""
+    """A parser whose help ends in examples, and a text that is only made when somebody asks."""
 
     ending: Callable[[], str] | None = None
+    examples: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, and leave."""
+        super().error(printable(message))
 
     def format_help(self) -> str:
         """Write the help, the ending as it is laid out."""
-        text = super().format_help()
-        return text if self.ending is None else f"{text}\n{self.ending()}\n"
+        parts = [super().format_help()]
+        if self.examples:
+            word = "example" if len(self.examples) == 1 else "examples"
+            parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]) + "\n")
+        if self.ending is not None:
+            parts.append(f"{self.ending()}\n")
+        return "\n".join(parts)
 
 
 def add_command(
@@ -69,6 +85,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
     )
     parser.add_argument("--json", action="store_true", help="print figures for machines, as JSON")
+    parser.add_argument(
+        "--config", metavar="FILE",
+        help="options that hold unless they are given, in TOML; evenkeel.toml, if it is there",
+    )  # fmt: skip
 
 
 def formats_said() -> str:
@@ -106,9 +126,10 @@ def add_solving(parser: Parser) -> None:
         help="one of the method's own options; may be given several times",
     )  # fmt: skip
     solving.add_argument(
-        "--level", type=level_of, default=0.05, metavar="X|NAME=X,...",
+        "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...",
         help="how far a node may be above the mean, or above the proven floor if that is higher: "
-        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (%(default)s)",
+        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (0.05, with "
+        "methods that level)",
     )  # fmt: skip
     solving.add_argument(
         "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
@@ -220,6 +241,7 @@ def option_of(text: str) -> tuple[str, Any]:
 def options_of(arguments: argparse.Namespace) -> "Options | None":
     """Return the options of the method that the arguments name."""
     from evenkeel.model.errors import FaultList
+    from evenkeel.model.reading.keywords import did_you_mean
     from evenkeel.strategies.registry import find
 
     given: list[tuple[str, Any]] = arguments.option
@@ -231,6 +253,7 @@ def options_of(arguments: argparse.Namespace) -> "Options | None":
     for i, (name, value) in enumerate(given):
         if name not in known:
             told = f"known: {', '.join(known)}" if known else "it takes none"
+            told += did_you_mean(name, known)
             faults.add(f"option {name}", value, f"unknown option of {arguments.method}; {told}")
         elif name in [other for other, _ in given[:i]]:
             faults.add(f"option {name}", value, "is given twice")
@@ -239,11 +262,15 @@ def options_of(arguments: argparse.Namespace) -> "Options | None":
     return kind(**dict(given))
 
 
-def goals_of(arguments: argparse.Namespace) -> "Goals":
-    """Return the goals that the arguments ask for."""
+def goals_of(arguments: argparse.Namespace) -> "Goals | None":
+    """Return the goals that the arguments ask for; None where they name none."""
     from evenkeel.model.goals import Goals
 
-    return Goals(level=arguments.level, leaders=arguments.leaders, floor=arguments.floor)
+    asked = {name: getattr(arguments, name) for name in ("leaders", "floor")}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if arguments.level is not UNSAID:
+        asked["level"] = arguments.level
+    return Goals(**asked) if asked else None
 
 
 def limits_of(arguments: argparse.Namespace) -> "Limits":
@@ -252,13 +279,16 @@ def limits_of(arguments: argparse.Namespace) -> "Limits":
 
     given: dict[str, Any] = {name: getattr(arguments, name) for name in LIMITS}
     if given["bytes"] is not None:
-        given["bytes"] = _number_or_text(given["bytes"])
+        given["bytes"] = number_or_text(given["bytes"])
     given |= {name: dict(getattr(arguments, name) or ()) for name in TIER_LIMITS}
     return Limits(**given)
 
 
-def _number_or_text(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def number_or_text(text: str) -> int | float | str:
+    """Return a number where a text is one; what else it may be is for who takes it to say."""
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,15 +1,23 @@
 """``evenkeel check``: count what a placement breaks as it stands, or replay a plan."""
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, option_name
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
-from evenkeel.cli.output import page, print_json
-from evenkeel.cli.plan import code_of_plan, figures_of_plan
+from evenkeel.cli.output import counted, page, tell
+from evenkeel.cli.plan import (
+    code_of_plan,
+    figures_of_plan,
+    throttle_from,
+    throttle_of,
+    verdict_of_plan,
+)
+from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.solve import files_of
 from evenkeel.cli.waiting import Waiting
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -23,7 +31,16 @@ def add(commands: Commands) -> None:
     )
     parser = add_command(commands, "check", summary, run)
     add_files(parser, "a cluster, or a plan, with its cluster where that is not within it")
+    parser.add_argument(
+        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
+        help="hold a plan to this instead of to its own throttle, as plan takes it",
+    )  # fmt: skip
+    add_changes(parser)
     add_output(parser)
+    parser.examples = (
+        "evenkeel check cluster.npz --drain zone=a",
+        "evenkeel check plan.json --throttle node-in=1",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,10 +56,23 @@ def run(arguments: argparse.Namespace) -> int:
         if len(plans) > 1:
             raise InvalidInput([Fault("FILE", arguments.files, "has more than one plan")])
         cluster = read(*others, format=arguments.format) if others or not plans else None
+        _check_asked(arguments, plan=bool(plans))
         if plans:
             return _check_plan(plans[0], cluster, arguments, waiting)
         assert cluster is not None
-        return _check_placement(cluster, arguments, waiting)
+        return _check_placement(changed(cluster, arguments), arguments, waiting)
+
+
+def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
+    """Raise for what goes with a plan only, or with a placement only."""
+    faults = FaultList()
+    if plan:
+        for name in ("drain", "exclude", "pin", "add_nodes"):
+            if getattr(arguments, name):
+                faults.add(option_name(name), getattr(arguments, name), "a plan is of its cluster")
+    elif arguments.throttle:
+        faults.add("--throttle", arguments.throttle[0][0], "goes with a plan; there is none")
+    faults.raise_if_any()
 
 
 def _check_plan(
@@ -53,13 +83,16 @@ def _check_plan(
     from evenkeel.view.plan_report import report_plan
 
     plan = read_plan(file, cluster)
+    if arguments.throttle:
+        plan = replace(plan, throttle=throttle_from(arguments.throttle))
     waiting.doing("checking")
     certificate = plan.check()
-    if arguments.json:
-        print_json(figures_of_plan(plan, certificate))
-    elif not arguments.quiet:
-        print(report_plan(plan, certificate, **page()), end="")
-    return code_of_plan(plan, certificate)
+    return tell(
+        arguments, code_of_plan(plan, certificate),
+        figures=lambda: figures_of_plan(plan, certificate),
+        text=lambda: report_plan(plan, certificate, **page()),
+        verdict=verdict_of_plan(plan, certificate),
+    )  # fmt: skip
 
 
 def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting) -> int:
@@ -71,19 +104,21 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     waiting.doing("checking")
     audited = audit(cluster, cluster.placement)
     level = levelness(cluster, cluster.placement)
-    if arguments.json:
-        print_json(
-            {
-                "hard_violations": audited.hard,
-                "soft_violations": audited.soft,
-                "broken": {kind: count for kind, count in audited.counts.items() if count},
-                "violations": [
-                    {name: value for name, value in row._asdict().items() if value != ""}
-                    for row in audited.table()
-                ],
-                "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
-            }
-        )
-    elif not arguments.quiet:
-        print(report_state(cluster, audited, level, **page()), end="")
-    return DONE if audited.ok else LEFT_BROKEN
+
+    def figures() -> dict[str, Any]:
+        return {
+            "hard_violations": audited.hard,
+            "soft_violations": audited.soft,
+            "broken": {kind: count for kind, count in audited.counts.items() if count},
+            "violations": [
+                {name: value for name, value in row._asdict().items() if value != ""}
+                for row in audited.table()
+            ],
+            "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
+        }
+
+    return tell(
+        arguments, DONE if audited.ok else LEFT_BROKEN, figures=figures,
+        text=lambda: report_state(cluster, audited, level, **page()),
+        verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}",
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, add_output
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import figures_of, page, print_json, write_plan, write_table
+from evenkeel.cli.output import figures_of, page, tell, told_files, write_plan, write_table
 from evenkeel.cli.solve import solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.measure.loads import replica_counts
@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--nodes", type=int, default=300, metavar="N", help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
     add_output(parser)
+    parser.examples = ("evenkeel demo --folder demo",)
     parser.set_defaults(
         method="balance", option=[], level=LEVEL, leaders=None, floor=None, time_limit=None,
         work_limit=None, **dict.fromkeys([*LIMITS, *TIER_LIMITS]),
@@ -60,16 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
             *write_plan(result, str(folder / "placement.npz"), None),
             write_table(result, str(folder / "moves.csv")),
         ]
-    if arguments.json:
-        print_json(figures_of(result) | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(_introduction(cluster))
-        print(report(result, **page()))
-        for path in written:
-            print(f"wrote {path}")
-    if stopping.asked:
-        return INTERRUPTED
-    return code_of(result.status)
+    told = _introduction(cluster), report(result, **page()), told_files(written)
+    return tell(
+        arguments, INTERRUPTED if stopping.asked else code_of(result.status),
+        figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
+        text=lambda: "\n".join(told), verdict=result.message,
+    )  # fmt: skip
 
 
 def _introduction(cluster: "Cluster") -> str:

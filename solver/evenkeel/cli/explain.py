@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
 from evenkeel.cli.exits import DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import tell
+from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
+
+
+MORE = "evenkeel plan --explain says how they get there, and why each step waits"
 
 
 def add(commands: Commands) -> None:
@@ -25,7 +29,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--as-is", action="store_true", help="explain the placement as it stands, without solving"
     )
+    add_changes(parser)
     add_solving(parser)
+    parser.examples = ("evenkeel explain cluster.npz orders-17 --as-is",)
     add_output(parser)
 
 
@@ -42,13 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
             explained = explain(cluster, placement, node_loads(cluster, placement), partition)
         else:
             explained = solved(cluster, arguments, waiting, stopping).explain(partition)
-    if arguments.json:
-        print_json(asdict(explained))
-    elif not arguments.quiet:
-        print(explained)
-        if not arguments.as_is:
-            print("evenkeel plan --explain says how they get there, and why each step waits")
-    return INTERRUPTED if stopping.asked else DONE
+    more = "" if arguments.as_is else f"\n{MORE}"
+    return tell(
+        arguments, INTERRUPTED if stopping.asked else DONE,
+        figures=lambda: asdict(explained), text=lambda: f"{explained}{more}",
+    )  # fmt: skip
 
 
 def index_of(cluster: "Cluster", text: str) -> int:

@@ -4,7 +4,7 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import tell, told_files
 from evenkeel.cli.waiting import Waiting
 
 COUNTS = {
@@ -37,6 +37,7 @@ def add(commands: Commands) -> None:
                 help=f"{meaning} (%(default)s)",
             )  # fmt: skip
     add_output(parser)
+    parser.examples = ("evenkeel generate cluster.npz --nodes 30 --partitions 900 --seed 7",)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,9 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
             disorder=Disorder(**shares),
         )
         waiting.doing("writing")
-        written = [str(path) for path in write(cluster, arguments.output, arguments.format)]
-    if arguments.json:
-        print_json({"cluster": str(cluster), "written": written})
-    elif not arguments.quiet:
-        print(f"{cluster}\nwrote {', '.join(written)}")
-    return DONE
+        written = write(cluster, arguments.output, arguments.format)
+    return tell(
+        arguments, DONE, figures=lambda: {"cluster": str(cluster), "written": [*map(str, written)]},
+        text=lambda: f"{cluster}\n{told_files(written)}",
+    )  # fmt: skip

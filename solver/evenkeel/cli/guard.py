@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE, FELL_SHORT
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import complain, tell
 from evenkeel.cli.solve import STDIN
 
 MOST_LISTED = 50
@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--record", action="store_true", help="write down in state.json how many waves are done"
     )
-    parser.ending = lambda: "example:\n  evenkeel guard move described.txt --wave 1"
+    parser.examples = ("evenkeel guard move described.txt --wave 1",)
     add_output(parser)
 
 
@@ -41,16 +41,15 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder)
     verdict = guard(folder, documents, arguments.wave, recording=arguments.record)
     differs = verdict.word == "differs"
-    if arguments.json:
-        told = {name: getattr(verdict, name) for name in ("word", "wave", "waves", "differences")}
-        names = ("to_do", "under_way", "done")
-        print_json(told | dict(zip(names, verdict.counts, strict=True)))
-    elif differs:
+    told = {name: getattr(verdict, name) for name in ("word", "wave", "waves", "differences")}
+    counts = dict(zip(("to_do", "under_way", "done"), verdict.counts, strict=True))
+    if differs and not arguments.json:
         for line in verdict.differences[:MOST_LISTED]:
-            print(f"evenkeel: {line}", file=sys.stderr)
-        if len(verdict.differences) > MOST_LISTED:
-            more = len(verdict.differences) - MOST_LISTED
-            print(f"evenkeel: and {more:,} differences more", file=sys.stderr)
-    elif not arguments.quiet:
-        print(verdict)
-    return FELL_SHORT if differs else DONE
+            complain(line)
+        if (more := len(verdict.differences) - MOST_LISTED) > 0:
+            complain(f"and {more:,} differences more")
+        return FELL_SHORT
+    return tell(
+        arguments, FELL_SHORT if differs else DONE, figures=lambda: told | counts,
+        text=lambda: str(verdict),
+    )  # fmt: skip

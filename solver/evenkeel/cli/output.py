@@ -1,19 +1,26 @@
 """Where a command's outcome goes: figures or a report to the standard output, plans to files."""
 
+import argparse
 import json
 import math
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.runtime.printable import printable
 from evenkeel.view.layout import WIDTH
 
 if TYPE_CHECKING:
     from evenkeel.result import Result
+
+
+STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What changes the style of a terminal."""
 
 
 def page() -> dict[str, Any]:
@@ -28,6 +35,44 @@ def page() -> dict[str, Any]:
 def print_json(figures: Mapping[str, Any]) -> None:
     """Print figures as one JSON object."""
     print(json.dumps(_plain(figures), indent=2))
+
+
+def tell(
+    arguments: argparse.Namespace,
+    code: int,
+    *,
+    figures: Callable[[], Mapping[str, Any]],
+    text: Callable[[], str],
+    verdict: str = "",
+) -> int:
+    """Tell what came of a command as its arguments ask, and return its exit code.
+
+    Where nothing is to be told but what is wrong, that is the verdict, unless the code is 0.
+    """
+    if arguments.json:
+        print_json(figures())
+    elif not arguments.quiet:
+        say(text())
+    elif code and verdict:
+        complain(verdict)
+    return code
+
+
+def say(text: str) -> None:
+    """Print lines, in which nothing acts on a terminal but the styles of a report."""
+    parts = STYLE.split(text) if page()["styled"] else [text]
+    told = [one if STYLE.fullmatch(one) else printable(one, keep="\n") for one in parts]
+    sys.stdout.write("".join(told).rstrip("\n") + "\n")
+
+
+def complain(text: str) -> None:
+    """Print one line to the standard error stream, in which nothing acts on a terminal."""
+    print(f"evenkeel: {printable(text)}", file=sys.stderr)
+
+
+def told_files(written: Sequence[Path], otherwise: str = "") -> str:
+    """Return a line for each file written, or what is to be said where there is none."""
+    return "".join(f"wrote {printable(str(path))}\n" for path in written) or otherwise
 
 
 def figures_of(result: "Result") -> dict[str, Any]:
@@ -86,15 +131,32 @@ def check_report(path: str | None) -> None:
 
 
 def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force: bool) -> None:
-    """Raise where a file to be written is one that is read, unless that is meant."""
+    """Raise where a file to be written is one that is read, unless that is meant, or cannot be."""
     read = {Path(one).resolve() for one in inputs}
     faults = [
         Fault("OUT", one, "is one of the files that are read; --force writes it nevertheless")
         for one in outputs
         if one is not None and Path(one).resolve() in read
     ]
-    if faults and not force:
+    faults = [] if force else faults
+    for one in outputs:
+        if one is not None and not (folder := Path(one).resolve().parent).is_dir():
+            faults.append(Fault("OUT", one, f"cannot be written: there is no folder {folder}"))
+        elif one is not None and Path(one).is_dir():
+            faults.append(Fault("OUT", one, "cannot be written: it is a folder"))
+    if faults:
         raise InvalidInput(faults)
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return how many of each kind there are, those of which there are any.
+
+    Examples
+    --------
+    >>> counted({"spread": 3, "capacity": 0, "on_dead": 1})
+    '3 spread, 1 on_dead'
+    """
+    return ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n)
 
 
 def _broken(counts: Mapping[str, int]) -> dict[str, int]:

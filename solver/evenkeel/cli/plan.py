@@ -1,6 +1,7 @@
 """``evenkeel plan``: the steps from where replicas are to where they should be, safe at each."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,25 @@ from evenkeel.cli.arguments import (
     add_files,
     add_output,
     add_solving,
-    methods_said,
+    number_or_text,
     tier_count_of,
 )
 from evenkeel.cli.exits import DONE, FELL_SHORT, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.explain import index_of
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import check_outputs, check_table, page, print_json
+from evenkeel.cli.output import (
+    check_outputs,
+    check_table,
+    counted,
+    page,
+    tell,
+    told_files,
+)
+from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import did_you_mean
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -30,14 +40,6 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
-
-EXAMPLE = """\
-examples:
-  evenkeel plan cluster.npz --throttle node-in=2 --throttle node-bandwidth=100MB -o plan.json
-  evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17
-  evenkeel check plan.json
-  evenkeel plan described.txt logdirs.json racks.txt --throttle node-in=2 -o move
-"""
 
 
 def add(commands: Commands) -> None:
@@ -77,8 +79,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
+    add_changes(parser)
     add_solving(parser)
-    parser.ending = lambda: f"{EXAMPLE}\n{methods_said()}"
+    parser.examples = (
+        "evenkeel plan cluster.npz --throttle node-in=2 --throttle copies=20 -o plan.json",
+        "evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17",
+        "evenkeel check plan.json",
+        "evenkeel plan described.txt logdirs.json racks.txt --throttle node-in=2 -o move",
+    )
     add_output(parser)
 
 
@@ -89,8 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_table(arguments.table)
     read = [*arguments.files, *(arguments.target or ())]
-    check_outputs(read, [arguments.out, arguments.table], force=arguments.force)
-    check_plan_folder(arguments.out, force=arguments.force)
+    check_outputs(read, [arguments.table], force=arguments.force)
+    check_plan_out(read, arguments.out, force=arguments.force)
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
@@ -103,21 +111,24 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("writing")
         written = _written(found, arguments)
     explained = None if chosen is None else found.explain(chosen)
-    if arguments.json:
-        figures = figures_of_plan(found, certificate)
-        told = {} if explained is None else {"explained": str(explained).splitlines()}
-        print_json(figures | told | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(report_plan(found, certificate, **page()), end="")
+    code = code_of_plan(found, certificate) if placed else LEFT_BROKEN
+
+    def text() -> str:
+        said = report_plan(found, certificate, **page())
         if explained is not None:
-            print(f"\n{explained}")
-        for path in written:
-            print(f"wrote {path}")
-        if not written:
-            print("nothing written; -o OUT writes the plan, --table OUT its steps")
-    if stopping.asked:
-        return INTERRUPTED
-    return code_of_plan(found, certificate) if placed else LEFT_BROKEN
+            said += f"\n{explained}\n"
+        return said + told_files(
+            written, "nothing written; -o OUT writes the plan, --table OUT its steps"
+        )
+
+    def figures() -> dict[str, Any]:
+        told = {} if explained is None else {"explained": str(explained).splitlines()}
+        return figures_of_plan(found, certificate) | told | {"written": [*map(str, written)]}
+
+    return tell(
+        arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
+        verdict=verdict_of_plan(found, certificate) if placed else "not every replica has a place",
+    )  # fmt: skip
 
 
 def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
@@ -125,6 +136,13 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
     if not certificate.ok:
         return LEFT_BROKEN
     return DONE if plan.complete else FELL_SHORT
+
+
+def verdict_of_plan(plan: "Plan", certificate: "Certificate") -> str:
+    """Return in a line what is wrong with a plan."""
+    if not certificate.ok:
+        return f"the plan is not safe: {counted(certificate.counts)}"
+    return f"{len(plan.blocked):,} moves are blocked" if not plan.complete else ""
 
 
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
@@ -165,18 +183,8 @@ def throttle_of(text: str) -> tuple[str, Any]:
         of, equals, amount = value.partition("=")
         if not (equals and of.strip()):
             raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
-        return name, (of.strip(), _number_or_text(amount))
-    return name, _number_or_text(value)
-
-
-def _number_or_text(text: str) -> int | float | str:
-    """Return a number where a text is one; what else it may be is for the throttle to say."""
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+        return name, (of.strip(), number_or_text(amount))
+    return name, number_or_text(value)
 
 
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
@@ -190,6 +198,7 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     for name, value in given:
         if name not in known:
             told = ", ".join(one.replace("_", "-") for one in known)
+            told += did_you_mean(name, known)
             faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
         elif name in by_name:
             limits.setdefault(name, {}).update([value])
@@ -224,12 +233,14 @@ def _target(
     return target_by_name(cluster, read(arguments.target)), True
 
 
-def check_plan_folder(out: str | None, *, force: bool) -> None:
-    """Raise for a place where no folder of a plan can be put, before any work is done for it."""
+def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:
+    """Raise for a place where no plan can be put, before any work is done for it."""
     from evenkeel.formats.folders.writing import check_folder
 
     if out is not None and not out.endswith(SUFFIX):
         check_folder(out, overwrite=force)
+    else:
+        check_outputs(read, [out], force=force)
 
 
 def write_plan_out(plan: "Plan", out: str, *, force: bool, with_cluster: bool = True) -> Path:

@@ -3,11 +3,12 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.output import check_outputs, page, print_json
+from evenkeel.cli.output import page, tell, told_files
 from evenkeel.cli.plan import (
-    check_plan_folder,
+    check_plan_out,
     code_of_plan,
     figures_of_plan,
+    verdict_of_plan,
     write_plan_out,
 )
 from evenkeel.cli.solve import read_cluster
@@ -30,9 +31,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
-    parser.ending = lambda: (
-        "example:\n  evenkeel resume plan.json now.npz --elapsed 600 -o rest.json"
-    )
+    parser.examples = ("evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",)
     add_output(parser)
 
 
@@ -42,8 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.plans.targets import observed_by_name
     from evenkeel.view.plan_report import report_plan
 
-    check_outputs([arguments.plan, *arguments.files], [arguments.out], force=arguments.force)
-    check_plan_folder(arguments.out, force=arguments.force)
+    check_plan_out([arguments.plan, *arguments.files], arguments.out, force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
@@ -55,20 +53,19 @@ def run(arguments: argparse.Namespace) -> int:
         written = []
         if arguments.out is not None:
             written.append(write_plan_out(rest, arguments.out, force=arguments.force))
-    if arguments.json:
-        told = {
-            "done": int(progress.done.sum()),
-            "under_way": int(progress.under_way.sum()),
-            "bytes_done": progress.bytes_done,
-            "seconds_left": progress.left,
-            "seconds_left_so_far": progress.left_so_far,
-            "astray": progress.astray,
-        }
-        figures = {"progress": told, "rest": figures_of_plan(rest, certificate)}
-        print_json(figures | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(f"{progress}\n")
-        print(report_plan(rest, certificate, **page()), end="")
-        for path in written:
-            print(f"wrote {path}")
-    return code_of_plan(rest, certificate)
+    told = {
+        "done": int(progress.done.sum()),
+        "under_way": int(progress.under_way.sum()),
+        "bytes_done": progress.bytes_done,
+        "seconds_left": progress.left,
+        "seconds_left_so_far": progress.left_so_far,
+        "astray": progress.astray,
+    }
+    return tell(
+        arguments, code_of_plan(rest, certificate),
+        figures=lambda: {"progress": told, "rest": figures_of_plan(rest, certificate),
+                         "written": [*map(str, written)]},
+        text=lambda: f"{progress}\n\n{report_plan(rest, certificate, **page())}"
+        + told_files(written),
+        verdict=verdict_of_plan(rest, certificate),
+    )  # fmt: skip

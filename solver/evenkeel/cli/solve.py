@@ -23,10 +23,12 @@ from evenkeel.cli.output import (
     check_table,
     figures_of,
     page,
-    print_json,
+    tell,
+    told_files,
     write_plan,
     write_table,
 )
+from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.strategies.shared.stopping import Progress
@@ -34,6 +36,8 @@ from evenkeel.strategies.shared.stopping import Progress
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.result import Result
+
+NOTHING_WRITTEN = "nothing written; -o OUT writes the new placement, --table OUT the moves"
 
 STDIN = "-"
 """What stands for the standard input where files are read."""
@@ -61,12 +65,18 @@ def add(commands: Commands) -> None:
         "--prove-limit", type=float, default=60.0, metavar="S",
         help="seconds that --prove may take (%(default)g)",
     )  # fmt: skip
+    add_changes(parser)
     add_solving(parser)
     add_output(parser)
+    parser.examples = (
+        "evenkeel solve cluster.npz --level 0.04 -o placed.npz --table moves.csv",
+        "evenkeel solve topics.txt logdirs.json --drain 17 --moves 500 -o reassignment.json",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.formats.registry import writer_of
     from evenkeel.view.report import report
 
     check_table(arguments.table)
@@ -75,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments.files, outputs, force=arguments.force)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
+        if arguments.output is not None:
+            writer_of(cluster, arguments.output, arguments.to)
         result = solved(cluster, arguments, waiting, stopping)
         if arguments.prove and not stopping.asked:
             waiting.doing("proving")
@@ -87,25 +99,21 @@ def run(arguments: argparse.Namespace) -> int:
             written.append(write_table(result, arguments.table))
         if arguments.report is not None:
             written.append(result.report(arguments.report))
-        text = "" if arguments.json or arguments.quiet else report(result, **page())
-    if arguments.json:
-        print_json(figures_of(result) | {"written": [str(path) for path in written]})
-    elif not arguments.quiet:
-        print(text, end="")
-        for path in written:
-            print(f"wrote {path}")
-        if not written:
-            print("nothing written; -o OUT writes the new placement, --table OUT the moves")
-    if stopping.asked or result.stop_reason == "interrupted":
-        return INTERRUPTED
-    return code_of(result.status)
+    stopped = stopping.asked or result.stop_reason == "interrupted"
+    return tell(
+        arguments, INTERRUPTED if stopped else code_of(result.status),
+        figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
+        text=lambda: report(result, **page()) + told_files(written, NOTHING_WRITTEN),
+        verdict=result.message,
+    )  # fmt: skip
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name as a cluster."""
+    """Read the files that the arguments name as a cluster, changed as the arguments ask."""
     from evenkeel.formats.registry import read
 
-    return read(*files_of(arguments, waiting), format=arguments.format)
+    cluster = read(*files_of(arguments, waiting), format=arguments.format)
+    return changed(cluster, arguments) if "drain" in arguments else cluster
 
 
 def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:

@@ -4,13 +4,15 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import tell
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     summary = "print versions, processor and compiled kernels, for a bug report"
-    add_output(add_command(commands, "versions", summary, run))
+    parser = add_command(commands, "versions", summary, run)
+    add_output(parser)
+    parser.examples = ("evenkeel versions --json",)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,10 +20,6 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.install.diagnostics import versions
 
     found = versions()
-    if arguments.json:
-        print_json(found)
-    elif not arguments.quiet:
-        width = max(map(len, found))
-        for name, text in found.items():
-            print(f"{name:{width}}  {text}")
-    return DONE
+    width = max(map(len, found))
+    lines = [f"{name:{width}}  {text}" for name, text in found.items()]
+    return tell(arguments, DONE, figures=lambda: found, text=lambda: "\n".join(lines))

@@ -9,6 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from evenkeel.model.runtime.printable import printable
 from evenkeel.strategies.shared.stopping import Progress
 
 PATIENCE = 1.0
@@ -65,7 +66,7 @@ class Waiting:
 
     def doing(self, text: str) -> None:
         """Say what is being done now."""
-        self._text = text
+        self._text = printable(text)
 
     def progress(self, told: Progress) -> None:
         """Take a solve's progress; meant as its callback."""

@@ -1,11 +1,16 @@
 """``evenkeel warmup``: compile what methods need before anybody waits for it."""
 
 import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import print_json
+from evenkeel.cli.output import tell
 from evenkeel.cli.waiting import Waiting
+
+if TYPE_CHECKING:
+    from evenkeel_kernels.build.inventory import Inventory
 
 SLOWEST = 5
 """Kernels that are named; the rest is counted."""
@@ -18,6 +23,7 @@ def add(commands: Commands) -> None:
     command.add_argument("methods", nargs="*", metavar="METHOD", help="balance by default")
     command.add_argument("--all", action="store_true", help="every method that there is")
     add_output(command)
+    command.examples = ("evenkeel warmup balance exact",)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,16 +37,20 @@ def run(arguments: argparse.Namespace) -> int:
             waiting.compiling, None if arguments.all else arguments.methods or ["balance"]
         )
         found = inventory()
-    if arguments.json:
-        print_json(
-            {"compiled": compiled, "seconds": sum(compiled.values()), "folder": found.folder}
-        )
-    elif not arguments.quiet:
-        if compiled:
-            print(f"compiled {len(compiled)} kernels in {sum(compiled.values()):.1f} s")
-            for name in sorted(compiled, key=lambda name: -compiled[name])[:SLOWEST]:
-                print(f"  {compiled[name]:5.1f} s  {name}")
-        else:
-            print("nothing to compile" if found.jit else "nothing compiled: the compiler is off")
-        print(f"kept in {found.folder}" if found.folder else "kept nowhere: compiled every time")
-    return DONE
+    seconds = sum(compiled.values())
+    return tell(
+        arguments, DONE,
+        figures=lambda: {"compiled": compiled, "seconds": seconds, "folder": found.folder},
+        text=lambda: "\n".join(_lines(compiled, found)),
+    )  # fmt: skip
+
+
+def _lines(compiled: Mapping[str, float], found: "Inventory") -> Iterator[str]:
+    """Yield what was compiled, the slowest by name, and where it is kept."""
+    if compiled:
+        yield f"compiled {len(compiled)} kernels in {sum(compiled.values()):.1f} s"
+        for name in sorted(compiled, key=lambda name: -compiled[name])[:SLOWEST]:
+            yield f"  {compiled[name]:5.1f} s  {name}"
+    else:
+        yield "nothing to compile" if found.jit else "nothing compiled: the compiler is off"
+    yield f"kept in {found.folder}" if found.folder else "kept nowhere: compiled every time"

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.reading.quantities import read_bytes
 
 HEAD = 65536
@@ -66,6 +67,13 @@ class Table:
     def cells(self, column: str, default: str = "") -> list[str]:
         """Return the cells of a column, or as many defaults where the table does not have it."""
         return self.columns.get(column) or [default] * len(self)
+
+    def check_columns(self, faults: FaultList, known: Collection[str]) -> None:
+        """Note columns of a title that is not among those known, with the closest that is."""
+        for name, title in self.titles.items():
+            if name and name not in known:
+                message = f"is no column of this table{did_you_mean(name, known)}"
+                faults.add(f"{self.name}: {quoted(title)}", quoted(title), message)
 
     def each(
         self, faults: FaultList, column: str, wrong: Callable[[str], bool], message: str

@@ -138,7 +138,7 @@ def _members(document: Document) -> tuple[Document, ...]:
                 raise zipfile.BadZipFile(f"{quoted(entry.filename)} is neither stored nor deflated")
         return tuple(
             Document(
-                f"{document.name}/{quoted(entry.filename)}",
+                f"{document.name}/{entry.filename}",
                 archive.read(entry).removeprefix(BYTE_ORDER_MARK),
             )
             for entry in entries

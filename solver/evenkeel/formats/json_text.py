@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from evenkeel.formats.documents import SHOWN, Document, quoted
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.keywords import did_you_mean
 
 Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -110,7 +111,7 @@ def _parts(faults: FaultList, path: str, value: Any, shape: Any) -> Iterator[tup
         if shape.__struct_config__.forbid_unknown_fields:
             known = {*fields, shape.__struct_config__.tag_field}
             for name in (name for name in value if name not in known):
-                message = f"is unknown; known: {[*fields]}"
+                message = f"is unknown; known: {[*fields]}{did_you_mean(name, fields)}"
                 faults.add(_inside(path, name), quoted(value[name]), message)
     elif isinstance(value, dict) and origin is dict:
         for key, inner in value.items():

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def find(name: str) -> Format:
         return _room(ROOMS[name])
     found = known()
     if name not in found:
-        raise InvalidInput([Fault("format", name, f"unknown format; known: {[*found]}")])
+        message = f"unknown format; known: {[*found]}{did_you_mean(str(name), found)}"
+        raise InvalidInput([Fault("format", name, message)])
     return found[name]()
 
 
@@ -256,9 +258,8 @@ def write(
     ...     [file.name for file in write(cluster, Path(folder, "cluster.npz"))]
     ['cluster.npz']
     """
-    chosen = find(format) if format is not None else _writer_for(cluster, os.fspath(path))
-    if chosen.encode is None:
-        raise InvalidInput([Fault("format", chosen.name, "is read only")])
+    chosen = writer_of(cluster, path, format)
+    assert chosen.encode is not None
     target = getattr(placement, "placement", placement)
     if not (target is None or isinstance(target, Placement)):
         raise InvalidInput([Fault("placement", type(target).__name__, "must be a Placement")])
@@ -274,6 +275,14 @@ def write(
         write_atomically(file, content)
         _sources.discard(os.path.realpath(file))
     return tuple(files)
+
+
+def writer_of(cluster: Cluster, path: str | os.PathLike[str], format: str | None) -> Format:
+    """Return the format that a cluster would be written in; ``InvalidInput`` if there is none."""
+    chosen = find(format) if format is not None else _writer_for(cluster, os.fspath(path))
+    if chosen.encode is None:
+        raise InvalidInput([Fault("format", chosen.name, "is read only")])
+    return chosen
 
 
 def _check_sources(*files: str | os.PathLike[str]) -> None:
@@ -331,6 +340,14 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     ]
 
 
+def told_kind(document: "Document") -> str:
+    """Return what a document is, in the words of the first format of ours that knows it, or ""."""
+    for module in ROOMS.values():
+        if kind := _room(module).recognises(document):
+            return f"{kind} ({_room(module).name})"
+    return ""
+
+
 def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
     """Return what each document is, where no one format knows them all."""
     kinds = {
@@ -357,4 +374,7 @@ def _writer_for(cluster: Cluster, path: str) -> Format:
         return own if own in fitting else fitting[0]
     if own in ends and own is not None:
         return own
-    raise InvalidInput([Fault("path", path, f"ends like no known format; name one: {[*there]}")])
+    endings = sorted({suffix for one in ends for suffix in one.suffixes})
+    names = sorted(one.name for one in ends)
+    message = f"ends like no known format: it takes one of {endings}, or the name of one of {names}"
+    raise InvalidInput([Fault("path", path, message)])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import Demands, nodes_that_meet, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.printable import printable
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ class Explanation:
                 shown = ", ".join(nodes[:4]) + (", ..." if len(nodes) > 4 else "")
                 label = reason or "could hold it, emptiest first"
                 lines.append(f"    {len(nodes):>5} {label}: {shown}")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
+
+
+OPEN = "open to it by itself"
+"""What is said of nodes that no rule forbids; all replicas together may find no place there."""
 
 
 def blocked_nodes(
@@ -284,7 +289,12 @@ def _why(
     share = f"{names[now]} ({fullest[now]:.1%} full)"
     if verdict[now] >= 0:
         reason = reasons[verdict[now]]
-        return f"left on {share}, which {reason!r} forbids: no other node is open to it"
+        instead = "no other node is open to it"
+        if runner_up is not None:
+            instead = f"{runner_up.node} is open to it by itself"
+        return (
+            f"{'stands' if now == before else 'is'} on {share}, which {reason!r} forbids: {instead}"
+        )
     other = (
         f"; the runner-up {runner_up.node} would be {runner_up.utilisation:.1%} full"
         if (runner_up)
@@ -306,5 +316,5 @@ def _blockers(verdict: NDArray[np.int16], reasons: list[str]) -> str:
     parts = [f"{n} nodes: {reason}" for reason, n in zip(reasons, count, strict=True)]
     left = int((verdict < 0).sum())
     if left:
-        parts.append(f"{left} nodes are open to it by itself")
+        parts.append(f"{left} nodes are {OPEN}")
     return "; ".join(parts) or "there is no node"

@@ -17,9 +17,11 @@ from evenkeel.model.intake.parts import read_changes, read_parts
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_keywords
 from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.runtime.frames import frame_reader
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.model.topology import Topology
 
@@ -337,6 +339,26 @@ class Cluster(Shown):
         """
         return self.replace(**changed_states(self.nodes, self.topology, "up", which))
 
+    def cordon(self, *which: Which) -> Cluster:
+        """Return a cluster in which nodes keep what they have and take no more replicas.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; cordoned nodes do not accept.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**changed_states(self.nodes, self.topology, "cordon", which))
+
     def drain(self, *which: Which) -> Cluster:
         """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
 
@@ -453,6 +475,68 @@ class Cluster(Shown):
         faults.raise_if_any()
         vouch_for(parts)
         return replace(self, **parts)
+
+    @staticmethod
+    @known_keywords
+    def from_frames(
+        nodes: Frame,
+        replicas: Frame,
+        *,
+        rules: Rule | Mapping[str, Rule] | None = None,
+        tiers: Sequence[str] | None = None,
+        bytes: str | None = None,
+        transient: Sequence[str] | None = None,
+    ) -> Cluster:
+        """Describe a cluster by two frames of pandas, polars or pyarrow.
+
+        The columns are those of the format ``tables``. What has no value is null or NaN.
+
+        Parameters
+        ----------
+        nodes : frame
+            A row for each node: ``node``, ``cap_NAME`` for each dimension, and any of
+            ``watermark_NAME``, ``state`` (up, cordoned, draining or down), ``tags`` (divided by
+            blanks), ``weight`` and ``max_replicas``; every other column is a tier, the widest
+            first.
+        replicas : frame
+            A row for each replica: ``partition``, or ``group`` and ``index``, or all of them;
+            ``node``; and any of ``role`` (leader, voter, non_voter or learner; without it the first
+            replica leads), ``pinned``, ``flags``, and, the same in each row of a partition,
+            ``load_NAME``, ``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``, ``voters``,
+            ``min_active`` and ``rule``.
+        rules : Rule, or mapping of str to Rule, optional
+            A rule for all partitions; or by group; or by what stands in the column ``rule``.
+        tiers : sequence of str, optional
+            The columns that are tiers, widest first; any other column is then an error.
+        bytes : str, optional
+            The dimension that moves.
+        transient : sequence of str, optional
+            Dimensions that a moving replica takes at both ends.
+
+        Returns
+        -------
+        Cluster
+            Validated. Numbers that the frames hold as float64 are read without a copy of their own.
+
+        Raises
+        ------
+        InvalidInput
+            Naming every problem, with frame, column, row and value; or that narwhals is missing,
+            which reads frames: ``pip install 'evenkeel[frames]'``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import evenkeel as ek
+        >>> nodes = pd.DataFrame({"node": ["a", "b"], "zone": ["x", "y"], "cap_cpu": [9.0, 9.0]})
+        >>> replicas = pd.DataFrame({"partition": ["p", "q"], "node": ["a", "a"], "load_cpu": 1.0})
+        >>> ek.Cluster.from_frames(nodes, replicas, rules=ek.Rule(spread={"zone": 1}))
+        <Cluster: 2 nodes, 2 partitions, 2 replicas wanted, 1 dimension>
+        """
+        made: Cluster = frame_reader()(
+            nodes, replicas, rules=rules, tiers=tiers, bytes=bytes, transient=transient
+        )
+        return made
 
     def with_placement(self, placement: Placement) -> Cluster:
         """Return the same cluster with its replicas somewhere else.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import known_fields
 
 RISING, FALLING = 1.0, -1.0
 """Sign of a hinge: load above a point costs, or load missing below it."""
@@ -38,6 +39,7 @@ class Hinge(NamedTuple):
     at: NDArray[np.float64]
 
 
+@known_fields
 @dataclass(frozen=True, eq=False)
 class NodeTable:
     """What each node pays for its load in one dimension: convex, in straight pieces.
@@ -159,6 +161,7 @@ class NodeTable:
         return cost
 
 
+@known_fields
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """What each group pays in each domain of a tier, by how many of its replicas are there.

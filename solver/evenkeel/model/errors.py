@@ -3,6 +3,8 @@
 import pickle
 from dataclasses import dataclass, field
 
+from evenkeel.model.runtime.printable import printable
+
 SHOWN_FAULTS = 20
 """Faults spelled out in the message; all of them are in ``InvalidInput.faults``."""
 
@@ -31,7 +33,7 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message} (got {self.value!r})"
+        return f"{printable(self.path)}: {printable(self.message)} (got {self.value!r})"
 
 
 class InvalidInput(ValueError):

@@ -8,6 +8,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_fields, known_keywords
 from evenkeel.model.reading.quantities import read_tolerance, read_tolerances
 
 Tolerance = float | str | None
@@ -66,6 +67,7 @@ class Goals:
     floor: float | Mapping[str, float | None] | None = field(hash=False)
     soft_yield: bool
 
+    @known_keywords
     def __init__(
         self,
         level: Tolerance | Mapping[str, Tolerance] = 0.05,
@@ -104,6 +106,7 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
 
 
+@known_fields
 @dataclass(frozen=True)
 class Proportion:
     """Two dimensions whose free capacity should keep a ratio: charge ratio x free(a) - free(b).
@@ -124,6 +127,7 @@ class Proportion:
     weight: float
 
 
+@known_fields
 @dataclass(frozen=True)
 class Cost:
     """A weighted sum to minimise instead of tolerances to meet.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.topology import Topology
 
 Amount = int | None | tuple[int, Literal["hard", "soft"]] | tuple[int, Literal["soft"], float]
@@ -113,6 +114,7 @@ def _labelled(
     return np.equal(codes, meaning.index(test.value))
 
 
+@known_fields
 @dataclass(frozen=True)
 class Rule:
     """Constraints that partitions, or a group as a whole, share.

@@ -12,7 +12,7 @@ from evenkeel.model.placement import Role
 from evenkeel.planning.steps import StepKind, Steps
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Curve:
     """What a plan has reached when so much is copied. M changes, in the order in which they begin.
 
@@ -35,6 +35,13 @@ class Curve:
     bytes: NDArray[np.float64]
     over: NDArray[np.float64]
     excess: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Curve: {len(self.bytes) - 1:,} changes copy {self.bytes[-1]:,.6g}; above the mean "
+            f"{self.over[0]:.4g} -> {self.over[-1]:.4g}, above capacity {self.excess[0]:.4g} -> "
+            f"{self.excess[-1]:.4g}>"
+        )
 
     @property
     def area(self) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.planning.account.progress import Progress, progress_of
@@ -376,6 +377,26 @@ class Plan(Shown):
             If there is no such partition.
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
+
+    def to_frame(self, backend: str | None = None) -> Frame:
+        """Return the steps as a frame of pandas, polars or pyarrow, a row for each.
+
+        Parameters
+        ----------
+        backend : str, optional
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            The fields of ``rows_of`` by column.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such library, or narwhals is missing, which makes frames.
+        """
+        return frame_of(columns_of(PlanRow, self.rows_of(np.arange(len(self)))), backend)
 
     def rows_of(self, which: NDArray[np.integer]) -> list[PlanRow]:
         """Return some steps with names.

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.reading.keywords import known_fields
 
 
+@known_fields
 @dataclass(frozen=True)
 class Protocol:
     """What a system can do to the replicas of a partition.

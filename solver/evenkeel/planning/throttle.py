@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import (
     is_real,
     read_bytes,
@@ -83,6 +84,7 @@ class Throttle:
     priority: Mapping[str, float] = field(hash=False)
     windows: Windows | None
 
+    @known_keywords
     def __init__(
         self,
         node_in: int | None = None,

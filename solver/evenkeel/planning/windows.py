@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.reading.keywords import known_fields
 
 
+@known_fields
 @dataclass(frozen=True, init=False)
 class Windows:
     """Spans of time in which copies run; outside of them they pause, and nothing begins.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import known_fields
 
 if TYPE_CHECKING:
     from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
@@ -32,7 +33,12 @@ Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
 class Options:
     """Options of a method; each method that takes any has a class of its own."""
 
+    def kept_of(self, limits: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those limits that the method keeps with these options, of all that it can keep."""
+        return limits
 
+
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class States(Options):
     """What Helix's methods have in common: in which states the replicas of a partition are.
@@ -70,6 +76,7 @@ def _check_states(faults: FaultList, path: str, states: Mapping[str, int | str])
             faults.add(f"{path}[{name!r}]", count, "must be a number, 'R' or 'N'")
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Crush(States):
     """Options of ``helix_crush``.
@@ -93,6 +100,7 @@ class Crush(States):
     zone: str | None = None
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class MultiRound(Crush):
     """Options of ``helix_multiround``.
@@ -113,6 +121,7 @@ class MultiRound(Crush):
     mended: bool = False
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Crushed(Crush):
     """Options of ``helix_crushed``.
@@ -146,6 +155,7 @@ class Crushed(Crush):
             faults.add("options.base", self.base, "must be 'crush', 'multiround' or callable")
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Auto(States):
     """Options of ``helix_auto``.
@@ -167,6 +177,7 @@ class Auto(States):
             faults.add("options.most", self.most, "must be at least 1")
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Waged(States):
     """Options of ``helix_waged``.
@@ -257,6 +268,7 @@ class Waged(States):
                 faults.add(path, most, "must not be negative")
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Exact(Options):
     """Options of ``exact``.
@@ -290,6 +302,7 @@ class Exact(Options):
         faults.raise_if_any()
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Leaders(Options):
     """Options of ``leaders``.
@@ -315,6 +328,7 @@ class Leaders(Options):
         faults.raise_if_any()
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class CephCrush(Options):
     """Options of ``ceph_crush``.
@@ -328,6 +342,7 @@ class CephCrush(Options):
     upmaps: bool = True
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Upmap(Options):
     """Options of ``ceph_upmap``.

@@ -15,6 +15,7 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.shared.stopping import Progress as Progress
 from evenkeel.strategies.shared.stopping import StopReason
@@ -192,7 +193,8 @@ def find(name: str) -> Method:
     """Return a method by name."""
     if name not in METHODS:
         known = ", ".join(sorted(METHODS))
-        raise InvalidInput([Fault("method", name, f"unknown method; there are: {known}")])
+        message = f"unknown method; there are: {known}{did_you_mean(str(name), METHODS)}"
+        raise InvalidInput([Fault("method", name, message)])
     return METHODS[name]
 
 

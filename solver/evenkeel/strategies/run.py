@@ -6,7 +6,7 @@ what all of them do.
 
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -104,8 +104,9 @@ def checked(
     faults = FaultList()
     _check_cluster(faults, cluster, start)
     _check_goals(faults, chosen, cluster, goals)
-    _check_limits(faults, chosen, cluster, goals, limits)
     given = _options(faults, chosen, options)
+    kept = given.kept_of(chosen.limits) if isinstance(given, Options) else chosen.limits
+    _check_limits(faults, chosen, kept, cluster, goals, limits)
     _check_running(faults, chosen, cluster, start, watch, seed)
     faults.raise_if_any()
     return Request(
@@ -226,7 +227,12 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
 
 
 def _check_limits(
-    faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost, limits: Limits
+    faults: FaultList,
+    chosen: Method,
+    kept: Collection[str],
+    cluster: Cluster,
+    goals: Goals | Cost,
+    limits: Limits,
 ) -> None:
     """Note limits that the cluster has no unit for, or that the method cannot keep."""
     if not isinstance(limits, Limits):
@@ -238,10 +244,12 @@ def _check_limits(
         faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
     else:
         check_limits(faults, cluster, limits)
-    kept = f"it keeps {', '.join(chosen.limits)}" if chosen.limits else "it keeps no limits"
+    told = f"it keeps {', '.join(kept)}" if kept else "it keeps no limits"
+    if len(kept) < len(chosen.limits):
+        told += f" with these options, and {', '.join(chosen.limits)} with others"
     for name, value in asked.items():
-        if name not in chosen.limits:
-            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {kept}")
+        if name not in kept:
+            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {told}")
 
 
 def _options(faults: FaultList, chosen: Method, options: Options | None) -> Options | None:

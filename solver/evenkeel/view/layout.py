@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from evenkeel.model.runtime.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
@@ -35,10 +37,10 @@ def marked_line(markup: str) -> "RenderableType":
 
 
 def escaped(text: str) -> str:
-    """Return a name such that no bracket in it is taken for a style."""
+    """Return a name such that nothing in it is taken for a style, or acts on a terminal."""
     from rich.markup import escape
 
-    return escape(text)
+    return escape(printable(text))
 
 
 def duration(seconds: float) -> str:

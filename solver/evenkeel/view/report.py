@@ -313,9 +313,7 @@ def _unplaced(result: Any) -> list["RenderableType"]:
     table.add_column("kept off its nodes by")
     for one in result.unplaced[:SHOWN_ROWS]:
         blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
-        said = ", ".join(
-            f"{n:,} {escaped(reason or 'open by themselves')}" for reason, n in blocked
-        )
+        said = ", ".join(f"{n:,} {escaped(reason)}" for reason, n in blocked)
         table.add_row(f"{escaped(one.partition)} [dim]slot {one.slot}[/]", said)
     if count > SHOWN_ROWS:
         table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "")

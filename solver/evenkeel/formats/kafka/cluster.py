@@ -119,10 +119,10 @@ def _check_references(
     for broker in sorted(found.capacity.keys() - named):
         found.faults.add(found.capacity[broker][1], broker, "is a broker that no other file names")
     if found.capacity and DEFAULT_BROKER not in found.capacity:
-        at = next(iter(found.capacity.values()))[1].rpartition("[")[0]
-        at = at or next(iter(found.capacity.values()))[1]
         for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
-            found.faults.add(at, broker, "has no capacity, and there is no default (-1)")
+            found.faults.add(
+                found.capacities, broker, "has no capacity, and there is no default (-1)"
+            )
 
 
 def _states(

@@ -31,6 +31,7 @@ LEADER = "leader_"
 
 BROKER = ("broker", "broker_id", "brokerid", "id", "node", "node_id")
 ABOUT_BROKERS = {"rack", "state", *RESOURCES}
+OF_LOADS = {"topic", "partition", *RESOURCES, *(f"{LEADER}{name}" for name in RESOURCES)}
 
 
 def is_load_table(document: Document) -> bool:
@@ -51,6 +52,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
     key = next((name for name in BROKER if name in table.columns), "")
     if not key:
         return
+    table.check_columns(found.faults, {key, *ABOUT_BROKERS})
     brokers = table.wholes(found.faults, key, MOST).tolist()
     states = read_states(found.faults, table, "state")
     capacities = {
@@ -72,7 +74,9 @@ def read_broker_table(found: Findings, document: Document) -> None:
             found.add_rack(table.at(row, "rack"), broker, racks[row] or None)
         if capacities:
             own = {name: column[row] for name, column in capacities.items()}
-            found.add_capacity(at, broker, {k: v for k, v in own.items() if v == v})
+            found.add_capacity(
+                f"{table.name}: brokers", at, broker, {k: v for k, v in own.items() if v == v}
+            )
 
 
 def read_loads(
@@ -88,6 +92,7 @@ def read_loads(
     sizes = np.bincount(rows.topic, minlength=len(topics))
     for document in found.load_tables:
         table = read_table(found.faults, document)
+        table.check_columns(found.faults, OF_LOADS)
         at = _where(found.faults, table, place, topics)
         for name in table.columns:
             plain = name.removeprefix(LEADER)

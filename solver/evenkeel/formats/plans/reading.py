@@ -10,8 +10,9 @@ from evenkeel.formats.native.rows import cluster_of
 from evenkeel.formats.plans.documents import PlanDocument, TargetDocument, ThrottleDocument
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.formats.plans.steps import arranged, read_steps
+from evenkeel.formats.registry import PLAN, told_kind
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.ends import check_target
@@ -71,6 +72,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     faults = FaultList()
     found = decode_json(faults, document, PlanDocument)
     if found is None:
+        _check_kind(document)
         raise InvalidInput(faults.faults)
     name = document.name
     read = read_steps(faults, name, found.steps)
@@ -100,6 +102,16 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     return Plan(
         cluster, target, steps, throttle, protocol, change, blocked, towards, cancelled, undeclared
     )
+
+
+def _check_kind(document: Document) -> None:
+    """Raise where a document is no broken plan but what a format of clusters knows."""
+    told = "" if PLAN in document.data else told_kind(document)
+    if told:
+        message = (
+            f"is no plan but {told}: evenkeel plan -o writes a plan, which may be of this file"
+        )
+        raise InvalidInput([Fault(document.name, quoted(document.data), message)])
 
 
 def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:

@@ -2,7 +2,8 @@
 
 Nodes: ``node``, ``cap_NAME`` for each dimension, and any of ``watermark_NAME``, ``state`` (up,
 cordoned, draining, down), ``tags`` (divided by blanks), ``weight``, ``max_replicas``; every other
-column is a tier, the widest first.
+column is a tier, the widest first, unless its name is like one of these: ``tiers`` among the rules
+says so then, and which columns are tiers.
 
 Replicas, one per row: ``group`` and ``index``, or ``partition``, or all of them; ``node``, empty
 where a replica has none; and any of ``role`` (leader, voter, non_voter, learner; where the column

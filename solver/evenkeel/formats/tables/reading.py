@@ -19,6 +19,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.keywords import closest
 from evenkeel.model.rules import Rule
 
 NAME = "tables"
@@ -32,11 +33,15 @@ LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
 """What a column of loads starts with, by argument."""
 
 COUNTS = ("replicas", "voters", "min_active")
+OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
 ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
 TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
 MOST = 2**15 - 1
-RULE = re.compile(rb"^\s*\[\[\s*rule\s*\]\]", re.MULTILINE)
+ALIKE = 0.8
+"""How much a title may be like that of a known column before it cannot be that of a tier."""
+
+RULE = re.compile(rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient)\s*=\s*\[)", re.MULTILINE)
 AT_LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -53,11 +58,12 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     rule: list[RuleEntry] = []
     bytes: str | None = None
     transient: list[str] = []
+    tiers: list[str] = []
 
 
 @dataclass
-class _Found:
-    """The files read so far."""
+class Found:
+    """The tables read so far, and the rules with the name of what says them."""
 
     faults: FaultList = field(default_factory=FaultList)
     nodes: list[Table] = field(default_factory=list)
@@ -91,7 +97,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     InvalidInput
         Naming every problem with file, line, column and value.
     """
-    found = _Found()
+    found = Found()
     for document in documents:
         kind = kind_of(document)
         if kind == "nodes":
@@ -109,28 +115,35 @@ def read(documents: Sequence[Document]) -> Cluster:
             names = [document.name for document in documents]
             faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
     faults.raise_if_any()
+    return cluster_of(found, max(documents, key=lambda one: len(one.data)))
+
+
+def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
+    """Return the cluster of two tables and rules; what a file claims is held against its size."""
+    faults = found.faults
     nodes, replicas = found.nodes[0], found.replicas[0]
     dimensions = _dimensions(faults, nodes, replicas)
+    _check_titles(faults, found, dimensions)
     given: Arguments = {"dimensions": dimensions}
-    given |= _nodes(faults, nodes, dimensions)
+    tiers = [] if found.rules is None else found.rules[1].tiers
+    given |= node_columns(faults, nodes, dimensions, tiers)
     given |= _replicas(faults, replicas, dimensions, given["node_names"])
     given |= _bound(faults, found, replicas, given)
     faults.raise_if_any()
-    if "replicas" in given:
-        size = max(documents, key=lambda one: len(one.data))
+    if "replicas" in given and packed is not None:
         wanted = np.array(given["replicas"])
-        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), size)
+        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
 
 
-def _file_of(path: str, found: _Found) -> str:
+def _file_of(path: str, found: Found) -> str:
     if found.rules is not None and path.startswith(("rule", "bytes", "transient")):
         return found.rules[0]
     of_nodes = ("capacity", "node", "domains", "watermark", "weight", "tags", "max_", "alive")
     return (found.nodes if path.startswith(of_nodes) else found.replicas)[0].name
 
 
-def _read_rules(found: _Found, document: Document) -> None:
+def _read_rules(found: Found, document: Document) -> None:
     if found.rules is not None:
         found.faults.add(document.name, "rules", "is the second of its kind: one is needed")
         return
@@ -165,7 +178,50 @@ def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
     return found
 
 
-def _nodes(faults: FaultList, table: Table, dimensions: Sequence[str]) -> Arguments:
+def _check_titles(faults: FaultList, found: Found, dimensions: Sequence[str]) -> None:
+    """Note columns that are neither known nor a tier."""
+    nodes, replicas = found.nodes[0], found.replicas[0]
+    loads = tuple(prefix for each in LOADS.values() for prefix in each)
+    of_loads = {f"{prefix}{one.lower()}" for prefix in loads for one in dimensions}
+    unlike = {name for name in replicas.columns if name.startswith(loads)} - of_loads
+    replicas.check_columns(faults, {*OF_REPLICAS, *of_loads, *unlike})
+    tiers = [] if found.rules is None else found.rules[1].tiers
+    if tiers:
+        unlike = {name for name in nodes.columns if name.startswith(WATERMARK)}
+        known = of_nodes(dimensions) | unlike
+        nodes.check_columns(faults, {*known, *(tier.lower() for tier in tiers)})
+        return
+    for name, title in nodes.titles.items():
+        close = likely_column(name, dimensions)
+        if close is not None:
+            message = f"did you mean {close!r}? The rules have to name a tier like this: tiers = []"
+            faults.add(f"{nodes.name}: {quoted(title)}", quoted(title), message)
+
+
+def of_nodes(dimensions: Sequence[str]) -> set[str]:
+    """Return the names of the columns that nodes may have and that are no tiers."""
+    amounts = {f"{prefix}{one.lower()}" for prefix in (CAPACITY, WATERMARK) for one in dimensions}
+    return OF_NODES | amounts
+
+
+def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
+    """Return the known column of nodes that a name is so like that it may be a slip.
+
+    Examples
+    --------
+    >>> likely_column("stat", ["cpu"]), likely_column("rack", ["cpu"])
+    ('state', None)
+    """
+    known = of_nodes(dimensions)
+    if name.lower() in known or name.startswith((CAPACITY, WATERMARK)):
+        return None
+    return closest(name.lower(), known, ALIKE)
+
+
+def node_columns(
+    faults: FaultList, table: Table, dimensions: Sequence[str], tiers: Sequence[str]
+) -> Arguments:
+    """Return what a table says of nodes, as arguments of a cluster."""
     key = next(name for name in NODE if name in table.columns)
     names = table.columns[key]
     _check_names(faults, table, key)
@@ -190,12 +246,17 @@ def _nodes(faults: FaultList, table: Table, dimensions: Sequence[str]) -> Argume
             faults.add(f"{table.name}: tags", len(tags), "are too many tags for so many nodes")
             tags = {}
         given["tags"] = {tag: [tag in own for own in listed] for tag in tags}
-    tiers = {
-        table.titles[name]: np.array(column, object)
-        for name, column in table.columns.items()
-        if name not in OF_NODES and not name.startswith((CAPACITY, WATERMARK))
+    titles = [title for name, title in table.titles.items()
+              if name not in OF_NODES and not name.startswith((CAPACITY, WATERMARK))]  # fmt: skip
+    for tier in tiers:
+        if tier not in titles:
+            faults.add(f"{table.name}: tiers", quoted(tier), f"is no column: {titles}")
+    domains = {
+        tier: np.array(table.columns[tier.lower()], object)
+        for tier in tiers or titles
+        if tier in titles
     }
-    return given | ({"domains": tiers} if tiers else {})
+    return given | ({"domains": domains} if domains else {})
 
 
 def _check_names(faults: FaultList, table: Table, key: str) -> None:
@@ -343,7 +404,7 @@ def _roles(
     return {"role": role, "leader": leader}
 
 
-def _bound(faults: FaultList, found: _Found, table: Table, given: Arguments) -> Arguments:
+def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> Arguments:
     """Return the rules, and which one binds each partition."""
     name, told = found.rules or ("", Rules())
     bound: Arguments = {}

@@ -13,7 +13,7 @@ from evenkeel.formats.csv_text import SPECIAL, encode_table
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.formats.node_states import NODE_STATES, NodeState, names_of
-from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES
+from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES, likely_column
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
@@ -162,6 +162,8 @@ def _named(cluster: Cluster, at: Sequence[int]) -> dict[str, Sequence[Any]]:
 def _rules(cluster: Cluster, given: Arguments) -> bytes:
     """Return the rules in TOML; texts are quoted as JSON does, which TOML reads alike."""
     lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
+    if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
+        lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
     for r, rule in enumerate(cluster.rules):
         told: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
         lines += ["[[rule]]", f'name = "r{r}"']

@@ -25,6 +25,7 @@ from evenkeel.model.topology import Topology, read_labels
 STATES: Mapping[str, Mapping[str, bool]] = {
     "down": {"alive": False, "accepts": False, "keeps": False, "leads": False},
     "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
+    "cordon": {"accepts": False},
     "drain": {"accepts": False, "keeps": False, "leads": False},
 }
 """What is true of a node in each state; all else stays as it was."""

@@ -3,22 +3,57 @@
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import ParamSpec, TypeVar
 
 from evenkeel.model.errors import FaultList
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
+
+
+def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | None:
+    """Return the known word that is most like a word, of a likeness from 0 to 1 at least.
+
+    Examples
+    --------
+    >>> closest("hight", ["width", "height"]), closest("depth", ["width", "height"], 0.8)
+    ('height', None)
+    """
+    # the second ratio knows letters in any order: of two that are as close, it is the swapped ones
+    best, close = (likeness, 0.0), None
+    for one in sorted(known):
+        compared = SequenceMatcher(None, word, one)
+        ratios = compared.ratio(), compared.quick_ratio()
+        if ratios > best:
+            best, close = ratios, one
+    return close
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """Return a question after the closest known word, to stand at the end of a message, or ``""``.
+
+    Examples
+    --------
+    >>> did_you_mean("hight", ["width", "height"])
+    "; did you mean 'height'?"
+    """
+    close = closest(word, known)
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def check_keywords(faults: FaultList, given: dict[str, object], known: Collection[str]) -> None:
     """Note arguments that are not among those known, each with the closest word that is."""
     for word, value in given.items():
         if word not in known:
-            close = get_close_matches(word, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            faults.add(word, value, f"unknown argument{hint}")
+            faults.add(word, value, f"unknown argument{did_you_mean(word, known)}")
+
+
+def known_fields(kind: type[Kind]) -> type[Kind]:
+    """Make a class refuse keywords that are none of its fields; goes above ``dataclass``."""
+    kind.__init__ = known_keywords(kind.__init__)  # type: ignore[method-assign]
+    return kind
 
 
 def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]:

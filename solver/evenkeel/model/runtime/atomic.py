@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 
@@ -32,10 +33,18 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
             shutil.copymode(target, part)
         part.replace(target)
         _sync_folder(target.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        _remove(part)
+        if isinstance(error, OSError) and error.errno is not None:
+            # who asked for the file knows nothing of the temporary one
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     return Path(path)
+
+
+def _remove(part: Path) -> None:
+    with suppress(OSError):
+        part.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.quantities import is_real
+from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.account.waits import way_of
 from evenkeel.planning.steps import StepKind
 
@@ -121,7 +124,7 @@ class Progress:
             lines.append(f"off the plan: {', '.join(self.astray[:SHOWN])}{_more(len(self.astray))}")
         if plan.blocked:
             lines.append(f"blocked: {len(plan.blocked):,} moves")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def progress_of(plan: "Plan", observed: Placement, elapsed: float | None = None) -> Progress:
@@ -159,6 +162,9 @@ def progress_of(plan: "Plan", observed: Placement, elapsed: float | None = None)
         f"{partitions[int(p)]}[{int(k - first[p])}] on {names[int(node[k])]}"
         for p, k in zip(owner, lost, strict=True)
     )
+    if elapsed is not None and not (is_real(elapsed) and 0.0 <= elapsed < np.inf):
+        message = "must be a number of seconds, 0 or more"
+        raise InvalidInput([Fault("elapsed", elapsed, message)])
     return Progress(plan, done, under_way, astray, elapsed)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.steps import StepKind
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def explained(plan: "Plan", partition: int) -> str:
         lines += [f"    {one}" for one in waits.lines(row.step)]
     blocked = [one for one in plan.blocked if one.partition == name]
     lines += [f"  blocked: {_blocked(plan, one)}" for one in blocked]
-    return "\n".join(lines if len(lines) > 1 else [*lines, "  stays as it is"])
+    told = lines if len(lines) > 1 else [*lines, "  stays as it is"]
+    return "\n".join(map(printable, told))
 
 
 def way_of(row: "PlanRow") -> str:

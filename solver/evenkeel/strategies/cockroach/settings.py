@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_fields
 from evenkeel.strategies.options import Options
 
 MODES = ("off", "leases", "leases and replicas")
@@ -16,6 +17,7 @@ Mode = Literal["off", "leases", "leases and replicas"]
 Objective = Literal["qps", "cpu"]
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Cockroach(Options):
     """Options of ``cockroach``.

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.errors import FaultList
-from evenkeel.model.limits import Limits
 from evenkeel.strategies.longhorn.actions import ActionLog
 from evenkeel.strategies.longhorn.compile import system_of
 from evenkeel.strategies.longhorn.redundancy import limited_redundancy
@@ -30,7 +28,6 @@ def longhorn(request: Request) -> Outcome:
         system = system_of(request.cluster)
         settings = system.settings.overridden(options)
         return cluster_scope(request, options, system, settings)
-    _check(request)
     work = AutoBalance(request.cluster, options)
     stop = _run(work, request)
     node, left_over = nodes_in_slots(work)
@@ -52,13 +49,6 @@ def longhorn(request: Request) -> Outcome:
 def _message(log: ActionLog) -> str:
     added, deleted = np.count_nonzero(log.kind == ADD), np.count_nonzero(log.kind != ADD)
     return f"{added:,} replicas were added and {deleted:,} deleted."
-
-
-def _check(request: Request) -> None:
-    faults = FaultList()
-    if request.limits != Limits():
-        faults.add("limits", request.limits, "Longhorn's rule knows no budgets")
-    faults.raise_if_any()
 
 
 def _run(work: AutoBalance, request: Request) -> StopReason:

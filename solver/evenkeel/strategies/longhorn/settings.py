@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, Literal
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_fields
 from evenkeel.strategies.options import Options
 
 AUTO_BALANCE = ("disabled", "least-effort", "best-effort")
@@ -169,6 +170,7 @@ class Settings:
         return replace(self, **{name: value for name, value in said.items() if value is not None})
 
 
+@known_fields
 @dataclass(frozen=True, kw_only=True)
 class Longhorn(Options):
     """Options of ``longhorn``, and of ``strategies.longhorn.next_action``, a single step of it.
@@ -256,6 +258,10 @@ class Longhorn(Options):
             if value is not None and not (isinstance(value, int | float) and 0 <= value < inf):
                 faults.add(f"options.{name}", value, "must be a number, 0 or more")
         faults.raise_if_any()
+
+    def kept_of(self, limits: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the limits that a plan of the whole cluster keeps; Longhorn's rule knows none."""
+        return limits if self.scope == "cluster" else ()
 
 
 def parsed_setting(name: str, value: Any) -> Any:

@@ -59,9 +59,7 @@ def _unplaced(result: Any) -> list[str]:
     rows = []
     for one in shown:
         blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
-        said = ", ".join(
-            f"{counted(n, 'node')}: {reason or 'open to it by itself'}" for reason, n in blocked
-        )
+        said = ", ".join(f"{counted(n, 'node')}: {reason}" for reason, n in blocked)
         rows.append((shortened(one.partition), f"{one.slot}", said))
     heads = ("partition", "slot", "kept off its nodes by")
     note = left_out(len(unplaced) - SHOWN_UNPLACED, "replicas")

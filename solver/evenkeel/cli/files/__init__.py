@@ -1,0 +1,1 @@
+"""Commands about files: the difference of two, and one in another format."""

@@ -1,0 +1,44 @@
+"""``evenkeel convert``: a cluster in another format."""
+
+import argparse
+
+from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import check_outputs, tell, told_files
+from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.waiting import Waiting
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "convert", "write a cluster in another format, as it is", run)
+    add_files(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file for the cluster")
+    parser.add_argument(
+        "--to", metavar="FORMAT", help="format of OUT; by its suffix, or that of FILE, by default"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write OUT even where it is one of the files read"
+    )
+    add_changes(parser)
+    add_output(parser)
+    parser.examples = (
+        "evenkeel convert topics.txt racks.json -o cluster.npz",
+        "evenkeel convert cluster.npz --to tables -o replicas.csv",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.formats.registry import write
+
+    check_outputs(arguments.files, [arguments.output], force=arguments.force)
+    with Waiting(arguments.quiet) as waiting:
+        cluster = read_cluster(arguments, waiting)
+        waiting.doing("writing")
+        written = write(cluster, arguments.output, arguments.to, overwrite=arguments.force)
+    return tell(
+        arguments, DONE, figures=lambda: {"cluster": str(cluster), "written": [*map(str, written)]},
+        text=lambda: f"{cluster}\n{told_files(written)}",
+    )  # fmt: skip

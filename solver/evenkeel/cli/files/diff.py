@@ -1,0 +1,87 @@
+"""``evenkeel diff``: what has to move to get from one description of a cluster to another."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import counted, tell
+from evenkeel.cli.waiting import Waiting
+
+if TYPE_CHECKING:
+    from evenkeel.measure.audit import Audit
+    from evenkeel.result_rows import LeaderChange, Move
+
+SHOWN = 10
+"""Moves, and leader changes, that are told one by one; the rest is counted."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "tell what moves, and who leads, between two descriptions of a cluster"
+    parser = add_command(commands, "diff", summary, run)
+    parser.add_argument("before", metavar="BEFORE", help="the cluster as it is")
+    parser.add_argument(
+        "after", metavar="AFTER", nargs="+",
+        help="where everything should be, or came to be, in files that name the same partitions",
+    )  # fmt: skip
+    parser.add_argument("--format", metavar="FORMAT", help="format of BEFORE; by its content")
+    add_output(parser)
+    parser.examples = ("evenkeel diff now.npz placed.npz",)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.formats.plans.targets import target_by_name
+    from evenkeel.formats.registry import read
+    from evenkeel.measure.audit import audit
+    from evenkeel.measure.compare import compare
+    from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of
+
+    with Waiting(arguments.quiet) as waiting:
+        waiting.doing(f"reading {arguments.before}")
+        cluster = read(arguments.before, format=arguments.format)
+        waiting.doing(f"reading {', '.join(arguments.after)}")
+        after = target_by_name(cluster, read(arguments.after))
+        compared = compare(cluster, cluster.placement, after)
+        moves = moves_of(cluster, after, compared.joined.nonzero()[0])
+        leaders = leader_changes_of(cluster, after, led_elsewhere(cluster, after))
+        audits = audit(cluster, cluster.placement), audit(cluster, after)
+
+    def figures() -> dict[str, Any]:
+        return {
+            "moves": compared.moves,
+            "leader_changes": len(leaders),
+            "removed": compared.removed,
+            "bytes_moved": compared.bytes_moved,
+            "broken_before": {kind: n for kind, n in audits[0].counts.items() if n},
+            "broken": {kind: n for kind, n in audits[1].counts.items() if n},
+            "moved": [vars(one) for one in moves],
+            "led_elsewhere": [vars(one) for one in leaders],
+        }
+
+    return tell(
+        arguments, DONE, figures=figures, text=lambda: "\n".join(_lines(moves, leaders, audits))
+    )
+
+
+def _lines(
+    moves: "tuple[Move, ...]",
+    leaders: "tuple[LeaderChange, ...]",
+    audits: "tuple[Audit, Audit]",
+) -> list[str]:
+    """Return what differs, the first of it one by one."""
+    said = [f"{len(moves):,} moves, {len(leaders):,} partitions that another node leads"]
+    said += [
+        f"  {one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
+        for one in moves[:SHOWN]
+    ]
+    said += [f"  ... and {len(moves) - SHOWN:,} more"] if len(moves) > SHOWN else []
+    said += [
+        f"  {one.partition} leads  {one.source or 'nowhere'} -> {one.target or 'nowhere'}"
+        for one in leaders[:SHOWN]
+    ]
+    said += [f"  ... and {len(leaders) - SHOWN:,} more"] if len(leaders) > SHOWN else []
+    for word, audited in zip(("before", "after"), audits, strict=True):
+        said.append(f"broken {word}: {counted(audited.counts) or 'nothing'}")
+    return said

@@ -1,0 +1,1 @@
+"""What holds for several commands: changes to a cluster, what one repeats, completion."""

@@ -1,0 +1,64 @@
+"""Changes to a cluster before a command looks at it: as if nodes were closed, drained or added."""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from evenkeel.model.errors import FaultList, InvalidInput
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+
+NODES = "by name, or those of an expression such as zone=a or +ssd; may be given several times"
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Add what is to be different from what the files say."""
+    group = parser.add_argument_group("changes to the cluster, before anything else")
+    group.add_argument(
+        "--add-nodes", metavar="N|FILE",
+        help="more nodes, empty and up: so many like those there are, where domains have fewest; "
+        "or those of a table, as nodes.csv of the format tables",
+    )  # fmt: skip
+    for name, meaning in (
+        ("drain", f"nodes that have to give all their replicas away, {NODES}"),
+        ("exclude", f"nodes that take no more replicas and keep theirs, {NODES}"),
+    ):
+        group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
+    group.add_argument(
+        "--pin", action="append", metavar="PARTITION",
+        help="partitions whose replicas stay, by name, or group=NAME; may be given several times",
+    )  # fmt: skip
+
+
+def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
+    """Return the cluster with the changes that the arguments ask for; all faults at once."""
+    faults = FaultList()
+    changes: list[tuple[str, Callable[[Cluster], Cluster]]] = []
+    if arguments.add_nodes is not None:
+        changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes)))
+    for option, which, change in (
+        ("--drain", arguments.drain, "drain"),
+        ("--exclude", arguments.exclude, "cordon"),
+        ("--pin", arguments.pin, "pin"),
+    ):
+        if which:
+            changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
+    for option, make in changes:
+        try:
+            cluster = make(cluster)
+        except InvalidInput as error:
+            for fault in error.faults:
+                faults.add(f"{option} {fault.path}", fault.value, fault.message)
+    faults.raise_if_any()
+    return cluster
+
+
+def _grown(cluster: "Cluster", given: str) -> "Cluster":
+    """Return the cluster with more nodes, as many as a number says or as a table lists."""
+    from evenkeel.formats.tables.newcomers import read_newcomers
+    from evenkeel.model.newcomers import more_alike
+
+    if given.isascii() and given.isdigit():
+        return more_alike(cluster, int(given))
+    return read_newcomers(given, cluster)

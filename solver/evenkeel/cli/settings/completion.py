@@ -1,0 +1,58 @@
+"""``evenkeel completion``: what a shell needs to complete commands, options and files."""
+
+import argparse
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import tell
+from evenkeel.model.errors import Fault, InvalidInput
+
+SHELLS = ("bash", "zsh", "tcsh")
+FILES = ("FILE", "OUT", "PLAN", "BEFORE", "AFTER")
+"""What arguments that are files are called."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "print what a shell needs to complete commands, options and files"
+    parser = add_command(commands, "completion", summary, run)
+    parser.examples = (
+        "evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel",
+        "evenkeel completion zsh > ~/.zsh/completions/_evenkeel",
+    )
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.cli import command_parser
+
+    try:
+        import shtab
+    except ImportError:
+        message = "is not installed: pip install 'evenkeel[completion]'"
+        raise InvalidInput([Fault("shtab", None, message)]) from None
+    parser, commands = command_parser()
+    for command in commands.values():
+        _complete(command, shtab.FILE)
+    script: str = shtab.complete(parser, arguments.shell)
+    return tell(arguments, DONE, figures=lambda: {"script": script}, text=lambda: script)
+
+
+def _complete(parser: argparse.ArgumentParser, files: object) -> None:
+    """Say what the arguments of a command may be: files, or one of the names that there are."""
+    from evenkeel.formats.registry import known
+    from evenkeel.planning.protocols import PRESETS
+    from evenkeel.strategies.registry import METHODS
+
+    formats = sorted(known())
+    names = {
+        "method": sorted(METHODS), "methods": sorted(METHODS), "format": formats, "to": formats,
+        "protocol": sorted(PRESETS),
+    }  # fmt: skip
+    for action in parser._actions:
+        if action.metavar in FILES:
+            action.complete = files  # type: ignore[attr-defined]
+        elif action.dest in names:
+            action.choices = names[action.dest]

@@ -1,0 +1,160 @@
+"""What one repeats: options out of ``evenkeel.toml``, which the command line overrides.
+
+A key is an option without its dashes. At the top it is for every command that takes it, in a table
+named like a command for that one. What may be given several times is a list, or a table where it
+is of the form NAME=VALUE.
+"""
+
+import argparse
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import did_you_mean
+
+FILE = "evenkeel.toml"
+"""Read from the working folder where ``--config`` names no other."""
+
+NOT_KEPT = ("help", "config")
+AT_LINE = re.compile(r"\(at line (\d+)")
+
+
+def parsed(
+    parser: argparse.ArgumentParser,
+    commands: Mapping[str, argparse.ArgumentParser],
+    given: Sequence[str],
+) -> argparse.Namespace:
+    """Parse a command line on top of what the file says, or raise what is wrong with the file."""
+    name = next((one for one in given if not one.startswith("-")), "")
+    path = _path(given)
+    if name not in commands or path is None:
+        return parser.parse_args(given)
+    told = _told(path, commands)
+    values = told.get("", {}) | told.get(name, {})
+    own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
+    repeated = {one.dest for one in _options(commands[name]) if _repeats(one)}
+    plain = {dest: value for dest, value in own.items() if dest not in repeated}
+    commands[name].set_defaults(**plain)
+    arguments = parser.parse_args(given)
+    for dest in repeated & own.keys():
+        stale = dest == "option" and arguments.method != plain.get("method", arguments.method)
+        setattr(arguments, dest, _merged([] if stale else own[dest], getattr(arguments, dest)))
+    return arguments
+
+
+def _path(given: Sequence[str]) -> Path | None:
+    """Return the file that is named, or the one in the working folder if there is one."""
+    asking = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    asking.add_argument("--config")
+    try:
+        named = asking.parse_known_args([*given])[0].config
+    except argparse.ArgumentError:
+        return None  # the command's own parser says it better
+    if named is not None:
+        return Path(named)
+    return Path(FILE) if Path(FILE).is_file() else None
+
+
+def _told(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> dict[str, dict[str, Any]]:
+    """Return the values of a file by command, "" for all, or raise everything that is wrong."""
+    faults = FaultList()
+    try:
+        document = tomllib.loads(path.read_bytes().decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        line = AT_LINE.search(str(error))
+        at = f"{path}:{line[1]}" if line else str(path)
+        faults.add(at, None, f"is no TOML: {str(error)[:200]}")
+        faults.raise_if_any()
+    told: dict[str, dict[str, Any]] = {"": {}}
+    every = [option for one in commands.values() for option in _options(one)]
+    for key, value in document.items():
+        if key in commands and isinstance(value, dict):
+            told[key] = {}
+            for inner, one in value.items():
+                _read(
+                    faults, f"{path}: {key}.{inner}", inner, one, _options(commands[key]), told[key]
+                )
+        else:
+            _read(faults, f"{path}: {key}", key, value, every, told[""], [*commands])
+    faults.raise_if_any()
+    return told
+
+
+def _read(
+    faults: FaultList,
+    at: str,
+    key: str,
+    value: Any,
+    options: Sequence[argparse.Action],
+    into: dict[str, Any],
+    tables: Sequence[str] = (),
+) -> None:
+    """Read one value as the option of its name reads a text, or note what is wrong with it."""
+    by_name = {one.option_strings[-1].lstrip("-"): one for one in options}
+    by_name |= {name.lstrip("-"): one for one in options for name in one.option_strings}
+    option = by_name.get(key.replace("_", "-"))
+    if option is None:
+        long = [name for name in by_name if len(name) > 1]
+        faults.add(at, value, f"is no option{did_you_mean(key, [*long, *tables])}")
+    elif option.nargs == 0:
+        if not isinstance(value, bool):
+            faults.add(at, value, "must be true or false")
+        into[option.dest] = value
+    else:
+        found = [_value(faults, at, text, option) for text in _texts(value, option)]
+        if len(found) != 1 and not _repeats(option):
+            faults.add(at, value, "must be one value")
+        elif found or _repeats(option):
+            into[option.dest] = found if _repeats(option) else found[0]
+
+
+def _value(faults: FaultList, at: str, text: str, option: argparse.Action) -> Any:
+    """Return what an option makes of a text."""
+    kind = option.type
+    try:
+        return kind(text) if callable(kind) else text
+    except argparse.ArgumentTypeError as error:
+        faults.add(at, text, str(error))
+    except (TypeError, ValueError):
+        faults.add(at, text, f"is no {getattr(kind, '__name__', 'value')}")
+    return None
+
+
+def _texts(value: Any, option: argparse.Action) -> Iterator[str]:
+    """Yield a value as one would write it on the command line."""
+    if isinstance(value, list):
+        yield from (_text(one) for one in value)
+    elif isinstance(value, dict):
+        entries = [
+            f"{name}={text}" for name, one in value.items() for text in _texts(one, option)
+        ]  # fmt: skip
+        yield from entries if _repeats(option) else [",".join(entries)]
+    else:
+        yield _text(value)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Return the options of a command that a file may set."""
+    actions: list[argparse.Action] = parser._actions
+    return [one for one in actions if one.option_strings and one.dest not in NOT_KEPT]
+
+
+def _repeats(option: argparse.Action) -> bool:
+    return isinstance(option, argparse._AppendAction)
+
+
+def _merged(told: list[Any], given: list[Any] | None) -> list[Any]:
+    """Return what was given, and of the file what the command line does not name."""
+    if not given:
+        return told
+    if isinstance(given[0], tuple):
+        named = {name for name, _ in given}
+        return [one for one in told if one[0] not in named] + given
+    return given

@@ -1,0 +1,1 @@
+"""Commands that ask what would be: simulations, sweeps and frontiers."""

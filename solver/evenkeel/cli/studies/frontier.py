@@ -1,0 +1,74 @@
+"""``evenkeel frontier``: how level a cluster can be for how many moves."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.cli.arguments import (
+    UNSAID,
+    Commands,
+    add_command,
+    add_files,
+    add_output,
+    level_of,
+)
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import tell
+from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.goals import Goals
+
+if TYPE_CHECKING:
+    from evenkeel.studies.frontier import Frontier
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "tell how level the cluster can be for how many moves, plan by plan"
+    parser = add_command(commands, "frontier", summary, run)
+    add_files(parser)
+    parser.add_argument(
+        "--points", type=int, default=10, metavar="N", help="plans to try (%(default)s)"
+    )
+    parser.add_argument(
+        "--level", type=level_of, default=UNSAID, metavar="X",
+        help="tolerance of the most level plan: 0.01 or 1%% (0.001)",
+    )  # fmt: skip
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each plan")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    add_changes(parser)
+    add_output(parser)
+    parser.examples = ("evenkeel frontier cluster.npz --points 6",)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.studies.frontier import frontier
+
+    with Waiting(arguments.quiet) as waiting:
+        cluster = read_cluster(arguments, waiting)
+        waiting.doing("solving")
+        goals = None if arguments.level is UNSAID else Goals(level=arguments.level)
+        found = frontier(
+            cluster, arguments.points, goals=goals, time_limit=arguments.time_limit,
+            seed=arguments.seed,
+        )  # fmt: skip
+    return tell(arguments, DONE, figures=lambda: _figures(found), text=lambda: _lines(found))
+
+
+def _figures(found: "Frontier") -> dict[str, Any]:
+    """Return what is told of each plan."""
+    columns = found.moves, found.moves_at_least, found.level, found.bytes
+    names = ("moves", "moves_at_least", "level", "bytes")
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return {"plans": [dict(zip(names, row, strict=True)) for row in rows]}
+
+
+def _lines(found: "Frontier") -> str:
+    """Return the plans as a table, cheapest first."""
+    lines = ["   moves  at least  max/mean"]
+    lines += [
+        f"{row['moves']:>8,}  {row['moves_at_least']:>8,}  {row['level']:>8.4f}"
+        for row in _figures(found)["plans"]
+    ]
+    return "\n".join(lines)

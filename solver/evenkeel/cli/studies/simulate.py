@@ -1,0 +1,133 @@
+"""``evenkeel simulate``: what becomes of a cluster as nodes die and come back."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.cli.arguments import (
+    UNSAID,
+    Commands,
+    add_command,
+    add_files,
+    add_output,
+    level_of,
+    option_of,
+    options_of,
+)
+from evenkeel.cli.exits import DONE
+from evenkeel.cli.output import tell
+from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.goals import Goals
+
+if TYPE_CHECKING:
+    from evenkeel.simulate.engine.history import History
+    from evenkeel.simulate.events.event import Event
+
+EVENTS = {
+    "down": ("NodesDown", "nodes that fall silent, and count as dead after five minutes"),
+    "back": ("NodesBack", "nodes that are back"),
+    "drained": ("NodesDrained", "nodes that are drained"),
+    "gone": ("NodesGone", "nodes that are gone for good"),
+}
+"""The event of each option."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "play what becomes of a cluster over time, as nodes die and come back"
+    parser = add_command(commands, "simulate", summary, run)
+    add_files(parser)
+    for name, (_, meaning) in EVENTS.items():
+        parser.add_argument(
+            f"--{name}", action="append", default=[], type=event_of, metavar="NODE@S",
+            help=f"{meaning}, S seconds after the beginning; by name, or an expression",
+        )  # fmt: skip
+    parser.add_argument(
+        "--until", type=float, metavar="S", help="seconds to play; an hour beyond the last event"
+    )
+    parser.add_argument("--every", type=float, default=60.0, metavar="S", help="(%(default)g)")
+    parser.add_argument(
+        "--method", default="balance", metavar="NAME", help="who decides; %(default)s by default"
+    )
+    parser.add_argument(
+        "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
+        help="one of the method's own options; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...", help="as solve takes it"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    add_changes(parser)
+    add_output(parser)
+    parser.examples = ("evenkeel simulate cluster.npz --down n7@60 --back n7@7200 --until 14400",)
+
+
+def event_of(text: str) -> tuple[str, float]:
+    """Read nodes and a time.
+
+    Examples
+    --------
+    >>> event_of("n7@60"), event_of("zone=a@1.5")
+    (('n7', 60.0), ('zone=a', 1.5))
+    """
+    nodes, at, seconds = text.rpartition("@")
+    try:
+        found = float(seconds)
+    except ValueError:
+        found = -1.0
+    if not (at and nodes and 0.0 <= found < float("inf")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NODE@SECONDS")
+    return nodes, found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.simulate.play import play
+
+    with Waiting(arguments.quiet) as waiting:
+        cluster = read_cluster(arguments, waiting)
+        waiting.doing("playing")
+        history = play(
+            cluster, _events(arguments), arguments.method, until=arguments.until,
+            every=arguments.every, options=options_of(arguments), seed=arguments.seed,
+            goals=None if arguments.level is UNSAID else Goals(level=arguments.level),
+        )  # fmt: skip
+    return tell(arguments, DONE, figures=lambda: _figures(history), text=lambda: _lines(history))
+
+
+def _events(arguments: argparse.Namespace) -> "list[Event]":
+    """Return what happens, in the order of time."""
+    from evenkeel.simulate.events import catalogue
+
+    found = [
+        getattr(catalogue, kind)(nodes=nodes, at=at)
+        for name, (kind, _) in EVENTS.items()
+        for nodes, at in getattr(arguments, name)
+    ]
+    return sorted(found, key=lambda one: one.at)
+
+
+def _figures(history: "History") -> dict[str, Any]:
+    """Return totals, events, and every figure over time."""
+    totals = ("moves", "leader_changes", "failovers", "below_min_active")
+    return {
+        **{name: history.total(name) for name in totals},
+        "events": [{"seconds": at, "what": what} for at, what in history.events],
+        "warnings": list(history.warnings),
+        "seconds": history.seconds.tolist(),
+        "over_time": {name: column.tolist() for name, column in history.table().items()},
+    }
+
+
+def _lines(history: "History") -> str:
+    """Return the course in lines: what happened, and each figure first, at worst and at last."""
+    lines = [repr(history).strip("<>")]
+    lines += [f"  {at:>10,.4g} s  {what}" for at, what in history.events]
+    lines.append(f"  {'':32} {'at first':>12} {'worst':>12} {'at last':>12}")
+    for name, column in history.table().items():
+        if name != "seconds" and len(column):
+            first, worst, last = float(column[0]), float(column.max()), float(column[-1])
+            lines.append(f"  {name:32} {first:>12,.4g} {worst:>12,.4g} {last:>12,.4g}")
+    lines += [f"warning: {warning}" for warning in history.warnings]
+    return "\n".join(lines)

@@ -1,0 +1,61 @@
+"""``evenkeel sweep``: what is lost with each node or domain, and what would repair it."""
+
+import argparse
+
+from evenkeel.cli.arguments import (
+    Commands,
+    add_command,
+    add_files,
+    add_output,
+    add_solving,
+    goals_of,
+    limits_of,
+    options_of,
+)
+from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.interrupting import Interrupting
+from evenkeel.cli.output import tell
+from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.waiting import Waiting
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "lose each node or domain in turn, and tell what is in danger and what repairs it"
+    parser = add_command(commands, "sweep", summary, run)
+    add_files(parser)
+    parser.add_argument(
+        "--lose", action="append", metavar="WHAT",
+        help="node, the name of a tier, or two at once as in 'node pairs'; may be given several "
+        "times; node by default",
+    )  # fmt: skip
+    add_changes(parser)
+    add_solving(parser)
+    add_output(parser)
+    parser.examples = ("evenkeel sweep cluster.npz --lose zone --lose 'rack pairs'",)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.studies.sweep import sweep
+
+    with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
+        cluster = read_cluster(arguments, waiting)
+
+        def told(done: int, of: int) -> None:
+            waiting.doing(f"{done:,} of {of:,} scenarios")
+            if stopping.asked:
+                raise StopIteration
+
+        found = sweep(
+            cluster, arguments.lose or ["node"], method=arguments.method, callback=told,
+            goals=goals_of(arguments), limits=limits_of(arguments), options=options_of(arguments),
+            time_limit=arguments.time_limit, work_limit=arguments.work_limit, seed=arguments.seed,
+        )  # fmt: skip
+    code = DONE if found.fits.all() else LEFT_BROKEN
+    return tell(
+        arguments, INTERRUPTED if stopping.asked else code,
+        figures=lambda: {"scenarios": [row._asdict() for row in found.rows()]},
+        text=lambda: str(found), verdict=str(found).partition("\n")[0],
+    )  # fmt: skip

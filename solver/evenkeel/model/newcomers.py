@@ -1,0 +1,95 @@
+"""Newcomers: more nodes like those that a cluster has."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.names import Names
+
+COLUMNS = ("watermark", "weight", "lead_weight", "max_replicas")
+"""What a node has beside its capacity, and passes on."""
+
+MOST = 1_000_000
+
+
+def more_alike(cluster: Cluster, count: int) -> Cluster:
+    """Return a cluster with more nodes, each like one that accepts, where domains have fewest.
+
+    A tier in which every node has a domain of its own, such as a host, gets one for each newcomer.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no node to go by, or there would be too many.
+
+    Examples
+    --------
+    >>> cluster = Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[], domains={"zone": ["a", "b", "b"]})
+    >>> more_alike(cluster, 2).topology.label[0].tolist()
+    [0, 1, 1, 0, 0]
+    """
+    nodes, topology = cluster.nodes, cluster.topology
+    accepting = np.flatnonzero(nodes.alive & nodes.accepts & ~nodes.gone)
+    if not len(accepting) or not 0 < count <= MOST:
+        message = f"must be 1 to {MOST:,}" if len(accepting) else "no node accepts replicas"
+        raise InvalidInput([Fault("count", count, message)])
+    names = _names(nodes.names, count)
+    own = [_one_each(topology.label[row]) for row in range(len(topology.tiers))]
+    shared = [topology.domain[row] for row in range(len(topology.tiers)) if not own[row]]
+    like = _templates(accepting, shared, count)
+    given: dict[str, Any] = {name: getattr(nodes, name)[like] for name in COLUMNS}
+    given["tags"] = {tag: mask[like] for tag, mask in nodes.tags.items()}
+    given["domains"] = {
+        tier: [
+            names[i] if own[row] else _text(topology.label[row, n], topology.label_names[row])
+            for i, n in enumerate(like)
+        ]
+        for row, tier in enumerate(topology.tiers)
+    }
+    given["attributes"] = {
+        key: [_text(codes[n], meaning) for n in like]
+        for key, (codes, meaning) in nodes.attributes.items()
+    }
+    return cluster.add_nodes(nodes.capacity[like], names=names, **given)
+
+
+def _names(known: Names, count: int) -> list[str]:
+    """Return names that are free: counted on where they are numbers, else new1 and so on."""
+    if known and all(name.isascii() and name.isdigit() for name in known):
+        first = max(map(int, known)) + 1
+        return [str(first + i) for i in range(count)]
+    prefix = "n" if known.counted else "new"
+    free = (name for i in range(len(known) + count) if (name := f"{prefix}{i}") not in known)
+    return [next(free) for _ in range(count)]
+
+
+def _text(code: np.integer, meaning: Sequence[str]) -> str | None:
+    return meaning[int(code)] if code >= 0 else None
+
+
+def _one_each(label: NDArray[np.int32]) -> bool:
+    """Whether every node has a domain of its own."""
+    return len(label) > 1 and bool((label >= 0).all()) and len(np.unique(label)) == len(label)
+
+
+def _templates(
+    accepting: NDArray[np.intp], domains: list[NDArray[np.int32]], count: int
+) -> NDArray[np.intp]:
+    """Choose whom each newcomer is like: one of the domain with the fewest nodes, widest first."""
+    held = [np.bincount(domain[domain >= 0], minlength=1) for domain in domains]
+    found = np.empty(count, np.intp)
+    for i in range(count):
+        fewest = [
+            np.where(domain[accepting] >= 0, own[domain[accepting]], np.iinfo(np.int64).max)
+            for domain, own in zip(domains, held, strict=True)
+        ]
+        found[i] = accepting[np.lexsort((accepting, *fewest[::-1]))[0]]
+        for domain, own in zip(domains, held, strict=True):
+            if domain[found[i]] >= 0:
+                own[domain[found[i]]] += 1
+    return found

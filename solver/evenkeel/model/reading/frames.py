@@ -1,0 +1,111 @@
+"""Frames: tables of pandas, polars or pyarrow, in and out, through narwhals."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import Fault, InvalidInput
+
+Backend = str
+"""``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+"""Who may make a frame; the first that is installed does where nobody is named."""
+
+Frame = Any
+"""A frame of pandas, polars, pyarrow, or of whatever else narwhals knows."""
+
+
+def narwhals() -> Any:
+    """Import narwhals, or say how to get it."""
+    try:
+        from narwhals import stable
+    except ImportError:
+        message = "are read and made by narwhals: pip install 'evenkeel[frames]'"
+        raise InvalidInput([Fault("frames", "narwhals", message)]) from None
+    return stable.v1
+
+
+def series_of(path: str, frame: Frame) -> dict[str, Any]:
+    """Return the columns of a frame by their names; ``InvalidInput`` if it is none."""
+    given = narwhals().from_native(frame, eager_only=True, pass_through=True)
+    if not hasattr(given, "iter_columns"):
+        message = "must be a frame of pandas, polars or pyarrow; a lazy one has to be collected"
+        raise InvalidInput([Fault(path, type(frame).__name__, message)])
+    return {column.name: column for column in given.iter_columns()}
+
+
+def frame_of(
+    columns: Mapping[str, NDArray[Any] | Sequence[Any]], backend: Backend | None = None
+) -> Frame:
+    """Make a frame of columns: arrays of numbers, and lists of texts with None where there is none.
+
+    Numbers are not copied where the library takes arrays as they are.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such library, or none is installed.
+    """
+    if backend is not None and backend not in BACKENDS:
+        raise InvalidInput([Fault("backend", backend, f"must be one of {[*BACKENDS]}")])
+    made = narwhals()
+    for name in BACKENDS if backend is None else (backend,):
+        try:
+            typed = {
+                title: column if isinstance(column, np.ndarray)
+                else made.new_series(title, [*column], made.String, backend=name)
+                for title, column in columns.items()
+            }  # fmt: skip
+            return made.from_dict(typed, backend=name).to_native()
+        except ModuleNotFoundError:
+            continue
+    message = f"is not installed: pip install {backend or BACKENDS[0]}"
+    raise InvalidInput([Fault("backend", backend, message)])
+
+
+def columns_of(kind: type, rows: Sequence[Any]) -> dict[str, NDArray[Any] | list[Any]]:
+    """Return rows of one kind by column, of the types that its fields say; NaN for no number.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> Pair = NamedTuple("Pair", [("name", str), ("size", float | None)])
+    >>> columns_of(Pair, [Pair("a", None)])
+    {'name': ['a'], 'size': array([nan])}
+    """
+    found: dict[str, NDArray[Any] | list[Any]] = {}
+    for name, shape in get_type_hints(kind).items():
+        values = [getattr(row, name) for row in rows]
+        plain = {*get_args(shape)} - {type(None)} or {shape}
+        number = next((one for one in (float, int, bool) if one in plain), None)
+        found[name] = values if number is None else np.array(values, number)
+    return found
+
+
+def numbers_of(column: Any) -> NDArray[np.float64] | None:
+    """Return a column of numbers as they are, NaN for none; None if it holds anything else."""
+    made = narwhals()
+    if column.dtype.is_numeric():
+        found = column.to_numpy()
+        if found.dtype == object or (found.dtype.kind in "iu" and column.null_count()):
+            found = column.cast(made.Float64).to_numpy()
+        return np.asarray(found, np.float64)
+    return None
+
+
+def texts_of(column: Any) -> list[str]:
+    """Return a column as texts, "" for none; whole numbers are written without a point."""
+    return [_text(value) for value in column.to_list()]
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()

@@ -1,0 +1,25 @@
+"""Text for a terminal: no character of a name may act there, it is only shown."""
+
+import re
+
+ACTING = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]"
+)
+"""Control characters, those that turn the direction of writing or show nothing, and half pairs."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with every character that acts on a terminal, but those kept, spelled out.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[2J\n"))
+    a\x1b[2J\n
+    >>> printable("a\nb\a", keep="\n")
+    'a\nb\\x07'
+    """
+    return ACTING.sub(lambda found: found[0] if found[0] in keep else _spelled(found[0]), text)
+
+
+def _spelled(letter: str) -> str:
+    return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
