@@ -142,6 +142,8 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force
     for one in outputs:
         if one is not None and not (folder := Path(one).resolve().parent).is_dir():
             faults.append(Fault("OUT", one, f"cannot be written: there is no folder {folder}"))
+        elif one is not None and Path(one).is_dir():
+            faults.append(Fault("OUT", one, "cannot be written: it is a folder"))
     if faults:
         raise InvalidInput(faults)
 

@@ -1,6 +1,7 @@
 """``evenkeel plan``: the steps from where replicas are to where they should be, safe at each."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_table(arguments.table)
     read = [*arguments.files, *(arguments.target or ())]
-    check_outputs(read, [arguments.out, arguments.table], force=arguments.force)
-    check_plan_folder(arguments.out, force=arguments.force)
+    check_outputs(read, [arguments.table], force=arguments.force)
+    check_plan_out(read, arguments.out, force=arguments.force)
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
@@ -231,12 +232,14 @@ def _target(
     return target_by_name(cluster, read(arguments.target)), True
 
 
-def check_plan_folder(out: str | None, *, force: bool) -> None:
-    """Raise for a place where no folder of a plan can be put, before any work is done for it."""
+def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:
+    """Raise for a place where no plan can be put, before any work is done for it."""
     from evenkeel.formats.folders.writing import check_folder
 
     if out is not None and not out.endswith(SUFFIX):
         check_folder(out, overwrite=force)
+    else:
+        check_outputs(read, [out], force=force)
 
 
 def write_plan_out(plan: "Plan", out: str, *, force: bool, with_cluster: bool = True) -> Path:

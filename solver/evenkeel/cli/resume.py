@@ -3,9 +3,9 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.output import check_outputs, page, tell, told_files
+from evenkeel.cli.output import page, tell, told_files
 from evenkeel.cli.plan import (
-    check_plan_folder,
+    check_plan_out,
     code_of_plan,
     figures_of_plan,
     verdict_of_plan,
@@ -41,8 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.plans.targets import observed_by_name
     from evenkeel.view.plan_report import report_plan
 
-    check_outputs([arguments.plan, *arguments.files], [arguments.out], force=arguments.force)
-    check_plan_folder(arguments.out, force=arguments.force)
+    check_plan_out([arguments.plan, *arguments.files], arguments.out, force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)

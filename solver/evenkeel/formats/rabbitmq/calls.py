@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from evenkeel.model.errors import FaultList
 
+LEAVE = "pin this queue, cluster.pin(...), to leave it where it is and move the others"
+
 PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
 """Texts that Erlang reads as they are, inside of quotes."""
-
-LEAVE = "pin this queue, cluster.pin(...), to leave it where it is and move the others"
 
 UNFIT = re.compile(r"^-|[\0$`\\]")
 """What is an option, ends an argument, or means something to a shell inside of quotes."""
@@ -67,7 +67,7 @@ def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
             message = "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
             faults.add(name, text, f"{message}; {LEAVE}")
         elif any(0xD800 <= ord(letter) < 0xE000 for letter in text):
-            faults.add(name, text, "cannot be written as UTF-8")
+            faults.add(name, text, f"cannot be written as UTF-8; {LEAVE}")
 
 
 def lines_of(change: QueueChange) -> str:
