@@ -121,7 +121,7 @@ def measure(
 
 @device_function
 def was_lost(told: Told, owner: NDArray[np.int32], last: int, k: int) -> bool:
-    """Whether ``k`` is among what was lost of the partition whose ``last`` entry is given."""
+    """Whether ``k`` is among what its partition lost, by ``owner (K,)``; ``last`` is its entry."""
     at = last
     while at >= 0 and owner[told.replica[at]] == owner[k]:
         if told.replica[at] == k:
@@ -183,7 +183,7 @@ def is_sound(
 def row_is_sound(
     demanded: Demanded, node: NDArray[np.int32], lost: NDArray[np.bool_], p: int
 ) -> bool:
-    """Whether partition ``p`` breaks no rule with its replicas on ``node (K,)``."""
+    """Whether ``p`` breaks no rule with its replicas on ``node (K,)``, of nodes ``lost (N,)``."""
     first, end = demanded.first[p], demanded.first[p + 1]
     placed, live = 0, 0
     for k in range(first, end):

@@ -192,6 +192,8 @@ def _group(
     """
     cluster = placed.cluster
     level = np.zeros(capacity.shape[1])
+    if (cluster.partitions.group_rule < 0).all():
+        return level
     group, copies = cluster.partitions.group, cluster.partitions.replicas
     for binding in group_scope(cluster).bindings:
         if binding.kind != "spread" or not binding.hard:
