@@ -184,7 +184,7 @@ def take_back(
     told: Told,
     count: int,
 ) -> None:
-    """Put all back as it was before ``nodes (n,)`` were lost, with ``led (P,)``, sums as ``kept``."""
+    """Put all back as it was before ``nodes (n,)`` were lost, ``led (P,)`` and sums included."""
     partitions = problem.partitions
     for i in range(count):
         k = told.replica[i]
