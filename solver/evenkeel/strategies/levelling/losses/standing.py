@@ -59,10 +59,13 @@ class Standing:
         asked = _asked(self.cluster, goals)
         if asked is None:
             return None
-        # taking from a list and giving back are atomic
-        desk = self.desks.pop() if self.desks else self._new_desk()
         try:
-            return self._lose(desk, nodes, asked)
+            desk = self.desks.pop()  # atomic, as giving back is
+        except IndexError:
+            desk = self._new_desk()
+        try:
+            # a copy, since a frozen array would compile the kernel a second time
+            return self._lose(desk, np.array(nodes, np.int32), asked)
         finally:
             self.desks.append(desk)
 
