@@ -27,7 +27,6 @@ STATES: Mapping[str, Mapping[str, bool]] = {
     "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
     "cordon": {"accepts": False},
     "drain": {"accepts": False, "keeps": False, "leads": False},
-    "cordon": {"accepts": False},
 }
 """What is true of a node in each state; all else stays as it was."""
 
