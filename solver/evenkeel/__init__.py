@@ -5,6 +5,7 @@
 ``solve``                       a placement: no hard rule broken, level, few moves, with bounds
 ``Goals, Cost, Limits, Rule``   how level is level enough, or what costs what; budgets; rules
 ``options``                     a class of options for each method
+``Session, Changes``            a cluster held ready: changes in, answers out in milliseconds
 ``plan``                        steps that carry it out, safe at every instant
 ``sweep, frontier``             what if nodes are lost or loads grow; levelness against moves
 ``relaxation, conflicts``       better bounds; which demands cannot hold together
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from evenkeel.planning.throttle import Throttle
     from evenkeel.planning.windows import Windows
     from evenkeel.result import Result
+    from evenkeel.session.changes import Changes
+    from evenkeel.session.session import Session
     from evenkeel.solving import solve
     from evenkeel.strategies import options
     from evenkeel.strategies.cockroach.hottest import hottest
@@ -67,6 +70,7 @@ read_frames()
 be_silent()
 
 __all__ = [
+    "Changes",
     "Cluster",
     "Cost",
     "Fault",
@@ -84,6 +88,7 @@ __all__ = [
     "Result",
     "Role",
     "Rule",
+    "Session",
     "Sweep",
     "Throttle",
     "WhatIf",
@@ -107,6 +112,8 @@ __all__ = [
 ]
 
 _LATER = {
+    "Changes": "evenkeel.session.changes",
+    "Session": "evenkeel.session.session",
     "Plan": "evenkeel.planning.plan",
     "Protocol": "evenkeel.planning.protocols",
     "Result": "evenkeel.result",

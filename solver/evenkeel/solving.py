@@ -100,7 +100,7 @@ def solve(
     >>> result.status, result.comparison.moves
     ('optimal', 4)
     """
-    clock = _Stopwatch()
+    clock = Stopwatch()
     watch = Watch(time_limit, work_limit, callback)
     chosen = find(method)
     request = checked(
@@ -120,9 +120,9 @@ def solve(
         return _measured(chosen, run_checked(chosen, request), clock, goals_given=goals is not None)
 
 
-def _measured(chosen: Method, run: Run, clock: "_Stopwatch", *, goals_given: bool) -> Result:
+def _measured(chosen: Method, run: Run, clock: "Stopwatch", *, goals_given: bool) -> Result:
     """Audit, measure and judge what a method has answered."""
-    request, outcome, placement = run.request, run.outcome, run.placement
+    request, placement = run.request, run.placement
     cluster = request.cluster
     clock.add(run.timings)
     found = Found(
@@ -132,6 +132,15 @@ def _measured(chosen: Method, run: Run, clock: "_Stopwatch", *, goals_given: boo
         request.bounds,
     )
     clock.lap("audit")
+    return judged(chosen, run, found, clock, goals_given=goals_given)
+
+
+def judged(
+    chosen: Method, run: Run, found: Found, clock: "Stopwatch", *, goals_given: bool
+) -> Result:
+    """Judge what was measured of an answer, and hand it out."""
+    request, outcome = run.request, run.outcome
+    cluster, placement = request.cluster, run.placement
     status, message, stop_reason = verdict(chosen, request, outcome, found, goals_given=goals_given)
     tell(
         logger, "solved", method=chosen.name, status=status, stop_reason=stop_reason,
@@ -159,7 +168,7 @@ def _measured(chosen: Method, run: Run, clock: "_Stopwatch", *, goals_given: boo
     )
 
 
-class _Stopwatch:
+class Stopwatch:
     """Notes the seconds since its last lap under a name."""
 
     def __init__(self) -> None:

@@ -39,6 +39,7 @@ FLOORS = (
     {"evenkeel.verdict", "evenkeel.result_frames"},
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solving"},
+    {"evenkeel.session"},
     {"evenkeel.studies", "evenkeel.install"},
     {"evenkeel"},  # the face: what a user imports by name
     {"evenkeel.cli"},

@@ -76,7 +76,9 @@ def test_a_sweep_tells_how_many_scenarios_fit(cluster, told):
     assert (began["event"], began["scenarios"]) == ("sweeping", 3)
     assert (ended["event"], ended["done"], ended["failed"]) == ("swept", 3, 0)
     assert (ended["fit"], ended["stop_reason"]) == (found.fits.sum(), "done")
-    assert len(records["evenkeel.solve"]) == 2 * 4  # as it is, and without each node
+    searched = sum(one["event"] == "solving" for one in records["evenkeel.solve"])
+    assert len(records["evenkeel.solve"]) == 2 * searched
+    assert 1 <= searched <= 4  # as it is, and without those nodes whose loss takes a search
 
 
 def test_a_sweep_that_is_stopped_says_so(cluster, told):

@@ -110,6 +110,35 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     )
 
 
+def compare_losses(
+    cluster: Cluster, after: Placement, replicas: NDArray[np.int64], moved: NDArray[np.float64]
+) -> Comparison:
+    """Compare where all that moved are some ``replicas (n,)`` that stood where they may not.
+
+    Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Who lives leads
+    what it led. The comparison is that of ``compare``, at the cost of the nodes and what moved.
+    """
+    before, nodes, bytes_at = cluster.placement, len(cluster.nodes), cluster.bytes_dimension
+    total = wanted_load(cluster)
+    with np.errstate(over="ignore"):
+        fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
+    flag = np.zeros(len(after.node), bool)
+    flag[replicas] = True
+    flag = read_only(flag)
+    return Comparison(
+        moves=len(replicas),
+        forced=len(replicas),
+        leader_changes=0,
+        removed=0,
+        load_moved=read_only(fraction),
+        bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
+        node_in=read_only(np.bincount(after.node[replicas], minlength=nodes)),
+        node_out=read_only(np.bincount(before.node[replicas], minlength=nodes)),
+        joined=flag,
+        left=flag,
+    )
+
+
 def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
     """Return which replicas of ``after`` are on a node that is new to their partition."""
     if before.first is after.first or np.array_equal(before.first, after.first):

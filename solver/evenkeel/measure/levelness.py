@@ -49,12 +49,12 @@ class Levelness:
     @property
     def ratio(self) -> NDArray[np.float64]:
         """Highest utilisation over the fair one, (D,) float64; 1 where nothing is loaded."""
-        return _ratio(self.most, self.fair)
+        return share_of_fair(self.most, self.fair)
 
     @property
     def leader_ratio(self) -> float:
         """Most leaders on a node over its share; 1 where nothing leads."""
-        shares = _ratio(self.leaders.astype(np.float64), self.leader_share)
+        shares = share_of_fair(self.leaders.astype(np.float64), self.leader_share)
         return float(shares.max(initial=0.0)) if self.leaders.any() else 1.0
 
 
@@ -108,8 +108,8 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     )
 
 
-def _ratio(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide what is by what would be fair: 0 of 0 is 1, anything else of 0 infinite."""
+def share_of_fair(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide what is by what would be fair, (D,) both: 0 of 0 is 1, anything else of 0 infinite."""
     ratio = np.where(most > 0.0, np.inf, 1.0)
     with np.errstate(over="ignore"):
         np.divide(most, fair, out=ratio, where=(fair > 0.0) & np.isfinite(fair))

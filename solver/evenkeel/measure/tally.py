@@ -52,6 +52,15 @@ class PlacementCounts:
         counted = self.__dict__.copy()
         return {name: counted[name] for name in counted if name in same or is_kept(name)}
 
+    def take_over(
+        self,
+        loads: NDArray[np.float64],
+        replicas: NDArray[np.int64],
+        leaders: NDArray[np.int64],
+    ) -> None:
+        """Take what was counted elsewhere: ``loads (N, D)``, ``replicas`` and ``leaders (N,)``."""
+        self.__dict__.update(loads=loads, replicas=replicas, leaders=leaders)
+
     @property
     def uniform(self) -> bool:
         """Whether every partition has as many slots, and the order is slot by slot."""

@@ -175,4 +175,8 @@ class Placement(Shown):
         Placement
             Sharing rows, roles and flags with this one.
         """
-        return Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))
+        made = Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))
+        for name in ("slots", "owner"):  # the rows are the same
+            if name in self.__dict__:
+                made.__dict__[name] = self.__dict__[name]
+        return made

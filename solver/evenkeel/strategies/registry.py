@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,50 @@ class Outcome:
 Strategy = Callable[[Request], Outcome]
 
 
+class Loss(NamedTuple):
+    """What becomes of lost nodes without a search. n replicas, N nodes, D dimensions."""
+
+    replica: NDArray[np.int64]
+    """Indices of the replicas lost, (n,)."""
+    node: NDArray[np.int32]
+    """Where each is placed, (n,)."""
+    slot: NDArray[np.int16]
+    """The slot that leads its partition, (n,)."""
+    lost: NDArray[np.int32]
+    """Partitions without data after the loss, ascending."""
+    under_min_active: NDArray[np.int32]
+    """Partitions short of live replicas, ascending."""
+    without_quorum: NDArray[np.int32]
+    """Partitions without a majority of their voters, ascending."""
+    loads: NDArray[np.float64]
+    """What each node carries, (N, D)."""
+    replicas: NDArray[np.int64]
+    """Replicas on each node, (N,)."""
+    leaders: NDArray[np.int64]
+    """Leaders on each node, (N,)."""
+    most: NDArray[np.float64]
+    """Highest utilisation of a node that serves, (D,)."""
+    fair: NDArray[np.float64]
+    """What is on nodes that serve over the capacity that receives, (D,)."""
+    moved: NDArray[np.float64]
+    """Load of what moved, (D,)."""
+
+
+class ReadyCluster(Protocol):
+    """A cluster that a method holds ready for the loss of nodes; threads may ask side by side."""
+
+    def lose(self, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
+        """Lose nodes, each named once; None if that takes a search.
+
+        An answer breaks no rule, which was audited apart from the search, meets the goals, and
+        makes no more moves than it lost replicas.
+        """
+
+
+Holder = Callable[[Cluster], ReadyCluster | None]
+"""Holds a cluster ready; None if something is wrong with it, which takes a search anyhow."""
+
+
 @dataclass(frozen=True)
 class SimulatedState:
     """What has become of a cluster, for methods that read more of it than the model says.
@@ -144,6 +188,9 @@ class Method:
         takes a cluster, what to level and a seed, and returns a ``Decider``.
     refresh : str
         What brings the cluster's payload up to date in a simulation, ``"module:name"``.
+    ready : str
+        What holds a cluster ready for the loss of nodes, ``"module:name"``, a ``Holder``; "" where
+        sessions and sweeps solve every snapshot.
     begins : float
         Seconds per replica that it takes to begin, on a slow day: with less time left it is not
         begun, and everything stays where the search would have started.
@@ -165,6 +212,7 @@ class Method:
     engine: str = ""
     decider: str = ""
     refresh: str = ""
+    ready: str = ""
     begins: float = 0.0
     fixed_membership: bool = False
     warmup: str = "expanded"
@@ -177,6 +225,10 @@ class Method:
     def options_class(self) -> type[Options] | None:
         """Import the class of its options, if it takes any."""
         return imported(self.options) if self.options else None
+
+    def holder(self) -> Holder | None:
+        """Import what holds a cluster ready."""
+        return imported(self.ready) if self.ready else None
 
     def refresher(self) -> RefreshPayload | None:
         """Import what brings the payload up to date."""
@@ -209,6 +261,7 @@ METHODS: dict[str, Method] = {
             minimises=True,
             goals=("level", "floor", "leaders", "soft_yield"),
             never_worse=True,
+            ready="evenkeel.strategies.levelling.losses.standing:standing",
             begins=3e-7,
             engine="balance:BalanceEngine",
             warmup="any",

@@ -10,7 +10,8 @@ from typing import NamedTuple, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.survival import survival
+from evenkeel.measure.levelness import share_of_fair
+from evenkeel.measure.survival import Survival, survival
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
@@ -20,8 +21,12 @@ from evenkeel.model.runtime.logs import tell
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.result import Result
+from evenkeel.session.changes import Changes
+from evenkeel.session.held import HeldCluster
+from evenkeel.session.session import session_on
 from evenkeel.solving import solve
 from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import Loss
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import (
     HEADING,
@@ -33,6 +38,7 @@ from evenkeel.studies.outlook import (
     unknown_outlook,
 )
 from evenkeel.studies.what_if import Change, WhatIf, changed, read_changes
+from evenkeel.verdict import FEWEST_MOVES
 
 logger = logging.getLogger("evenkeel.sweep")
 
@@ -54,7 +60,7 @@ class Asked(TypedDict, total=False):
 class _Study(NamedTuple):
     """What every scenario is played with."""
 
-    cluster: Cluster
+    held: HeldCluster
     method: str
     asked: Asked
     recovery: Throttle | None = None
@@ -233,14 +239,15 @@ class Sweep:
         Returns
         -------
         Result
-            Of ``solve``: the same bits as in the sweep, unless a time limit cut it short.
+            Of a session: the same bits as in the sweep, unless a time limit cut it short.
 
         Raises
         ------
         InvalidInput
             If there is no such scenario.
         """
-        return _repaired(self.cluster, self.method, self.asked, self.changes[self._at(scenario)])
+        held = HeldCluster(self.cluster)
+        return _repaired(held, self.method, self.asked, self.changes[self._at(scenario)])
 
     def rows(self) -> list[Row]:
         """Return a row for each scenario, as a table takes them.
@@ -342,7 +349,9 @@ def sweep(
 ) -> Sweep:
     """Ask of many scenarios what each would do to a cluster, and what would repair it.
 
-    Every scenario starts from the cluster as it is; its repair is what ``solve`` answers, audited.
+    Every scenario starts from the cluster as it is; its repair is what a session answers, audited:
+    where nodes are lost and nothing is wrong before, what they held goes elsewhere, if that is
+    proven to be the best, and else the scenario is solved.
 
     Parameters
     ----------
@@ -353,8 +362,8 @@ def sweep(
         ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
     executor : concurrent.futures.Executor, optional
         Who does it, the calling thread by default; answers and their order are the same whoever it
-        is. Threads suit large clusters; of a small one's time most is Python, for which they wait
-        for each other. Processes suit both: each is sent the cluster, and starts in a second.
+        is. Threads share the cluster, and wait for each other's Python only: most of what is solved
+        for a small cluster, little else. A process is sent the cluster, and starts in a second.
     method : str, optional
         Who repairs.
     callback : callable, optional
@@ -407,7 +416,7 @@ def sweep(
         check_throttle(faults, cluster, recovery)
     # what was counted of the caller's own placement need not travel
     own = cluster.with_placement(replace(cluster.placement))
-    study = _Study(own, method, asked, recovery, held)
+    study = _Study(HeldCluster(own), method, asked, recovery, held)
     try:
         now = _outlook(
             study._replace(recovery=None) if faults else study, Change("now", NOBODY, NOBODY)
@@ -440,13 +449,28 @@ def _protocol(faults: FaultList, given: str | Protocol) -> Protocol:
         return Protocol("plain")
 
 
-def _repaired(cluster: Cluster, method: str, asked: Asked, change: Change) -> Result:
-    return solve(changed(cluster, change), method, **asked)
+def _is_loss(asked: Asked, change: Change) -> bool:
+    """Whether nothing happens but that nodes are lost, and no budget is to be kept."""
+    alone = len(change.lost) > 0 and len(change.back) == 0 and change.factor is None
+    return alone and asked.get("limits") in (None, Limits())
+
+
+def _repaired(held: HeldCluster, method: str, asked: Asked, change: Change) -> Result:
+    if _is_loss(asked, change):
+        return session_on(held).apply(Changes(down=change.lost)).solve(method, **asked)
+    return solve(changed(held.cluster, change), method, **asked)
 
 
 def _outlook(study: _Study, change: Change) -> Outlook:
     """Play one scenario."""
-    result = _repaired(study.cluster, study.method, study.asked, change)
+    if study.recovery is None and _is_loss(study.asked, change):
+        goals = study.asked.get("goals") or Goals()
+        loss = study.held.lose(study.method, change.lost, goals)
+        if loss is not None:
+            return _after_loss(study.held.cluster, loss)
+        result = solve(changed(study.held.cluster, change), study.method, **study.asked)
+    else:
+        result = _repaired(study.held, study.method, study.asked, change)
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
     before = survival(result.cluster, result.cluster.placement)
@@ -468,4 +492,23 @@ def _outlook(study: _Study, change: Change) -> Outlook:
         after=replace(after, lost=np.union1d(before.lost, after.lost)),
         recovery=None if way is None else way.makespan,
         under_replicated=None if way is None else way.short_for,
+    )
+
+
+def _after_loss(cluster: Cluster, loss: Loss) -> Outlook:
+    """Tell what becomes of a loss that took no search: all has its place, and no rule is broken."""
+    before = Survival(*map(read_only, (loss.lost, loss.under_min_active, loss.without_quorum)))
+    moved, at = len(loss.replica), cluster.bytes_dimension
+    return Outlook(
+        status="optimal",
+        message=FEWEST_MOVES,
+        hard=0,
+        level=read_only(share_of_fair(loss.most, loss.fair)),
+        fullest=read_only(loss.most),
+        moves=moved,
+        moves_at_least=moved,
+        leader_changes=0,
+        bytes_moved=float(loss.moved[at]) if at >= 0 else 0.0,
+        before=before,
+        after=Survival(before.lost, NOBODY, NOBODY),
     )

@@ -1,6 +1,7 @@
 """Bounds: what no placement of a cluster can beat, in levelness, in leaders, and in moves."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,31 +152,18 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     cost = goals if isinstance(goals, Cost) else None
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     placed = PlacementCounts.of(cluster, cluster.placement)
-    scope = partition_scope(cluster)
-    wanted = wanted_load(cluster)
-    names, proven = zip(*level_terms(placed, scope, wanted), strict=True)
-    terms = np.stack(proven)
-    binding = terms.argmax(0)
-    level = terms.max(0)
-    nodes = cluster.nodes
-    fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
-    target = level_target(cluster, goals, np.maximum(fair, level))
-    capacity = level_target(cluster, Goals(level=None), level)
+    found = _levels(cluster, goals, placed)
+    capacity = level_target(cluster, Goals(level=None), found.level)
     kept = keepable(placed)
-    targets = [capacity] if np.array_equal(capacity, target) else [capacity, target]
+    targets = [capacity]
+    if not np.array_equal(capacity, found.target):
+        targets.append(found.target)
     proofs = shedding(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
-    leaders, ratio, leader_target = _leaders(cluster, goals)
-    floor = floor_target(cluster, goals, wanted, target)
+    floor = floor_target(cluster, goals, wanted_load(cluster), found.target)
     joining = arrivals(placed, floor)
     return Bounds(
-        fair=read_only(fair),
-        level=read_only(level),
-        level_term=tuple(names[i] for i in binding),
-        target=read_only(target),
-        leaders=leaders,
-        leader_ratio=ratio,
-        leader_target=read_only(leader_target),
+        **found._asdict(),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
         moves_level=max(kept.missing + to_level.moves, int(joining.sum())),
@@ -185,6 +173,62 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         floor=read_only(floor),
         arrivals=read_only(joining),
         cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
+    )
+
+
+def bounds_attained(cluster: Cluster, goals: Goals, missing: int) -> Bounds:
+    """Prove the same where a placement is at hand that shows how few moves are enough.
+
+    That placement breaks no rule, is within the targets of goals without floors, and makes just the
+    moves of the ``missing`` replicas that stand where they may not. No proof can ask for more than
+    what is enough, and none for less than what is missing: nothing need be looked for in the
+    placement that came in. The bounds are those of ``bounds``, at the cost of the nodes.
+    """
+    found = _levels(cluster, goals, PlacementCounts.of(cluster, cluster.placement))
+    none = np.zeros(0, np.int64)
+    proof = Shedding(none, none, np.zeros((0, len(cluster.dimensions))))
+    nodes = len(cluster.nodes)
+    return Bounds(
+        **found._asdict(),
+        forced=missing,
+        moves_feasible=missing,
+        moves_level=missing,
+        feasible_proof=proof,
+        level_proof=proof,
+        missing=missing,
+        floor=read_only(np.zeros((nodes, len(cluster.dimensions)))),
+        arrivals=read_only(np.zeros(nodes, np.int64)),
+    )
+
+
+class _Levels(NamedTuple):
+    """What is proven of levels and leaders, wherever replicas are now; as in ``Bounds``."""
+
+    fair: NDArray[np.float64]
+    level: NDArray[np.float64]
+    level_term: tuple[str, ...]
+    target: NDArray[np.float64]
+    leaders: int
+    leader_ratio: float
+    leader_target: NDArray[np.float64]
+
+
+def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
+    """Prove how level the cluster can be, and what nodes may carry and lead for the goals."""
+    wanted, nodes = wanted_load(cluster), cluster.nodes
+    names, proven = zip(*level_terms(placed, partition_scope(cluster), wanted), strict=True)
+    terms = np.stack(proven)
+    level = terms.max(0)
+    fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
+    leaders, ratio, leader_target = _leaders(cluster, goals)
+    return _Levels(
+        fair=read_only(fair),
+        level=read_only(level),
+        level_term=tuple(names[i] for i in terms.argmax(0)),
+        target=read_only(level_target(cluster, goals, np.maximum(fair, level))),
+        leaders=leaders,
+        leader_ratio=ratio,
+        leader_target=read_only(leader_target),
     )
 
 

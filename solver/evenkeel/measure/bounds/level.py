@@ -12,6 +12,7 @@ from evenkeel.measure.node_states import absent_keepers, usable
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.memoize import memoize
 
 DEEPEST_PILE = 4
 """Items on one node up to which the pigeonhole term looks."""
@@ -115,13 +116,26 @@ def largest_replica(
     cluster: Cluster, scope: Scope, capacity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Put the largest replica on the largest node that may hold it."""
-    parts = cluster.partitions
     leads = has_leaders(cluster)
     level = np.zeros(len(cluster.dimensions))
-    for q, is_open in enumerate(scope.open):
-        nodes = usable(cluster) & is_open
+    for q, largest in memoize(
+        scope, f"largest, leaders {leads}", lambda: _largest_loads(cluster, scope, leads=leads),
+        cluster.partitions,
+    ):  # fmt: skip
+        nodes = usable(cluster) & scope.open[q]
+        level = np.maximum(level, utilisation(largest, capacity[nodes].max(0, initial=0.0)))
+    return level
+
+
+def _largest_loads(
+    cluster: Cluster, scope: Scope, *, leads: bool
+) -> list[tuple[int, NDArray[np.float64]]]:
+    """Return the class and the greatest loads (D,) of the replicas of each class and role."""
+    parts = cluster.partitions
+    level = np.zeros(len(cluster.dimensions))
+    found = []
+    for q in range(len(scope.open)):
         bound = slice(None) if len(scope.open) == 1 else scope.rule == q
-        widest = capacity[nodes].max(0, initial=0.0)
         others = parts.voters[bound] - leads
         for load, needed in (
             (parts.load.leader, (parts.replicas[bound] > 0) & leads),
@@ -132,8 +146,8 @@ def largest_replica(
                 there = load[bound] if needed.all() else load[bound][needed]
                 # column by column is much quicker than along the first axis
                 largest = np.array([there[:, d].max() for d in range(len(level))])
-                level = np.maximum(level, utilisation(largest, widest))
-    return level
+                found.append((q, largest))
+    return found
 
 
 def pigeonhole(placed: PlacementCounts, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,14 +160,17 @@ def pigeonhole(placed: PlacementCounts, capacity: NDArray[np.float64]) -> NDArra
     copies = cluster.partitions.replicas
     count = int(copies.sum())
     least = placed.lightest
-    total = weighted_sum(copies, least)
+    total, largest_of = memoize(
+        cluster.partitions, "lightest in all",
+        lambda: (weighted_sum(copies, least), [row.max(initial=0.0) for row in least.T]),
+    )  # fmt: skip
     for d in range(len(level)):
         room = capacity[usable(cluster), d]
         room = room[room > 0.0]
         widest = room.max(initial=0.0)
         if len(room) == 0 or not np.isfinite(widest) or count <= len(room):
             continue
-        largest = least[:, d].max()
+        largest = largest_of[d]
         deepest = min(DEEPEST_PILE, (count - 1) // len(room))
         # (k + 1) of the largest, or of the average of the first k M + 1, are no less than the term
         piles = [

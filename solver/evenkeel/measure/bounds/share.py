@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import NONE, Scope, group_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.runtime.memoize import memoize
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,13 @@ class Classes:
 
     @classmethod
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
-        """Return the classes of a cluster."""
+        """Return the classes of a cluster, found once for a scope."""
+        partitions = placed.cluster.partitions
+        return memoize(scope, "classes", lambda: cls._found(placed, scope), partitions)
+
+    @classmethod
+    def _found(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
+        """Find the classes of a cluster."""
         wanted = placed.cluster.partitions.replicas
         alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
         if alike:
@@ -48,6 +55,10 @@ class Classes:
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what one replica of every partition of each class weighs."""
+        return memoize(self, "loads", lambda: self._added_up(load), load)
+
+    def _added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up what one replica of every partition of each class weighs."""
         if len(self.rule) == 1:
             return weighted_sum(np.ones(len(load), np.int64), load)[None]
         total = np.zeros((len(self.rule), load.shape[1]))
@@ -181,6 +192,8 @@ def _group(
     """
     cluster = placed.cluster
     level = np.zeros(capacity.shape[1])
+    if (cluster.partitions.group_rule < 0).all():
+        return level
     group, copies = cluster.partitions.group, cluster.partitions.replicas
     for binding in group_scope(cluster).bindings:
         if binding.kind != "spread" or not binding.hard:

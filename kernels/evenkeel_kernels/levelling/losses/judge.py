@@ -1,0 +1,223 @@
+"""The audit of a loss: what changed is counted anew, by rules bound apart from the search.
+
+Of a cluster that broke no rule only two things can break one after nodes were lost: partitions that
+had a replica there, which are judged replica by replica, and nodes by what they carry, which is
+added up here and not taken over from the search. Everything else is as it was, and so is sound. It
+shares no code with ``core.feasibility``; tests compare it with the full audit.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import device_function
+from evenkeel_kernels.core.problem import PartitionArrays, index
+from evenkeel_kernels.levelling.losses.records import (
+    MAX_DOMAINS,
+    MIN_DOMAINS,
+    SPREAD,
+    Demanded,
+    Stock,
+    Told,
+)
+
+TOLERANCE = 1e-11
+"""Relative excess over a capacity that is rounding, as the audit has it."""
+
+ROUNDING = 1e-10
+"""Relative excess over a target that is rounding; results are measured against ten times of it."""
+
+
+@device_function
+def find_endangered(
+    partitions: PartitionArrays, demanded: Demanded, told: Told, count: int
+) -> None:
+    """List the partitions that the loss leaves without data, short of live replicas, or stuck."""
+    told.endangered_count[:] = 0
+    for i in range(count):
+        p = index(partitions.owner[told.replica[i]])
+        if i > 0 and partitions.owner[told.replica[i - 1]] == p:
+            continue
+        live, voters, live_voters = 0, 0, 0
+        for j in range(demanded.first[p], demanded.first[p + 1]):
+            n = partitions.home[j]
+            if n < 0:
+                continue
+            lives = demanded.serves[n] and not told.lost[n]
+            votes = demanded.role[j] == 0
+            live += int(lives)
+            voters += int(votes)
+            live_voters += int(lives and votes)
+        if demanded.replicas[p] <= 0:
+            continue
+        for danger, found in (
+            (0, live == 0),
+            (1, live < demanded.min_active[p]),
+            (2, voters > 0 and 2 * live_voters <= voters),
+        ):
+            if found:
+                told.endangered[danger, told.endangered_count[danger]] = p
+                told.endangered_count[danger] += 1
+
+
+@device_function
+def measure(
+    partitions: PartitionArrays,
+    stock: Stock,
+    demanded: Demanded,
+    led: NDArray[np.bool_],
+    told: Told,
+    count: int,
+) -> None:
+    """Add up what nodes carry and lead now, and what moved; ``led (P,)`` kept their leader.
+
+    A lost node carries nothing. What it held weighs on its new node what it weighs in its role
+    there; who was promoted in place weighs more by the difference.
+    """
+    dimensions, nodes = stock.load.shape
+    for n in range(nodes):
+        told.replicas[n] = 0 if told.lost[n] else demanded.replicas_on[n]
+        told.leaders[n] = 0 if told.lost[n] else demanded.leaders_on[n]
+    for d in range(dimensions):
+        told.moved[d] = 0.0
+        for n in range(nodes):
+            told.load[d, n] = 0.0 if told.lost[n] else stock.load[d, n]
+    for i in range(count):
+        k, n = told.replica[i], told.node[i]
+        p = index(partitions.owner[k])
+        leader = demanded.first[p] + told.slot[i] if told.slot[i] >= 0 else -1
+        told.replicas[n] += 1
+        told.leaders[n] += int(leader == k)
+        for d in range(dimensions):
+            more = partitions.voter_load[p, d]
+            if leader == k:
+                more = partitions.leader_load[p, d]
+            elif demanded.role[k] == 1:
+                more = partitions.non_voter_load[p, d]
+            told.load[d, n] += more
+            told.moved[d] += more
+        last = i + 1 == count or partitions.owner[told.replica[i + 1]] != p
+        if led[p] or not last or leader < 0 or was_lost(told, partitions.owner, i, leader):
+            continue
+        there = partitions.home[leader]
+        told.leaders[there] += 1
+        for d in range(dimensions):
+            less = partitions.voter_load[p, d]
+            told.load[d, there] += partitions.leader_load[p, d] - less
+    for d in range(dimensions):
+        room, carried, most = 0.0, 0.0, 0.0
+        for n in range(nodes):
+            if told.lost[n]:
+                continue
+            capacity = demanded.capacity[d, n]
+            if demanded.receives[n]:
+                room += capacity
+            if demanded.serves[n]:
+                carried += told.load[d, n]
+                if capacity > 0.0:
+                    most = max(most, told.load[d, n] / capacity)
+        told.most[d] = most
+        told.fair[d] = carried / room if room > 0.0 else 0.0
+
+
+@device_function
+def was_lost(told: Told, owner: NDArray[np.int32], last: int, k: int) -> bool:
+    """Whether ``k`` is among what its partition lost, by ``owner (K,)``; ``last`` is its entry."""
+    at = last
+    while at >= 0 and owner[told.replica[at]] == owner[k]:
+        if told.replica[at] == k:
+            return True
+        at -= 1
+    return False
+
+
+@device_function
+def is_sound(
+    owner: NDArray[np.int32],
+    target: NDArray[np.float64],
+    most_leaders: NDArray[np.float64],
+    demanded: Demanded,
+    node: NDArray[np.int32],
+    leader: NDArray[np.int16],
+    has_leaders: bool,
+    told: Told,
+    count: int,
+) -> bool:
+    """Whether no rule is broken, and every node within its target.
+
+    Of ``node (K,)`` and ``leader (P,)`` only the rows of ``owner (K,)`` that lost something are
+    read; ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
+    """
+    for n in range(target.shape[1]):
+        if told.lost[n]:
+            continue
+        if told.leaders[n] > most_leaders[n]:
+            return False
+        for d in range(target.shape[0]):
+            if told.load[d, n] > target[d, n] * (1.0 + ROUNDING):
+                return False
+            there = demanded.serves[n] or demanded.holds[n]
+            if there and told.load[d, n] > demanded.capacity[d, n] * (1.0 + TOLERANCE):
+                return False
+        if 0 <= demanded.max_replicas[n] < told.replicas[n]:
+            return False
+    for i in range(count):
+        p = index(owner[told.replica[i]])
+        if not demanded.receives[told.node[i]] or told.lost[told.node[i]]:
+            return False
+        if i > 0 and owner[told.replica[i - 1]] == p:
+            continue
+        if not row_is_sound(demanded, node, told.lost, p):
+            return False
+        if has_leaders and demanded.replicas[p] > 0:
+            if leader[p] < 0:
+                return False
+            k = demanded.first[p] + leader[p]
+            if node[k] < 0 or told.lost[node[k]] or not demanded.leads[node[k]]:
+                return False
+            if demanded.role[k] != 0:
+                return False
+    return True
+
+
+@device_function
+def row_is_sound(
+    demanded: Demanded, node: NDArray[np.int32], lost: NDArray[np.bool_], p: int
+) -> bool:
+    """Whether ``p`` breaks no rule with its replicas on ``node (K,)``, of nodes ``lost (N,)``."""
+    first, end = demanded.first[p], demanded.first[p + 1]
+    placed, live = 0, 0
+    for k in range(first, end):
+        n = node[k]
+        if n < 0:
+            continue
+        placed += 1
+        if lost[n] or not demanded.holds[n] or not demanded.is_open[demanded.rule[p], n]:
+            return False
+        live += int(demanded.serves[n])
+        for i in range(demanded.forbidden_first[p], demanded.forbidden_first[p + 1]):
+            if demanded.forbidden[i] == n:
+                return False
+    if placed != demanded.replicas[p] or live < demanded.min_active[p]:
+        return False
+    q = demanded.rule[p]
+    for i in range(demanded.limit_first[q], demanded.limit_first[q + 1]):
+        tier, kind, amount = demanded.limit[i, 0], demanded.limit[i, 1], demanded.limit[i, 2]
+        distinct, fullest = 0, 0
+        for k in range(first, end):
+            where = demanded.domain[tier, node[k]] if node[k] >= 0 else -1
+            if where < 0:
+                continue
+            earlier, later = 0, 0
+            for j in range(first, end):
+                if node[j] >= 0 and demanded.domain[tier, node[j]] == where:
+                    earlier += int(j < k)
+                    later += int(j >= k)
+            distinct += int(earlier == 0)
+            fullest = max(fullest, earlier + later)
+        if kind == SPREAD and fullest > amount:
+            return False
+        if kind == MIN_DOMAINS and distinct < amount and demanded.replicas[p] > 0:
+            return False
+        if kind == MAX_DOMAINS and distinct > amount:
+            return False
+    return True

@@ -1,0 +1,89 @@
+"""What a loss is played on, and what is told of it, as tuples of arrays.
+
+N nodes, P partitions, K replicas, D dimensions, L tiers, Q classes of demands, A the most replicas
+that may be lost at once. Everything that is judged by is counted and bound apart from what is
+searched by.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
+"""Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
+
+
+class Stock(NamedTuple):
+    """The cluster before anything is lost; never written to."""
+
+    first: NDArray[np.int64]  # (N + 1,) its replicas are member[first[n] : first[n + 1]]
+    member: NDArray[np.int64]  # (.,) replicas by node
+    rank: NDArray[np.int64]  # (P,) place of a partition in the order of placing, largest first
+    leader: NDArray[np.int16]  # (P,) slot that leads
+    load: NDArray[np.float64]  # (D, N) counted anew, not by the search
+    wanted: NDArray[np.float64]  # (D,) load of all that is wanted
+    unit: NDArray[np.float64]  # (D,) what every replica weighs; 0 where they differ
+    lead_weight: NDArray[np.float64]  # (N,) 0 where nobody may lead
+    led: int  # partitions that are led; 0 where nobody leads
+    bytes_dimension: int  # the dimension that moves; -1 none
+
+
+class Demanded(NamedTuple):
+    """What is demanded of partitions and nodes, as the audit reads it; never written to."""
+
+    first: NDArray[np.int64]  # (P + 1,) its replicas
+    role: NDArray[np.uint8]  # (K,) 0 votes
+    replicas: NDArray[np.int32]  # (P,) wanted
+    min_active: NDArray[np.int32]  # (P,)
+    rule: NDArray[np.int32]  # (P,) class of demands
+    is_open: NDArray[np.bool_]  # (Q, N) nodes that meet what every replica requires
+    limit_first: NDArray[np.int64]  # (Q + 1,)
+    limit: NDArray[np.int32]  # (., 3) tier, kind, amount
+    domain: NDArray[np.int32]  # (L + 1, N) domain by tier, -1 none; the last tier is the node
+    forbidden_first: NDArray[np.int64]  # (P + 1,)
+    forbidden: NDArray[np.int32]  # (F,) nodes on which the partition is disabled
+    capacity: NDArray[np.float64]  # (D, N)
+    max_replicas: NDArray[np.int32]  # (N,) -1 none
+    replicas_on: NDArray[np.int64]  # (N,)
+    leaders_on: NDArray[np.int64]  # (N,)
+    serves: NDArray[np.bool_]  # (N,) alive and not gone
+    holds: NDArray[np.bool_]  # (N,) may hold replicas
+    receives: NDArray[np.bool_]  # (N,) may be given replicas
+    leads: NDArray[np.bool_]  # (N,) may lead
+
+
+class Asked(NamedTuple):
+    """The goals in numbers; -1 where nothing is asked."""
+
+    tolerance: NDArray[np.float64]  # (D,)
+    leaders: float
+
+
+class Told(NamedTuple):
+    """What became of a loss: the first ``count`` entries are those of the replicas lost."""
+
+    replica: NDArray[np.int64]  # (A,) what was lost, in the order in which it was placed
+    node: NDArray[np.int32]  # (A,) where each is now
+    slot: NDArray[np.int16]  # (A,) slot that leads its partition now
+    endangered: NDArray[np.int32]  # (3, A) partitions lost, under min_active, without quorum
+    endangered_count: NDArray[np.int64]  # (3,)
+    load: NDArray[np.float64]  # (D, N) as it is now, added up apart from the search
+    replicas: NDArray[np.int64]  # (N,)
+    leaders: NDArray[np.int64]  # (N,)
+    most: NDArray[np.float64]  # (D,) highest utilisation of a node that serves
+    fair: NDArray[np.float64]  # (D,) load on nodes that serve over capacity that receives
+    moved: NDArray[np.float64]  # (D,) load of what moved
+    lost: NDArray[np.bool_]  # (N,) scratch: nodes lost now
+
+
+class Kept(NamedTuple):
+    """What the search changes on the way, as it was; never written to."""
+
+    load: NDArray[np.float64]  # (D, N)
+    held: NDArray[np.float64]  # (D, N)
+    domain_load: NDArray[np.float64]  # (D, domains)
+    accepts: NDArray[np.bool_]  # (N,)
+    leads: NDArray[np.bool_]  # (N,)
+    allowed: NDArray[np.bool_]  # (M, N)
+    closed: NDArray[np.float64]  # (M, N)

@@ -1,0 +1,68 @@
+"""What rules demand of each partition by itself, in arrays, where rows decide and nothing is wrong.
+
+The audit of a change to a few rows reads it; it is bound as the audit binds it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import audit
+from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.rules import LimitKind
+
+KINDS: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
+"""The limits that a row decides by itself; a skew depends on nodes elsewhere."""
+
+
+class RowDemands(NamedTuple):
+    """Demands of Q classes of P partitions on N nodes."""
+
+    rule: NDArray[np.int32]
+    """Class of each partition, (P,)."""
+    is_open: NDArray[np.bool_]
+    """Nodes that meet what every replica requires, (Q, N)."""
+    limit_first: NDArray[np.int64]
+    """Where the limits of each class start, and the end, (Q + 1,)."""
+    limit: NDArray[np.int32]
+    """Tier, place in ``KINDS`` and amount of each limit, hard or soft, (., 3)."""
+
+
+def row_demands(cluster: Cluster) -> RowDemands | None:
+    """Return what is demanded row by row; None if more is demanded, or anything is broken now.
+
+    Then no other row can break a rule, and no node but by what it carries, however some rows change
+    and whichever nodes are lost that no other row stands on.
+    """
+    partitions, nodes = cluster.partitions, cluster.nodes
+    if len(cluster.depends) or cluster.topology.tier_capacity or cluster.transient.any():
+        return None
+    if (partitions.group_rule >= 0).any() or (nodes.may_hold & ~(nodes.alive & ~nodes.gone)).any():
+        return None
+    scope = partition_scope(cluster)
+    for one in scope.demands:
+        if one.voters_require or one.counted or one.lead:
+            return None
+        if any(limit.kind not in KINDS for limit in one.limits):
+            return None
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    broken = audit(cluster, cluster.placement).counts
+    if any(broken.values()) or piling(placed, scope).any():
+        return None
+    rows = [
+        [
+            (cluster.topology.tier_index(at.tier), KINDS.index(at.kind), at.amount)
+            for at in one.limits
+        ]
+        for one in scope.demands
+    ]
+    return RowDemands(
+        rule=scope.rule,
+        is_open=scope.open,
+        limit_first=np.concatenate([[0], np.cumsum([len(one) for one in rows])]).astype(np.int64),
+        limit=np.array([row for one in rows for row in one], np.int32).reshape(-1, 3),
+    )

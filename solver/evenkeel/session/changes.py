@@ -1,0 +1,227 @@
+"""Changes: what happens to a cluster between two answers, as a person or a program names it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypedDict, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.arguments import Labels, Node
+from evenkeel.model.intake.changes import STATES, added
+from evenkeel.model.intake.consistency import vouch_for
+from evenkeel.model.intake.membership import with_partitions, without_partitions
+from evenkeel.model.intake.parts import read_changes
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only, shape_of
+from evenkeel.model.reading.containers import entries_of
+from evenkeel.model.reading.keywords import check_keywords
+from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
+from evenkeel.model.rules import Rule
+
+COLUMNS = ("load", "leader_load", "non_voter_load", "rules", "rule", "placement")
+"""Changes that ``Cluster.replace`` knows under the same names."""
+
+
+class NewNodes(TypedDict, total=False):
+    """Nodes that join, as ``Cluster.add_nodes`` takes them."""
+
+    capacity: ArrayLike
+    names: Sequence[str] | None
+    domains: Mapping[str, Labels] | None
+    tags: Mapping[str, ArrayLike] | None
+    attributes: Mapping[str, Labels] | None
+    watermark: ArrayLike | None
+    weight: ArrayLike | None
+    lead_weight: ArrayLike | None
+    max_replicas: ArrayLike | None
+    stands_for: ArrayLike | None
+
+
+class NewPartitions(TypedDict, total=False):
+    """Partitions that join, as ``Cluster.from_arrays`` takes them; ``names`` are theirs."""
+
+    load: ArrayLike
+    leader_load: ArrayLike
+    non_voter_load: ArrayLike
+    names: Sequence[str]
+    placement: ArrayLike | Sequence[Sequence[Node]]
+    leader: ArrayLike
+    role: ArrayLike
+    flags: ArrayLike
+    replicas: ArrayLike
+    voters: ArrayLike
+    min_active: ArrayLike
+    group: ArrayLike | Sequence[str]
+    rule: ArrayLike
+    move_cost: ArrayLike
+    attached: ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What happens to a cluster, all of it at once.
+
+    First nodes join, then partitions leave, then others join; all else is told of the cluster that
+    this makes, in which new nodes and partitions are the last ones. Nodes and partitions are told
+    by name, number, expression or mask, as ``Cluster.down`` and ``Cluster.pin`` take them; one
+    name or number may stand by itself. P partitions, D dimensions.
+
+    Parameters
+    ----------
+    down, up, drain, cordon : str, int, or sequence of them
+        Nodes that are dead with all they hold; that are up again, whatever they were; that all
+        replicas have to leave; that keep what they have and are given nothing more.
+    nodes : NewNodes or None
+        Nodes that join: the arguments of ``Cluster.add_nodes`` by name.
+    drop : str, int, or sequence of them
+        Partitions that leave.
+    partitions : NewPartitions or None
+        Partitions that join: arguments of ``Cluster.from_arrays`` by name. By default they are in
+        the first group, and bound by the rule that binds all others, if there is one.
+    load, leader_load, non_voter_load : array_like of float64, shape (P, D), or None
+        Loads, as ``Cluster.replace`` takes them; None leaves them as they are.
+    rules : sequence of Rule or None
+        Rules in the place of those there are, as ``Cluster.replace`` takes them.
+    rule : array_like of int32, shape (P,), or None
+        Rule of each partition.
+    placement : Placement, array_like of int32 or str, or None
+        Where replicas are now, such as the placement of an answer that was carried out.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
+    >>> session = ek.Session(c).apply(ek.Changes(down="n0", nodes={"capacity": [[9.0]] * 2}))
+    >>> session.cluster.nodes.alive.tolist()
+    [False, True, True, True, True]
+    """
+
+    down: Which = ()
+    up: Which = ()
+    drain: Which = ()
+    cordon: Which = ()
+    nodes: NewNodes | None = None
+    drop: Which = ()
+    partitions: NewPartitions | None = None
+    load: ArrayLike | None = None
+    leader_load: ArrayLike | None = None
+    non_voter_load: ArrayLike | None = None
+    rules: Sequence[Rule] | None = None
+    rule: ArrayLike | None = None
+    placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None = None
+
+    @property
+    def told(self) -> frozenset[str]:
+        """Names of the parameters that say something."""
+        return frozenset(
+            one.name for one in fields(self)
+            if (value := getattr(self, one.name)) is not None
+            and (one.name not in (*STATES, "drop") or shape_of(value) == () or len(value))
+        )  # fmt: skip
+
+
+def changed(cluster: Cluster, changes: Changes) -> Cluster:
+    """Return the cluster that changes make of another; ``InvalidInput`` names all that is wrong."""
+    faults, told = FaultList(), changes.told
+    parts, joined = _with_members(faults, cluster, changes, told)
+    given: dict[str, Any] = {}
+    if "nodes" not in told or joined:
+        given |= _states(faults, parts["nodes"], parts["topology"], changes, told)
+    if joined:
+        given |= {name: getattr(changes, name) for name in COLUMNS if name in told}
+    elif "rules" in told:
+        given["rules"] = changes.rules
+    parts = read_changes(faults, given, parts)
+    faults.raise_if_any()
+    vouch_for(parts)
+    return replace(cluster, **parts)
+
+
+def lost_nodes(cluster: Cluster, changes: Changes) -> NDArray[np.int32]:
+    """Return the nodes that are down; ``InvalidInput`` names what is none."""
+    faults = FaultList()
+    found = find_nodes(faults, "down", cluster.nodes, cluster.topology, _listed(changes.down))
+    faults.raise_if_any()
+    return found
+
+
+def without_nodes(nodes: Nodes, lost: NDArray[np.bool_]) -> Nodes:
+    """Return nodes of which those ``lost (N,)`` are dead."""
+    flags: dict[str, Any] = {
+        name: read_only(getattr(nodes, name) & ~lost) for name in STATES["down"]
+    }
+    return replace(nodes, **flags)
+
+
+def _with_members(
+    faults: FaultList, cluster: Cluster, changes: Changes, told: frozenset[str]
+) -> tuple[dict[str, Any], bool]:
+    """Return parts with other nodes and partitions, and whether nothing was wrong with these."""
+    parts: dict[str, Any] = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
+    if "nodes" in told:
+        more = _keywords(faults, "nodes", changes.nodes, NewNodes.__annotations__)
+        given = {name: more.get(name) for name in NewNodes.__annotations__ if name != "names"}
+        if given["capacity"] is None:
+            faults.add("nodes.capacity", None, "must be given: a row for each node that joins")
+        else:
+            parts = _noted(
+                faults, "nodes", added, parts, {**given, "node_names": more.get("names")}
+            )
+    if "drop" in told:
+        which = find_partitions(faults, "drop", cluster.partitions, _listed(changes.drop))
+        parts = without_partitions(parts, which)
+    if "partitions" in told:
+        more = _keywords(faults, "partitions", changes.partitions, NewPartitions.__annotations__)
+        if more.get("load") is None:
+            faults.add("partitions.load", None, "must be given: a row for each that joins")
+        else:
+            parts = _noted(faults, "partitions", with_partitions, parts, more)
+    return parts, not faults
+
+
+def _noted(
+    faults: FaultList, path: str, make: Any, parts: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what is made of parts, or the parts; what is wrong is noted below a path."""
+    inside = FaultList()
+    made = cast("dict[str, Any]", make(inside, parts, given))
+    for one in inside.faults:
+        faults.add(f"{path}.{one.path}", one.value, one.message)
+    return parts if inside else made
+
+
+def _keywords(faults: FaultList, path: str, given: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of those that join; note words that are not known."""
+    entries = entries_of(faults, path, given)
+    inside = FaultList()
+    check_keywords(inside, entries, [*known])
+    for one in inside.faults:
+        faults.add(f"{path}.{one.path}", one.value, one.message)
+    return {name: value for name, value in entries.items() if name in known}
+
+
+def _states(
+    faults: FaultList, nodes: Nodes, topology: Any, changes: Changes, told: frozenset[str]
+) -> dict[str, Any]:
+    """Return the flags of nodes after some of them went into another state."""
+    flags: dict[str, Any] = {}
+    state_of = np.full(len(nodes), "", object)
+    for state, values in STATES.items():
+        if state not in told:
+            continue
+        which = find_nodes(faults, state, nodes, topology, _listed(getattr(changes, state)))
+        for n in which[state_of[which] != ""].tolist():
+            faults.add(state, nodes.names[n], f"is told to be {state_of[n]}, too")
+        state_of[which] = state
+        for name, value in values.items():
+            flags.setdefault(name, getattr(nodes, name).copy())[which] = value
+    return flags
+
+
+def _listed(which: Any) -> Any:
+    """Return one name or number as a list of it."""
+    return [which] if isinstance(which, str) or shape_of(which) == () else which

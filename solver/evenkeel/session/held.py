@@ -1,0 +1,33 @@
+"""A cluster with what methods have compiled of it, shared by sessions, forks and sweeps."""
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.strategies.registry import Loss, ReadyCluster, find
+
+
+class HeldCluster:
+    """A cluster, and how each method that can holds it ready; threads may ask side by side."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._ready: dict[str, ReadyCluster | None] = {}
+        self._compiling = Lock()
+
+    def lose(self, method: str, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
+        """Lose nodes, each named once; None if the method has to solve the snapshot."""
+        if method not in self._ready:
+            with self._compiling:  # once, though several threads ask
+                if method not in self._ready:
+                    hold = find(method).holder()
+                    self._ready[method] = None if hold is None else hold(self.cluster)
+        ready = self._ready[method]
+        return None if ready is None else ready.lose(nodes, goals)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldCluster, (self.cluster,)

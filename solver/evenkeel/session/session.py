@@ -1,0 +1,220 @@
+"""Session: a cluster held ready between changes, and solved again at the cost of what changed."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.consistency import vouch_for
+from evenkeel.model.limits import Limits
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.result import Result
+from evenkeel.session.answer import answered
+from evenkeel.session.changes import Changes, changed, lost_nodes, without_nodes
+from evenkeel.session.held import HeldCluster
+from evenkeel.solving import Stopwatch, solve
+from evenkeel.strategies.options import Options
+from evenkeel.strategies.registry import find
+from evenkeel.strategies.run import checked
+from evenkeel.strategies.shared.stopping import Callback, Watch
+
+
+class Session:
+    """A cluster held ready: changes go in, audited answers come out.
+
+    ``solve`` answers what ``evenkeel.solve`` answers of the same snapshot, with the same promises:
+    every rule audited, bounds that hold, and no more moves than a solve makes from there. What
+    follows from the cluster alone is worked out once. Where nodes are lost from a cluster in which
+    nothing is wrong, ``balance`` looks at nothing but what stood on them, as long as that gives an
+    answer that is proven to be the best; else, and for all other changes and methods, the snapshot
+    is solved.
+
+    An answer is a proposal: the session stays where it is until it is told that replicas have
+    moved, by ``Changes(placement=result.placement)``.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        To begin with; it is not changed.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no cluster.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 4, load=[[1.0]] * 6, placement=[[0, 1], [1, 2], [2, 3]] * 2
+    ... )
+    >>> session = ek.Session(cluster)
+    >>> result = session.apply(ek.Changes(down="n0")).solve(goals=ek.Goals(level=0.5))
+    >>> result.status, result.comparison.moves, result.audit.hard
+    ('optimal', 2, 0)
+    >>> bool(session.cluster.nodes.alive[0]), bool(cluster.nodes.alive[0])
+    (False, True)
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        if not isinstance(cluster, Cluster):
+            raise InvalidInput([Fault("cluster", type(cluster).__name__, "must be a Cluster")])
+        self._held = HeldCluster(cluster)
+        self._lost: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._now: Cluster | None = cluster
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as it is now: a snapshot that ``evenkeel.solve`` takes."""
+        if self._now is None:
+            self._now = _without(self._held.cluster, self._lost)
+        return self._now
+
+    def apply(self, changes: Changes) -> Session:
+        """Let something happen to the cluster.
+
+        Parameters
+        ----------
+        changes : Changes
+            All that happens at once.
+
+        Returns
+        -------
+        Session
+            This one.
+
+        Raises
+        ------
+        InvalidInput
+            Naming every problem, with its path and value; the session is as it was then.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> session = ek.Session(ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4))
+        >>> session.apply(ek.Changes(down=["n7"], up=["+ssd"]))
+        Traceback (most recent call last):
+        evenkeel.model.errors.InvalidInput: 2 problems with the input:
+          down[0]: unknown node, and no expression such as 'rack=r7' (got 'n7')
+          up[0]: no node carries the tag 'ssd' (got '+ssd')
+        """
+        if not isinstance(changes, Changes):
+            kind = type(changes).__name__
+            raise InvalidInput([Fault("changes", kind, "must be evenkeel.Changes")])
+        told = changes.told
+        if told == {"down"}:
+            lost = lost_nodes(self._held.cluster, changes)
+            self._lost, self._now = np.union1d(self._lost, lost).astype(np.int32), None
+        elif told:
+            self._now = changed(self.cluster, changes)
+            self._held, self._lost = HeldCluster(self._now), np.zeros(0, np.int32)
+        return self
+
+    def solve(
+        self,
+        method: str = "balance",
+        *,
+        goals: Goals | Cost | None = None,
+        limits: Limits | None = None,
+        options: Options | None = None,
+        time_limit: float | None = None,
+        work_limit: int | None = None,
+        seed: int = 0,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Decide where replicas live, now.
+
+        Parameters
+        ----------
+        method : str, optional
+            Any method that ``evenkeel.solve`` knows.
+        goals : Goals or Cost, optional
+            Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
+        limits : Limits, optional
+            Budgets that are never exceeded.
+        options : options.Options, optional
+            The method's own options.
+        time_limit : float, optional
+            Seconds.
+        work_limit : int, optional
+            Most candidate evaluations.
+        seed : int, optional
+            All randomness comes from it.
+        callback : callable, optional
+            Called with the ``Progress`` between slices of work; where it is given, every search is
+            made as ``evenkeel.solve`` makes it.
+
+        Returns
+        -------
+        Result
+            As ``evenkeel.solve`` returns it. Where nodes were lost and nothing else happened, its
+            audit judges each row that lost a replica, and every node, anew, and takes over that all
+            other rows are sound; ``evenkeel.measure.audit.audit`` counts the same of the result.
+
+        Raises
+        ------
+        InvalidInput
+            If an argument cannot be used, as with ``evenkeel.solve``.
+        """
+        if len(self._lost) and limits in (None, Limits()) and callback is None:
+            clock, chosen = Stopwatch(), find(method)
+            request = checked(
+                chosen, self.cluster, goals=goals, options=options,
+                watch=Watch(time_limit, work_limit, None), seed=seed,
+            )  # fmt: skip
+            loss = self._held.lose(method, self._lost, request.goals)
+            if loss is not None:
+                return answered(chosen, request, loss, clock, goals_given=goals is not None)
+        return solve(
+            self.cluster, method, goals=goals, limits=limits, options=options,
+            time_limit=time_limit, work_limit=work_limit, seed=seed, callback=callback,
+        )  # fmt: skip
+
+    def fork(self) -> Session:
+        """Return a session that is where this one is, and goes its own way from here.
+
+        Returns
+        -------
+        Session
+            Sharing all that it has not changed with this one; forks may be used side by side in
+            threads.
+        """
+        other = session_on(self._held)
+        other._lost, other._now = self._lost, self._now
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"cluster": self._held.cluster, "lost": self._lost}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._held, self._lost, self._now = HeldCluster(state["cluster"]), state["lost"], None
+
+    def __repr__(self) -> str:
+        return f"<Session: {self.cluster!r}>"
+
+
+def session_on(held: HeldCluster) -> Session:
+    """Return a session at its beginning on a cluster that others hold, too."""
+    made = object.__new__(Session)
+    made._held, made._lost, made._now = held, np.zeros(0, np.int32), held.cluster
+    return made
+
+
+def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
+    """Return a cluster of which some nodes are dead; all that is counted by rows is shared."""
+    if len(lost) == 0:
+        return cluster
+    flag = np.zeros(len(cluster.nodes), bool)
+    flag[lost] = True
+    placement = copy.copy(cluster.placement)
+    nodes = without_nodes(cluster.nodes, read_only(flag))
+    parts = {**cluster.__dict__, "nodes": nodes, "placement": placement}
+    vouch_for(parts)
+    return replace(cluster, nodes=nodes, placement=placement)

@@ -1,0 +1,188 @@
+"""Losses that take no search: proven best, audited in full, and put back bit by bit."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.measure.audit import audit
+from evenkeel.measure.bounds import bounds
+from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import levelness
+from evenkeel.measure.survival import survival
+from evenkeel.strategies.levelling.losses.standing import standing
+from evenkeel_kernels.levelling.losses.play import play_losses
+from tests.naive.levelling.losses.plain import PlainLoss, is_proven_best
+from tests.session.ready_clusters import ready_cluster
+from tests.support.effort import fewer
+
+seeds = st.integers(0, 2**32 - 1)
+GOALS = [ek.Goals(level=None), ek.Goals(level=0.3), ek.Goals(level=0.05, leaders=0.5)]
+LOST = st.sets(st.integers(0, 13), min_size=1, max_size=3)
+
+
+def placed(cluster, loss):
+    """The placement that a loss comes to."""
+    before = cluster.placement
+    node, leader = before.node.copy(), before.leader.copy()
+    node[loss.replica] = loss.node
+    leader[before.owner[loss.replica]] = loss.slot
+    return before.replaced(node, leader)
+
+
+def same_bits(one, other):
+    """Whether two arrays, or losses, are the same bit by bit."""
+    if one is None or other is None:
+        return one is other
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+@fewer(0.5)
+@given(seeds, LOST, st.sampled_from(GOALS))
+def test_a_loss_is_what_independent_counts_say(seed, lost, goals):
+    cluster = ready_cluster(seed)
+    ready = standing(cluster)
+    lost = sorted(n for n in lost if n < len(cluster.nodes))
+    loss = None if ready is None else ready.lose(np.array(lost, np.int32), goals)
+    if loss is None:
+        return
+    now = cluster.down(lost)
+    after = placed(cluster, loss)
+    assert is_proven_best(now, now.placement, after, goals, len(loss.replica))
+    assert set(loss.replica.tolist()) == {
+        k for k, n in enumerate(cluster.placement.node.tolist()) if n in lost
+    }
+    found = levelness(now, after)
+    np.testing.assert_allclose(loss.loads, found.loads, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(loss.most, found.most, rtol=1e-12)
+    np.testing.assert_allclose(loss.fair, found.fair, rtol=1e-12)
+    assert np.array_equal(loss.leaders, found.leaders)
+    danger = survival(now, now.placement)
+    for name in ("lost", "under_min_active", "without_quorum"):
+        assert np.array_equal(getattr(loss, name), getattr(danger, name)), name
+
+
+def test_random_clusters_do_stand_ready_and_most_losses_take_no_search():
+    ready = [standing(ready_cluster(seed)) for seed in range(60)]
+    there = [one for one in ready if one is not None]
+    found = [one.lose(np.array([1], np.int32), ek.Goals(level=None)) for one in there]
+    assert len(there) > 30
+    assert sum(loss is not None for loss in found) > 0.6 * len(there)
+
+
+@fewer(0.3)
+@given(seeds, st.integers(0, 13))
+def test_each_replica_goes_where_no_node_is_less_full_with_it(seed, n):
+    """Every choice of ``play_losses`` against all nodes, each tried by the full audit."""
+    cluster = ready_cluster(seed)
+    ready = standing(cluster)
+    if ready is None or n >= len(cluster.nodes):
+        return
+    goals = ek.Goals(level=None)
+    loss = ready.lose(np.array([n], np.int32), goals)
+    if loss is None:
+        return
+    now = cluster.down(n)
+    target = bounds(now, goals).target
+    plain, may = PlainLoss(now, [n]), now.nodes.may_receive
+    load, placement = now.partitions.load, now.placement
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k, chosen in zip(loss.replica[:12].tolist(), loss.node[:12].tolist(), strict=True):
+            p = placement.owner[k]
+            orphan = placement.leader[p] >= 0 and plain.leader[p] < 0
+            weight = load.leader[p] if orphan and placement.role[k] == 0 else plain.weight(k)
+            full = ((plain.loads() + weight) / np.maximum(target, 1e-30)).max(1)
+            open_ = [m for m in np.flatnonzero(may).tolist() if not plain.breaks(k, m)]
+            assert chosen in open_
+            assert full[chosen] <= full[open_].min() * (1 + 1e-6) + 1e-9
+            plain.node[k] = chosen
+            last = k == max(loss.replica[placement.owner[loss.replica] == p])
+            if last:
+                plain.leader[p] = int(loss.slot[loss.replica.tolist().index(k)])
+
+
+def test_what_is_told_does_not_depend_on_what_was_played_before():
+    cluster = next(
+        one for one in map(ready_cluster, range(50)) if standing(one) and len(one.nodes) > 8
+    )
+    nodes = range(len(cluster.nodes))
+    alone = [standing(cluster).lose(np.array([n], np.int32), GOALS[1]) for n in nodes]
+    ready = standing(cluster)
+    for _ in range(3):
+        for n in (*nodes, *reversed(nodes)):
+            assert same_bits(ready.lose(np.array([n], np.int32), GOALS[1]), alone[n])
+            ready.lose(np.array([n, (n + 1) % len(nodes)], np.int32), GOALS[2])
+    with ThreadPoolExecutor(4) as threads:
+        side_by_side = threads.map(lambda n: ready.lose(np.array([n], np.int32), GOALS[1]), nodes)
+        assert all(map(same_bits, side_by_side, alone))
+
+
+@fewer(0.3)
+@given(seeds, LOST)
+def test_everything_is_put_back(seed, lost):
+    ready = standing(ready_cluster(seed))
+    if ready is None:
+        return
+    lost = np.array(sorted(n for n in lost if n < len(ready.cluster.nodes)), np.int32)
+    desk = ready._new_desk()
+    ready.desks.append(desk)
+    arrays = {
+        f"{part}.{name}": array
+        for part in ("state", "scan")
+        for name, array in getattr(desk, part)._asdict().items()
+        if isinstance(array, np.ndarray) and name not in ("scale", "score", "bits", "size")
+    }
+    arrays |= {"led": desk.led, "forced": desk.forced, "accepts": desk.problem.nodes.accepts,
+               "leads": desk.problem.nodes.leads, "allowed": desk.problem.rules.allowed,
+               "gone": desk.told.lost}  # fmt: skip
+    before = {name: array.copy() for name, array in arrays.items()}
+    ready.lose(lost, ek.Goals(level=0.1))
+    for name, array in arrays.items():
+        assert array.tobytes() == before[name].tobytes(), name
+
+
+@pytest.mark.small
+def test_a_loss_by_hand():
+    """Four nodes in two zones, one replica in each; the leader that is lost leads where it goes."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 4, load=[[1.0]] * 4, leader_load=[[2.0]] * 4,
+        placement=[[0, 2], [0, 3], [1, 2], [1, 3]], leader=[0, 1, 0, 0],
+        domains={"zone": [*"aabb"]}, spread={"zone": 1},
+    )  # fmt: skip
+    loss = standing(cluster).lose(np.array([0], np.int32), ek.Goals(level=None))
+    assert loss.replica.tolist() == [0, 2]
+    assert loss.node.tolist() == [1, 1]
+    assert loss.loads.tolist() == [[0.0], [7.0], [2.0], [3.0]] or loss.slot.tolist() == [1, 1]
+    assert loss.lost.tolist() == [] and loss.without_quorum.tolist() == [0, 1]
+    assert callable(play_losses)
+
+
+@fewer(0.3)
+@given(seeds, LOST, st.sampled_from(GOALS))
+def test_results_measure_as_everything_else_does(seed, lost, goals):
+    """Field by field what `audit`, `bounds`, `compare` and `levelness` say of a placement."""
+    cluster = ready_cluster(seed)
+    lost = sorted(n for n in lost if n < len(cluster.nodes))
+    session = ek.Session(cluster).apply(ek.Changes(down=lost))
+    result = session.solve(goals=goals)
+    now = cluster.down(lost)
+    after = now.placement.replaced(result.placement.node, result.placement.leader)
+    assert result.audit.counts == audit(now, after).counts
+    for one, other in (
+        (result.bounds, bounds(now, goals)),
+        (result.comparison, compare(now, now.placement, after)),
+        (result.levelness, levelness(now, after)),
+    ):
+        for field in fields(one):
+            left, right = getattr(one, field.name), getattr(other, field.name)
+            if isinstance(left, np.ndarray):
+                assert left.dtype == right.dtype and left.shape == right.shape, field.name
+                np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=field.name)
+            elif field.name.endswith("proof"):
+                assert left.moves == right.moves
+            else:
+                assert left == pytest.approx(right), field.name

@@ -1,0 +1,152 @@
+"""Sessions: after any chain of changes, what a fresh solve of the snapshot promises."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.measure.audit import audit
+from evenkeel.measure.bounds import bounds
+from evenkeel.strategies.levelling.losses.standing import Standing
+from evenkeel.strategies.registry import METHODS
+from tests.session.ready_clusters import ready_cluster
+from tests.support.clusters import assert_equal, clusters
+from tests.support.effort import fewer
+
+GOALS = ek.Goals(level=0.25)
+STEPS = ("down", "up", "drain", "cordon", "nodes", "drop", "partitions", "load", "placement")
+
+
+def step(rng, cluster, kind, result):
+    """One random change of a cluster."""
+    nodes, partitions = len(cluster.nodes), len(cluster.partitions)
+    if kind in ("down", "up", "drain", "cordon"):
+        return ek.Changes(**{kind: rng.integers(0, nodes, 2).tolist() if nodes else ()})
+    if kind == "nodes":
+        capacity = rng.integers(1, 90, (2, len(cluster.dimensions)))
+        return ek.Changes(nodes={"capacity": capacity, "names": [f"new{nodes}", f"new{nodes + 1}"]})
+    if kind == "drop":
+        return ek.Changes(drop=rng.integers(0, partitions, 2).tolist() if partitions else ())
+    if kind == "partitions":
+        load = rng.integers(0, 3, (2, len(cluster.dimensions)))
+        names = [f"more{partitions}", f"more{partitions + 1}"]
+        return ek.Changes(partitions={"load": load, "names": names, "replicas": [1, 2]})
+    if kind == "load":
+        return ek.Changes(load=cluster.partitions.load.voter * rng.uniform(0.5, 1.5))
+    return ek.Changes(placement=result.placement)
+
+
+def agrees(session, goals):
+    """Solve a session and its snapshot, and compare what is promised of both."""
+    snapshot = session.cluster
+    result, fresh = (one.solve(goals=goals, work_limit=20_000) if one is session
+                     else ek.solve(snapshot, goals=goals, work_limit=20_000)
+                     for one in (session, None))  # fmt: skip
+    assert result.audit.counts == audit(snapshot, result.placement).counts
+    assert result.audit.hard <= fresh.audit.hard
+    assert result.comparison.moves <= fresh.comparison.moves or not fresh.goals_reached
+    assert result.success or not fresh.success
+    for name in ("fair", "level", "target", "leader_target", "moves_level", "missing"):
+        found, expected = (getattr(one, name) for one in (result.bounds, bounds(snapshot, goals)))
+        assert np.array_equal(found, expected), name
+    assert result.regressions == {} or fresh.regressions
+    return result
+
+
+@fewer(0.25)
+@given(st.integers(0, 2**32 - 1), st.lists(st.sampled_from(STEPS), min_size=1, max_size=5))
+def test_a_chain_of_changes_is_as_good_as_a_fresh_solve(seed, kinds):
+    rng = np.random.default_rng(seed)
+    session = ek.Session(ready_cluster(seed % 1000))
+    result = session.solve(goals=GOALS)
+    for kind in kinds:
+        if kind == "placement" and len(result.placement.node) != len(
+            session.cluster.placement.node
+        ):
+            continue
+        session.apply(step(rng, session.cluster, kind, result))
+        result = agrees(session, GOALS)
+
+
+@fewer(0.3)
+@given(clusters(solvable=True), st.sets(st.integers(0, 5), max_size=2))
+def test_any_cluster_loses_nodes_as_a_fresh_solve_does(cluster, lost):
+    before = copy.deepcopy(cluster)
+    lost = [n for n in lost if n < len(cluster.nodes)]
+    agrees(ek.Session(cluster).apply(ek.Changes(down=lost)), ek.Goals())
+    assert_equal("cluster", cluster, before)
+
+
+def test_losses_one_by_one_are_one_loss_and_forks_go_their_own_way():
+    cluster = next(one for one in map(ready_cluster, range(40)) if len(one.nodes) > 9)
+    session = ek.Session(cluster)
+    both = session.fork().apply(ek.Changes(down=[0, 3])).solve(goals=GOALS)
+    other = session.fork().apply(ek.Changes(down="n3")).apply(ek.Changes(down=0))
+    assert np.array_equal(other.solve(goals=GOALS).placement.node, both.placement.node)
+    assert session.cluster is cluster
+    fork = other.fork().apply(ek.Changes(up=[0, 3]))
+    assert fork.cluster.nodes.alive.tolist() == [
+        bool(a) or n in (0, 3) for n, a in enumerate(cluster.nodes.alive)
+    ]
+    assert not other.cluster.nodes.alive[0]
+    again = pickle.loads(pickle.dumps(other))
+    assert np.array_equal(again.solve(goals=GOALS).placement.node, both.placement.node)
+
+
+def test_a_loss_takes_no_search_and_all_else_is_the_solve_of_the_snapshot(monkeypatch):
+    cluster = ready_cluster(3)
+    session = ek.Session(cluster).apply(ek.Changes(down=2))
+    asked = []
+    real = Standing.lose
+    monkeypatch.setattr(Standing, "lose", lambda *given: asked.append(1) or real(*given))
+    quick = session.solve(goals=GOALS)
+    assert asked and quick.status == "optimal" and quick.comparison.moves == quick.bounds.missing
+    asked.clear()
+    seen = []
+    for options in ({"limits": ek.Limits(moves=1)}, {"method": "leaders", "goals": None}):
+        options = {"goals": GOALS} | options
+        told, alone = session.solve(**options), ek.solve(session.cluster, **options)
+        assert np.array_equal(told.placement.node, alone.placement.node)
+    session.solve(goals=GOALS, callback=seen.append)
+    assert seen
+    assert not asked
+    assert [name for name, one in METHODS.items() if one.ready] == ["balance"]
+
+
+def test_what_is_refused_is_what_a_solve_refuses():
+    session = ek.Session(ready_cluster(3)).apply(ek.Changes(down=2))
+    for bad in ({"method": "best"}, {"goals": ek.Goals(level={"gpu": 1.0}), "seed": "x"},
+                  {"time_limit": -1.0}, {"options": ek.options.Exact()}, {"goals": 7}):  # fmt: skip
+        with pytest.raises(ek.InvalidInput) as ours:
+            session.solve(**bad)
+        with pytest.raises(ek.InvalidInput) as theirs:
+            ek.solve(session.cluster, **bad)
+        assert [one.path for one in ours.value.faults] == [one.path for one in theirs.value.faults]
+    for make in (lambda: ek.Session(3), lambda: session.apply({"down": 2})):
+        with pytest.raises(ek.InvalidInput):
+            make()
+
+
+def test_nothing_to_do_is_nothing_done():
+    session = ek.Session(ready_cluster(3))
+    assert session.apply(ek.Changes()).cluster is session.cluster
+    cluster = ek.Cluster.from_arrays(capacity=[[1.0]], load=np.zeros((0, 1)))
+    result = ek.Session(cluster).apply(ek.Changes(down=0)).solve()
+    assert result.comparison.moves == 0
+    nobody = ek.Cluster.from_arrays(capacity=np.zeros((0, 1)), load=np.zeros((0, 1)))
+    assert ek.Session(nobody).solve().comparison.moves == 0
+
+
+def test_the_same_bits_every_time():
+    bits = []
+    for _ in range(2):
+        session = ek.Session(ready_cluster(8))
+        for n in (1, 3):
+            result = session.apply(ek.Changes(down=n)).solve(goals=GOALS, seed=4)
+            session.apply(ek.Changes(placement=result.placement))
+            bits.append((result.placement.node.tobytes(), result.levelness.loads.tobytes()))
+    assert bits[:2] == bits[2:]
