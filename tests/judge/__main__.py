@@ -1,11 +1,13 @@
 """Judge many random clusters: ``python -m tests.judge --count 1000 --seed 0``."""
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.judge.case import source_of
@@ -22,7 +24,7 @@ class Job(NamedTuple):
     """Some seeds of a family, and what to do with them."""
 
     family: str
-    seeds: range
+    seeds: tuple[int, ...]
     methods: tuple[str, ...]
     small: bool
     work: int | None
@@ -47,15 +49,19 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.show:
         return _show(families[0], asked.seed, asked.method[0], asked.work)
     began = time.perf_counter()
+    done = _recorded(asked.record)
     jobs = [
-        Job(family, range(low, min(low + CHUNK, asked.seed + asked.count)), tuple(asked.method),
-            asked.small, asked.work)
+        Job(family, tuple(seed for seed in range(low, min(low + CHUNK, asked.seed + asked.count))
+                          if (family, seed) not in done),
+            tuple(asked.method), asked.small, asked.work)
         for low in range(asked.seed, asked.seed + asked.count, CHUNK)
         for family in families
     ]  # fmt: skip
     tried = []
     for one in _run(jobs, asked.processes):
         tried.append(one)
+        if asked.record is not None:
+            _record(asked.record, one)
         if time.perf_counter() - began > asked.seconds:
             break
     tallies = _tallied(tried)
@@ -66,7 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
         _say(line)
     _say(
         f"{len(tried)} solves, {sum(t.said.startswith('refused') for t in tried)} of them refused, "
-        f"{sum(t.clusters for t in tallies)} findings; "
+        f"{sum(t.clusters for t in tallies)} findings, "
+        f"{sum(t.strikes > 0 for t in tried)} struck by the guard; "
         f"{sum(t.solving for t in tried):.0f} CPU s of solving, "
         f"{sum(t.judging for t in tried):.0f} of judging, "
         f"{time.perf_counter() - began:.0f} s in all"
@@ -108,9 +115,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--small", action="store_true", help="compare small ones with CP-SAT")
     parser.add_argument("--seconds", type=float, default=inf, help="when to stop and report")
     parser.add_argument("--work", type=int, help="work limit of each solve")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE",
+        help="append a line of JSON for each solve; what is there already is not tried again",
+    )  # fmt: skip
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="dump one case")
     return parser
+
+
+def _recorded(file: Path | None) -> set[tuple[str, int]]:
+    """Return the families and seeds that a file has."""
+    if file is None or not file.exists():
+        return set()
+    lines = map(json.loads, file.read_text().splitlines())
+    return {(line["family"], line["seed"]) for line in lines}
+
+
+def _record(file: Path, one: Tried) -> None:
+    """Append what came of a trial, so that a run that is cut short can go on."""
+    line = {
+        "family": one.family, "seed": one.seed, "method": one.method, "size": one.size,
+        "solving": round(one.solving, 4), "strikes": one.strikes, "said": one.said[:120],
+        "above": None if one.beside is None else one.beside.above,
+        "findings": [list(found) for found in one.findings],
+    }  # fmt: skip
+    with file.open("a") as lines:
+        lines.write(f"{json.dumps(line)}\n")
 
 
 def _run(jobs: list[Job], processes: int) -> Iterator[Tried]:

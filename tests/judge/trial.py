@@ -35,6 +35,8 @@ class Tried:
     after: Standing | None = None
     said: str = ""
     beside: Beside | None = None
+    strikes: int = 0
+    """How often the guard found something worse than before."""
     solving: float = 0.0
     judging: float = 0.0
 
@@ -68,6 +70,7 @@ def try_one(
     began = time.process_time()
     world = World(case)
     tried.after = standing_of(result.placement)
+    tried.strikes = result.guard
     tried.said = str(result)
     tried.findings += judged(world, result, claims_only=method in BIT_EXACT)
     if method in MENDING:

@@ -456,6 +456,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
 def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> bool:
     """Whether the domains have room if ``n`` leads ``p`` instead of ``now``; -1: nobody."""
     partitions, domains = problem.partitions, problem.domains
+    led = index(partitions.first[p] + max(state.leader[p], 0))
     for i in range(domains.limited.shape[0]):
         level = index(domains.limited[i])
         where = index(-1) if n < 0 else index(domains.domain[level, n])
@@ -463,11 +464,14 @@ def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> b
         if where == left:
             continue
         for d in range(problem.nodes.capacity.shape[0]):
+            most = domains.tier_capacity
             more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-            gains = where if more > 0.0 else left  # who leads no more may weigh more than before
-            if more == 0.0 or gains < 0:
+            if where >= 0 and more > 0.0 and state.domain_load[d, where] + more > most[d, where]:
+                return False
+            if left < 0:
                 continue
-            if state.domain_load[d, gains] + abs(more) > domains.tier_capacity[d, gains]:
+            more = following_load(partitions, state, led, d) - partitions.leader_load[p, d]
+            if more > 0.0 and state.domain_load[d, left] + more > most[d, left]:
                 return False
     return True
 
@@ -490,13 +494,19 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
     if not affords_lead(problem, state, p, k):
         return False
     now = index(-1)
+    led = index(k)
     if state.leader[p] >= 0:
-        now = index(state.node[partitions.first[p] + state.leader[p]])
+        led = index(partitions.first[p] + state.leader[p])
+        now = index(state.node[led])
     for d in range(problem.nodes.capacity.shape[0]):
         more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-        gains = n if more > 0.0 else now  # who leads no more may weigh more than before
-        if more != 0.0 and gains >= 0:
-            there = state.load[d, gains] + state.held[d, gains] + abs(more)
-            if there > problem.nodes.capacity[d, gains]:
+        if more > 0.0:
+            there = state.load[d, n] + state.held[d, n] + more
+            if there > problem.nodes.capacity[d, n]:
+                return False
+        if now >= 0:  # who leads no more may weigh more than before, and be no voter
+            more = following_load(partitions, state, led, d) - partitions.leader_load[p, d]
+            there = state.load[d, now] + state.held[d, now] + more
+            if more > 0.0 and there > problem.nodes.capacity[d, now]:
                 return False
     return shares_leader(problem, state, p, n, now)

@@ -344,15 +344,17 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
             if leader_away(problem, p, n):
                 state.spent[2] += sign
             if dimension >= 0 and n != partitions.home[k]:
-                more = partitions.leader_load[p, dimension] - partitions.voter_load[p, dimension]
-                state.spent[1] += sign * more
+                less = following_load(partitions, state, k, dimension)
+                state.spent[1] += sign * (partitions.leader_load[p, dimension] - less)
         for d in range(state.load.shape[0]):
-            state.load[d, n] += sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
+            less = following_load(partitions, state, k, d)  # who led may be no voter
+            state.load[d, n] += sign * (partitions.leader_load[p, d] - less)
         for i in range(problem.domains.limited.shape[0]):
             where = problem.domains.domain[problem.domains.limited[i], n]
             if where >= 0:
                 for d in range(state.load.shape[0]):
-                    more = sign * (partitions.leader_load[p, d] - partitions.voter_load[p, d])
+                    less = following_load(partitions, state, k, d)
+                    more = sign * (partitions.leader_load[p, d] - less)
                     state.domain_load[d, where] += more
     state.leader[p] = slot
 

@@ -22,7 +22,11 @@ def balance(request: Request) -> Outcome:
     if short or _is_broken(request.cluster, outcome):
         from evenkeel.strategies.exact.rescue import rescued
 
-        return rescued(request, outcome)
+        outcome = rescued(request, outcome)
+    if outcome.stop_reason in ("tolerance", "limits") and size_of(request.cluster) <= LARGEST:
+        from evenkeel.strategies.exact.fewest import with_fewest_moves
+
+        return with_fewest_moves(request, outcome)
     return outcome
 
 

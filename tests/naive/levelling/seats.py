@@ -6,7 +6,7 @@ import numpy as np
 
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import VOTER, Problem, State
-from tests.naive.core.state import admits, loads, recount, row
+from tests.naive.core.state import admits, loads, recount, row, spent
 
 
 def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State:
@@ -22,7 +22,13 @@ def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State
             k = replicas[slot]
             if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
                 continue
+            was = spent(problem, state)["spent"][2]
             state.leader[p] = slot
+            if slot != before and problem.budgets.binds:
+                then = spent(problem, state)["spent"][2]
+                if then > max(was, problem.budgets.leader_changes):
+                    state.leader[p] = before
+                    continue
             n = best_node(problem, state, k, 0.5 * FAR)
             if n is not None:
                 state.node[k] = n

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits_leader, affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan
-from evenkeel_kernels.core.problem import VOTER, Problem, State, index
+from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
 from evenkeel_kernels.core.state import lead, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
@@ -150,11 +150,13 @@ def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> No
 @inline_only
 def may_follow(problem: Problem, state: State, p: int) -> bool:
     """Whether the leader of ``p``, where following weighs more, has room to follow."""
-    n = index(state.node[problem.partitions.first[p] + state.leader[p]])
+    k = index(problem.partitions.first[p] + state.leader[p])
+    n = index(state.node[k])
     if n < 0:
         return True
     for d in range(state.load.shape[0]):
-        more = problem.partitions.voter_load[p, d] - problem.partitions.leader_load[p, d]
+        less = following_load(problem.partitions, state, k, d)
+        more = less - problem.partitions.leader_load[p, d]
         there = state.load[d, n] + state.held[d, n] + more
         if more > 0.0 and there > problem.nodes.capacity[d, n]:
             return False

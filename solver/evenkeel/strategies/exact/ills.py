@@ -3,13 +3,16 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
+from evenkeel.strategies.exact.budgets import is_within
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.registry import Outcome, Request
 
@@ -33,14 +36,14 @@ def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
     """Whether ``other`` leaves less undone, nothing more endangered, and nothing is made worse."""
     if Ills.of(request, other) >= Ills.of(request, found) or harms(request, other):
         return False
-    return endangered(request, other) <= endangered(request, found)
-
-
-def endangered(request: Request, outcome: Outcome) -> tuple[int, int, int]:
-    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
     cluster = request.cluster
+    return endangered(cluster, other.node) <= endangered(cluster, found.node)
+
+
+def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[int, int, int]:
+    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
     partitions, placement = cluster.partitions, cluster.placement
-    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[outcome.node]
+    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[node]
     votes = lives & (placement.role == Role.VOTER)
     count = len(partitions)
     live = np.bincount(placement.owner[lives], minlength=count)
@@ -68,9 +71,11 @@ def missing(request: Request, outcome: Outcome) -> int:
 
 
 def harms(request: Request, outcome: Outcome) -> bool:
-    """Whether something is worse than it came."""
+    """Whether something is worse than it came, or a budget is exceeded."""
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    if not is_within(cluster, request.limits, placement):
+        return True
     return bool(regressions(cluster, placement, audit(cluster, placement)))
 
 

@@ -72,7 +72,7 @@ def _no_better(request: Request, outcome: Outcome, other: Outcome | None, proof:
 
 def _proven_short(request: Request, outcome: Outcome, least: int) -> Outcome:
     """Say of what is short of a live replica that it must be, if ``least`` says so."""
-    short = endangered(request, outcome)[2]
+    short = endangered(request.cluster, outcome.node)[2]
     if not short or missing(request, outcome) != least:
         return outcome
     told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."

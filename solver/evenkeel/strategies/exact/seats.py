@@ -13,7 +13,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.strategies.exact.alike import same_partitions
+from evenkeel.strategies.exact.twins import same_partitions
 from evenkeel.strategies.shared.scope import partition_scope
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Seats:
     others: list[dict[int, Any]] = field(default_factory=list)
     leads: list[dict[int, Any]] = field(default_factory=list)
     missing: list[Any] = field(default_factory=list)
+    few: list[Any] = field(default_factory=list)
+    no_quorum: list[Any] = field(default_factory=list)
     swapped: list[Any] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
     _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
@@ -146,7 +148,29 @@ def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) 
         seats.voters.append(by_kind[0])
         seats.others.append(by_kind[1])
         seats.leads.append(_leader(seats, by_kind[0]) if led and wanted else {})
+    if may_miss:
+        _endangered(seats)
     return seats
+
+
+def _endangered(seats: Seats) -> None:
+    """Count what is short of ``min_active``, and of the quorums that were lost, live replicas."""
+    cluster, model = seats.cluster, seats.model
+    partitions, placement = cluster.partitions, cluster.placement
+    lives = cluster.nodes.alive & ~cluster.nodes.gone
+    votes = np.append(lives, False)[placement.node] & (placement.role == Role.VOTER)
+    voting = np.bincount(placement.owner[votes], minlength=len(partitions))
+    quorum = np.where(partitions.voters > 0, partitions.voters // 2 + 1, 0)
+    lost = (voting < quorum) & (quorum < partitions.replicas)  # else as many as are missing
+    for p in np.flatnonzero(partitions.replicas > 0).tolist():
+        for short, least, counts, of in (
+            (seats.few, int(partitions.min_active[p]), True, [seats.voters[p], seats.others[p]]),
+            (seats.no_quorum, int(quorum[p]), lost[p], [seats.voters[p]]),
+        ):
+            if least > 0 and counts:
+                live = sum(count for one in of for n, count in one.items() if lives[n])
+                short.append(model.new_int_var(0, least, ""))
+                model.add(live + short[-1] >= least)
 
 
 def _leader(seats: Seats, voters: dict[int, Any]) -> dict[int, Any]:

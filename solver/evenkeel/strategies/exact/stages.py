@@ -133,9 +133,14 @@ class Stages:
     def of(
         cls, cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
     ) -> Stages:
-        """Model a cluster, its rules and its budgets, and start from a placement."""
+        """Model a cluster, its rules and its budgets, and start from a placement.
+
+        What loading CP-SAT takes is left out of the time limit, as what compiling takes.
+        """
+        began = search.watch.clock()
         from ortools.sat.python import cp_model
 
+        search.watch.exclude(search.watch.clock() - began)
         model = cp_model.CpModel()
         seats = seat(cluster, model, Reasons(model), may_miss=True)
         wishes = [*bind(seats), *seats.swapped]
@@ -153,25 +158,32 @@ class Stages:
         node, leader = (None, None) if self.answer is None else self.answer
         return Found(node, leader, proof)
 
+    def last(self, name: str) -> Stage | None:
+        """Return the last stage, if it is of that name."""
+        return self.stages[-1] if self.stages and self.stages[-1].name == name else None
+
     def place(self) -> None:
-        """Place and lead as much as can be; then meet the most wishes."""
-        many = 1 + 1000 * (1 + len(self.wishes))
-        lacking = many * sum(self.seats.missing) + sum(self.wishes)
-        self.minimise("missing", lacking, 1.0 / many)
+        """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
+        few, no_quorum = self.seats.few, self.seats.no_quorum
+        danger = sum(no_quorum) + (1 + len(no_quorum)) * sum(few)
+        wish = 1 + len(self.wishes)
+        many = 1 + 1000 * wish * (1 + len(no_quorum)) * (1 + len(few))
+        lacking = many * sum(self.seats.missing) + wish * danger + sum(self.wishes)
+        self.minimise("missing", lacking, many)
 
     def level_and_move(self) -> None:
         """Level what is placed, then move as little, and change as few leaders, as can be."""
         self.level()
         each = 1 + len(self.changes)
         moves = sum(count for count, _, _ in self.joins)
-        self.minimise("moves", each * moves + sum(self.changes), 1.0 / each)
+        self.minimise("moves", each * moves + sum(self.changes), each)
 
-    def minimise(self, name: str, objective: Any, unit: float) -> None:
-        """Make something small, and hold it there."""
+    def minimise(self, name: str, objective: Any, parts: int) -> None:
+        """Make something small, and hold it there; it is counted in so many parts of one."""
         if self.certain in ("infeasible", "unknown"):
             return
         if isinstance(objective, int):
-            self.stages.append(Stage(name, objective * unit, objective * unit))
+            self.stages.append(Stage(name, objective / parts, objective / parts))
             return
         solver, status = self.search.minimise(self.seats.model, objective)
         if status in ("infeasible", "unknown"):
@@ -181,7 +193,7 @@ class Stages:
             self.certain = "feasible"
         value = round(solver.objective_value)
         bound = int(np.ceil(solver.best_objective_bound - 1e-6))
-        self.stages.append(Stage(name, value * unit, bound * unit))
+        self.stages.append(Stage(name, value / parts, bound / parts))
         self._keep(solver)
         self.seats.model.add(objective <= value)
 
@@ -281,7 +293,7 @@ def _hint(seats: Seats, hint: Placement) -> None:
 
 def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
     """Put an answer into the cluster's slots: who stays keeps its slot."""
-    placement = seats.cluster.placement
+    placement, may_hold = seats.cluster.placement, seats.cluster.nodes.may_hold
     node = np.full(len(placement.node), -1, np.int32)
     leader = np.full(len(placement), -1, np.int16)
     for p in range(len(placement)):
@@ -299,8 +311,9 @@ def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int1
                     left[n] -= 1
                 else:
                     free.append(k)
-            # a slot that lost its replica is filled before one that never had any
-            free.sort(key=lambda k: (placement.node[k] < 0, k))
+            # a slot that lost its replica is filled before one that waits for another node, and
+            # that one before a slot that never had any
+            free.sort(key=lambda k: (placement.node[k] < 0, not may_hold[placement.node[k]], k))
             joining = [n for n, count in left.items() for _ in range(count)]
             for k, n in zip(free, joining, strict=False):
                 node[k] = n

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.regressions import regressions
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.budgets import is_affordable
 from evenkeel.strategies.levelling.floors import floors_of
@@ -28,11 +29,15 @@ def refine_small(run: Run) -> bool:
     binds = run.problem.budgets.binds
     if run.stop is not None or size_of(cluster) > LARGEST or (binds and run.waiting.any()):
         return False
-    before, was = run.work, _audited(run, run.placement).counts
+    before, was = run.work, _audited(run, run.placement)
+    harmed = bool(regressions(cluster, run.placement, was))
 
     def is_sound(node: NDArray[np.int32], leader: NDArray[np.int16]) -> bool:
-        counts = _audited(run, cluster.placement.replaced(node, leader)).counts
-        return all(n <= was[kind] for kind, n in counts.items())
+        placement = cluster.placement.replaced(node, leader)
+        found = _audited(run, placement)
+        if any(n > was.counts[kind] for kind, n in found.counts.items()):
+            return False
+        return harmed or not regressions(cluster, placement, found)
 
     brief = not run.may_take_long
     refining = Refining(

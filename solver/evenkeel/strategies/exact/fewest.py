@@ -1,0 +1,100 @@
+"""The fewest moves that reach the goals of a small cluster, where a search may have made too many.
+
+A search says how few moves are proven to be needed. Where it made a few more than that, and only
+there, CP-SAT looks for fewer, from what the search found: most such models are settled in
+hundredths of a second.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import compare
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+from evenkeel.strategies.exact.ills import Ills, harms, worth
+from evenkeel.strategies.exact.stages import Found, Search, Stages, led
+from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.size import size_of
+from evenkeel_kernels.core.problem import UNLIMITED
+
+LARGEST = 1_000
+"""Replicas x nodes up to which it is tried."""
+
+FAR = 3
+"""So many moves above those proven to be needed are too many."""
+
+EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.25, 0.02, 1.0
+"""Deterministic seconds for the moves, for them once more if so many are still in doubt, for who
+leads after that, and for the moves where the caller says how long it may take."""
+
+
+def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
+    """Reach the goals with fewer moves, if the cluster is small and that may well be.
+
+    Or reach them at all, where the search has spent a budget on less.
+    """
+    cluster = request.cluster
+    if size_of(cluster) > LARGEST or request.bounds.floor.any() or Ills.of(request, outcome):
+        return outcome
+    stands = cluster.placement.replaced(outcome.node, outcome.leader)
+    made = compare(cluster, cluster.placement, stands).moves
+    missed = outcome.stop_reason == "limits"
+    if not missed and made - request.bounds.moves_level < FAR:
+        return outcome
+    found = _fewest(request, stands, UNLIMITED if missed else made)
+    if found is None or found.node is None or found.leader is None:
+        return outcome
+    node = kept(cluster, found.node)
+    better = replace(outcome, node=node, leader=led(cluster, node, found.leader))
+    if missed:
+        better = replace(better, stop_reason="tolerance", message="")
+    is_better = worth(request, better) < worth(request, outcome)
+    return better if is_better and not harms(request, better) else outcome
+
+
+def _fewest(request: Request, stands: Placement, made: int) -> Found | None:
+    """Look for the fewest moves within the targets, fewer than were ``made``; None for none."""
+    watch = request.watch
+    unhurried = watch.time_limit is not None or watch.work_limit is not None
+    search = Search(1, LONGEST if unhurried else EFFORT, request.seed, watch)
+    stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
+    _hold_what_is_reached(stages, stands)
+    moves = sum(count for count, _, _ in stages.joins)
+    stages.minimise("moves", moves, 1)
+    last = stages.last("moves")
+    if last is not None and last.gap >= FAR and not unhurried:
+        search.effort, search.seed = search.spent + AGAIN, search.seed + 1
+        stages.minimise("moves", moves, 1)
+        last = stages.last("moves")
+    if last is None or last.value >= made:
+        return None
+    search.effort = search.spent + LEADERS
+    stages.minimise("leader changes", sum(stages.changes), 1)
+    return stages.found
+
+
+def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
+    """Let all be placed and led, within the targets, and no more wishes open than are."""
+    seats = stages.seats
+    seats.model.add(sum(seats.missing) + sum(seats.few) + sum(seats.no_quorum) == 0)
+    for one in stages.gauges:
+        seats.model.add(one.reading <= one.most(0.0))
+    for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):
+        seats.model.add(swapped <= int(most))
+    if len(stages.wishes) > len(seats.swapped):
+        stages.minimise("wishes", sum(stages.wishes), 1)
+
+
+def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Count the replicas of each partition that vote, or do not, beyond those that should."""
+    partitions, count = cluster.partitions, len(cluster.partitions)
+    voters = np.minimum(partitions.voters, partitions.replicas)
+    votes = placement.role == Role.VOTER
+    stands = np.append(cluster.nodes.may_hold, False)[placement.node]
+    voting = np.bincount(placement.owner[stands & votes], minlength=count)
+    others = np.bincount(placement.owner[stands & ~votes], minlength=count)
+    most: NDArray[np.int64] = np.maximum(voting - voters, others - (partitions.replicas - voters))
+    return np.maximum(most, 0)

@@ -1,0 +1,81 @@
+"""Small clusters: no more moves than the goals take, and no budget exceeded on the way there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.strategies.exact.budgets import is_within
+from tests.judge.case import build
+from tests.judge.clusters import FAMILIES, draw
+from tests.judge.trial import try_one, world_of
+from tests.judge.verdict import exceeded, standing_of
+
+ONCE_TOO_MANY = [
+    ("lost_zone", 80002, 13),
+    ("lost_zone", 90006, 10),
+    ("roles", 90036, 6),
+    ("ragged", 90008, 14),
+    ("tight", 90028, 19),
+    ("single_replicas_unled", 90032, 10),
+    ("surplus_and_rules", 90034, 15),
+    ("missing_racks", 90048, 13),
+    ("rules", 90059, 35),
+    ("states", 90068, 30),
+]
+"""Clusters that the search alone moved up to 12 replicas too many on, and the fewest moves."""
+
+
+@pytest.mark.parametrize(("family", "seed", "fewest"), ONCE_TOO_MANY)
+def test_goals_are_reached_with_the_fewest_moves(family: str, seed: int, fewest: int) -> None:
+    case = draw(family, seed)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=seed)
+    assert result.success and result.goals_reached
+    assert result.comparison.moves == fewest
+    assert not try_one(case).findings
+
+
+def test_fewer_moves_do_not_cost_what_soft_rules_ask() -> None:
+    load = [[4.0], [4.0], [3.0], [3.0], [3.0], [2.0], [2.0], [1.0]]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[20.0]] * 4,
+        load=load,
+        placement=[[0, 1]] * 8,
+        domains={"zone": ["a", "a", "b", "b"]},
+        spread={"zone": (1, "soft")},
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1))
+    assert result.success
+    assert result.audit.soft == 0
+
+
+@pytest.mark.parametrize("seed", [90002, 90031, 90016])
+def test_no_budget_is_exceeded_where_a_leader_moves_or_cp_sat_places(seed: int) -> None:
+    case = draw("finer_budgets", seed)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=seed)
+    assert not list(exceeded(world_of(case), standing_of(result.placement)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["budgets", "finer_budgets", "node_in_budget", "anything"]),
+       st.integers(0, 10_000))  # fmt: skip
+def test_budgets_are_counted_as_the_judge_counts(family: str, seed: int) -> None:
+    assert family in FAMILIES
+    case = draw(family, seed)
+    cluster, _, limits = build(case)
+    rng = np.random.default_rng(seed)
+    before = cluster.placement
+    node, leader = before.node.copy(), before.leader.copy()
+    for k in np.flatnonzero(rng.random(len(node)) < 0.15).tolist():
+        row = node[before.first[before.owner[k]] : before.first[before.owner[k] + 1]]
+        free = np.setdiff1d(np.arange(len(cluster.nodes)), row)
+        node[k] = rng.choice(free) if len(free) else -1
+    led = rng.random(len(leader)) < 0.1
+    leader[led] = 0
+    after = before.replaced(node, leader)
+    assert is_within(cluster, limits, after) == (
+        not list(exceeded(world_of(case), standing_of(after)))
+    )
