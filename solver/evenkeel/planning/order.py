@@ -9,7 +9,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.copies import Copies
-from evenkeel.planning.resources.space import Effects
+from evenkeel.planning.resources.space import Shifts
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 
@@ -18,7 +18,7 @@ def ranks(
     cluster: Cluster,
     acts: Acts,
     copies: Copies,
-    effects: Effects,
+    shifts: Shifts,
     throttle: Throttle,
     previous: NDArray[np.int32],
 ) -> NDArray[np.int32]:
@@ -40,7 +40,7 @@ def ranks(
         size = copies.moves.astype(np.float64)
     total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
     if not throttle.hurries:
-        return _by_benefit(cluster, effects, urgency, total, previous)
+        return _by_benefit(cluster, shifts, urgency, total, previous)
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
         gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
@@ -64,7 +64,7 @@ def _by_priority(
 
 def _by_benefit(
     cluster: Cluster,
-    effects: Effects,
+    shifts: Shifts,
     urgency: NDArray[np.int64],
     size: NDArray[np.float64],
     previous: NDArray[np.int32],
@@ -78,11 +78,11 @@ def _by_benefit(
     whole = capacity[holds].sum(0)
     mean = np.zeros(len(whole))
     np.divide(loads.sum(0), whole, out=mean, where=whole > 0.0)
-    order = np.argsort(effects.change, kind="stable")
-    node = effects.node[order]
+    order = np.argsort(shifts.change, kind="stable")
+    node = shifts.node[order]
     first = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(effects.change, minlength=count), out=first[1:])
-    shift = (effects.after - effects.before)[order, :-1] * share[node]
+    np.cumsum(np.bincount(shifts.change, minlength=count), out=first[1:])
+    shift = shifts.amount[order] * share[node]
     following = np.full(count, -1, np.int32)
     follows = np.flatnonzero(previous >= 0)
     following[previous[follows]] = follows

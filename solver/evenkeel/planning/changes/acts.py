@@ -1,6 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -70,6 +70,10 @@ class Acts:
 
     def __len__(self) -> int:
         return len(self.act)
+
+    def take(self, rows: slice | NDArray[np.integer]) -> "Acts":
+        """Return some of the acts."""
+        return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:

@@ -10,7 +10,7 @@ from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.changes.rule_tests import Test, rule_tests
+from evenkeel.planning.changes.rule_tests import Test, most_in_one, rule_tests
 from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120
@@ -185,15 +185,16 @@ class Safety:
     def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Return whether a quorum is left as it is and after the loss of any domain, (n, 2 + L)."""
         topology = self.cluster.topology
-        votes = (role == Role.VOTER) & (node >= 0)
-        quorum = votes.sum(1) // 2 + 1
-        votes &= self.live[node]
-        left = votes.sum(1)
+        # seat by seat: sums over a few columns are slow row by row
+        seats = np.ascontiguousarray(node.T)
+        votes = (role.T == Role.VOTER) & (seats >= 0)
+        quorum = votes.sum(0) // 2 + 1
+        votes &= self.live[seats]
+        left = votes.sum(0)
         survives = [left >= quorum]
         for tier in range(len(topology) + 1):
-            domain = np.append(topology.domain_with_nodes[tier], -1)[node]
-            same = (domain[:, :, None] == domain[:, None, :]) & (domain >= 0)[:, :, None]
-            lost = (same & votes[:, None, :]).sum(2).max(axis=1, initial=0)
+            domain = np.append(topology.domain_with_nodes[tier], -1)[seats]
+            lost = most_in_one(np.where(votes, domain, -1))
             survives.append(left - lost >= quorum)
         return np.stack(survives, axis=1)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.loads import sort_by
+from evenkeel.planning.replay.timeline import sort_by
 from evenkeel.planning.steps import StepKind
 
 DRIFT = 1e-9

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Charges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+Charges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 """Resource, change and amount, row by row."""
 
 
@@ -36,7 +36,7 @@ class Resources:
         amount: NDArray[np.float64],
     ) -> None:
         """Let changes take from resources as they start."""
-        self.claims.append((resource.astype(np.int64), change.astype(np.int32), amount))
+        self.claims.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
     def give(
         self,
@@ -45,7 +45,7 @@ class Resources:
         amount: NDArray[np.float64],
     ) -> None:
         """Let changes give back to resources as they finish."""
-        self.gifts.append((resource.astype(np.int64), change.astype(np.int32), amount))
+        self.gifts.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
     def borrow(
         self,
