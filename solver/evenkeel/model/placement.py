@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,3 +176,11 @@ class Placement(Shown):
             Sharing rows, roles and flags with this one.
         """
         return Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))
+
+
+class Placed(Protocol):
+    """What has a placement, as a ``Result`` or a ``Cluster`` does."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where replicas are, or should be."""

@@ -1,13 +1,12 @@
 """Planner: from a cluster and a target to a plan."""
 
 from dataclasses import replace
-from typing import Protocol as Shape
 
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placed, Placement
 from evenkeel.planning.changes.acts import acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_target, in_place
 from evenkeel.planning.changes.renaming import renamed
@@ -20,18 +19,9 @@ from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 
 
-class _Placed(Shape):
-    """What has a placement, as a ``Result`` does."""
-
-    @property
-    def placement(self) -> Placement:
-        """Where replicas should be."""
-        ...
-
-
 def plan(
     cluster: Cluster,
-    target: Placement | _Placed,
+    target: Placement | Placed,
     *,
     throttle: Throttle | None = None,
     protocol: str | Protocol = "plain",

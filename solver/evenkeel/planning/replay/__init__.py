@@ -29,6 +29,7 @@ from evenkeel.planning.replay.rules import (
     check_limits,
     check_quorum,
     check_survival,
+    check_survivors,
     check_terms,
 )
 from evenkeel.planning.replay.seats import Seats
@@ -101,7 +102,7 @@ def replay(
         seen.
     quorum : bool, optional
         Whether voters need a majority that survives the loss of any domain, where both ends have
-        one.
+        one; else one live replica has to survive it.
 
     Returns
     -------
@@ -205,6 +206,8 @@ def _replay_partitions(
         check_survival(passage)
         if quorum:
             check_quorum(passage)
+        else:
+            check_survivors(passage)
         check_limits(passage)
         check_terms(passage)
         if grouped:

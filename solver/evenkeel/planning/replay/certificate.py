@@ -18,6 +18,8 @@ BREACHES = {
     "change": "membership changes while others of the partition are unsettled",
     "min_active": "fewer live replicas than a partition needs",
     "quorum": "voters that the loss of one domain leaves without a majority",
+    "survivor": "partitions that the loss of one domain leaves without a live replica, where none"
+    " is decided by majority",
     "capacity": "load beyond the capacity of a node",
     "tier_capacity": "load beyond the capacity that a domain shares",
     "max_replicas": "replicas beyond the most a node takes",
