@@ -11,13 +11,13 @@ from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.order import ranks
+from evenkeel.planning.order import ranks, under_way
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.resources.turns import charge_turns
+from evenkeel.planning.resources.turns import charge_recovery, charge_turns
 from evenkeel.planning.scheduling import Scheduled, chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
@@ -64,12 +64,14 @@ class Draft:
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
         charge_turns(resources, np.array(in_turn, np.int64))
+        lasts = copies.durations(acts, count)
+        charge_recovery(resources, acts, under_way(cluster, acts, count), lasts)
         chain = chained(acts, count)
         by_rank = ranks(cluster, acts, copies, shifts, throttle, chain)
         del shifts
         previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
-        schedule = scheduled(resources, copies.durations(acts, count), by_rank, previous, held_back)
+        schedule = scheduled(resources, lasts, by_rank, previous, held_back)
         return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
 
     @property

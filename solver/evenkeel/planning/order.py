@@ -7,11 +7,14 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.resources.space import Shifts
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
+
+SAFE = np.iinfo(np.int32).max
+"""Danger of a partition that lacks nothing."""
 
 
 def ranks(
@@ -31,10 +34,9 @@ def ranks(
     """
     changes = len(previous)
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))
-    urgency = _danger(cluster)[acts.partition[first]]
-    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    urgency = dangers(cluster)[acts.partition[first]]
     urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
-    urgency[np.bincount(acts.change, begun & copies.moves, changes) > 0.0] = -1
+    urgency[under_way(cluster, acts, changes)] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
@@ -97,12 +99,19 @@ def _by_benefit(
     return heap.order
 
 
-def _danger(cluster: Cluster) -> NDArray[np.int64]:
+def dangers(cluster: Cluster) -> NDArray[np.int64]:
     """Return the live replicas of partitions that lack some, (P,); of others more than any has."""
     live = cluster.nodes.alive & ~cluster.nodes.gone
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
     lacking = having < np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
-    return np.where(lacking, having, np.iinfo(np.int32).max)
+    return np.where(lacking, having, SAFE)
+
+
+def under_way(cluster: Cluster, acts: Acts, changes: int) -> NDArray[np.bool_]:
+    """Return the changes of which a copy has begun already, (C,)."""
+    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    copies = (acts.act == Act.MOVE) | (acts.act == Act.ADD)
+    return np.asarray(np.bincount(acts.change, begun & copies, changes) > 0.0)
 
 
 def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:

@@ -51,6 +51,10 @@ class Acts:
         Acts with the same number happen at once.
     blocked : ndarray of bool, shape (M,)
         Whether rules admit it in no order that was tried.
+    recovers : ndarray of bool, shape (M,)
+        Whether all that does not waits for it.
+    left : ndarray of float64, shape (M,)
+        Share of its copy that has not arrived yet.
     """
 
     act: NDArray[np.int8]
@@ -67,6 +71,8 @@ class Acts:
     deputy_node: NDArray[np.int32]
     change: NDArray[np.int32]
     blocked: NDArray[np.bool_]
+    recovers: NDArray[np.bool_]
+    left: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.act)
@@ -208,6 +214,7 @@ def _described(
         led=led, leads=leads, heir=replica_of(heir), heir_node=heir_node,
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
         change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,
+        recovers=np.zeros(count, bool), left=np.ones(count),
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ BREACHES = {
     "group_copies": "copies of a group's partitions at a time",
     "domain_bytes": "bytes per second into or out of a domain",
     "link_bytes": "bytes per second from one domain to another",
+    "recovery": "copies that begin while partitions still lack live replicas that they get later",
     "window": "steps that begin or end outside the windows of time",
     "bytes_in": "bytes per second into a node",
     "bytes_out": "bytes per second out of a node",

@@ -109,6 +109,8 @@ def by_way_of(acts: Acts, spare: dict[int, int]) -> Acts:
     for name in ("heir", "heir_node"):
         copy[name][at] = -1
     copy["leads"][at] = copy["led"][at]
+    for half in (at, at + 1):
+        copy["left"][half] = 1.0
     more = np.zeros(len(copy["change"]), np.int32)
     more[at + 1] = 1
     copy["change"] = (copy["change"] + np.cumsum(more)).astype(np.int32)
