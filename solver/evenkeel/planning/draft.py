@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.acts import Act, Acts, under_way, ushered
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.order import ranks, under_way
+from evenkeel.planning.order import begun, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
@@ -63,9 +63,10 @@ class Draft:
         shifts = charge_space(resources, cluster, target, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
+        resources.keep(acts.change[ushered(acts, under_way(acts, cluster.placement.flags))])
         charge_turns(resources, np.array(in_turn, np.int64))
         lasts = copies.durations(acts, count)
-        charge_recovery(resources, acts, under_way(cluster, acts, count), lasts)
+        charge_recovery(resources, acts, begun(cluster, acts, count), lasts)
         chain = chained(acts, count)
         by_rank = ranks(cluster, acts, copies, shifts, throttle, chain)
         del shifts

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.acts import Acts, under_way, ushered
 from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.resources.space import Shifts
 from evenkeel.planning.throttle import Throttle
@@ -36,7 +35,7 @@ def ranks(
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))
     urgency = dangers(cluster)[acts.partition[first]]
     urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
-    urgency[under_way(cluster, acts, changes)] = -1
+    urgency[begun(cluster, acts, changes)] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
@@ -46,7 +45,7 @@ def ranks(
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
         gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
-    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, changes))
+    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, throttle, previous))
     relieves = -(relieved > 0.0).astype(np.int8)
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
     return order.astype(np.int32)
@@ -107,11 +106,13 @@ def dangers(cluster: Cluster) -> NDArray[np.int64]:
     return np.where(lacking, having, SAFE)
 
 
-def under_way(cluster: Cluster, acts: Acts, changes: int) -> NDArray[np.bool_]:
-    """Return the changes of which a copy has begun already, (C,)."""
-    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
-    copies = (acts.act == Act.MOVE) | (acts.act == Act.ADD)
-    return np.asarray(np.bincount(acts.change, begun & copies, changes) > 0.0)
+def begun(cluster: Cluster, acts: Acts, changes: int) -> NDArray[np.bool_]:
+    """Return the changes of which a copy has begun already, and those just before them, (C,)."""
+    rows = under_way(acts, cluster.placement.flags)
+    found = np.zeros(changes, bool)
+    found[acts.change[rows]] = True
+    found[acts.change[ushered(acts, rows)] - 1] = True
+    return found
 
 
 def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
@@ -128,12 +129,22 @@ def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
     return np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
 
 
-def _held_up(acts: Acts, copies: Copies, changes: int) -> NDArray[np.float64]:
-    """Return the seconds of copies at the busier end of each change's copies."""
+def _held_up(
+    acts: Acts, copies: Copies, throttle: Throttle, previous: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return the seconds that the busier end of each change's copies, and what follows it, take."""
     rows = np.flatnonzero(copies.moves)
-    busiest = np.zeros(changes)
-    for where in (acts.target[rows], copies.source[rows]):
-        work = np.bincount(where + 1, copies.seconds[rows])
+    busiest = np.zeros(len(previous))
+    for where, slots in ((acts.target, throttle.node_in), (copies.source, throttle.node_out)):
+        at_once = 1 if slots is None or throttle.node_bandwidth is not None else slots
+        node = where[rows]
+        work = np.bincount(node + 1, copies.seconds[rows]) / at_once
         work[:1] = 0.0
-        np.maximum.at(busiest, acts.change[rows], work[where + 1])
-    return busiest
+        np.maximum.at(busiest, acts.change[rows], work[node + 1])
+    # what the same partition goes through after it
+    own = copies.durations(acts, len(previous))
+    whole = np.cumsum(own)
+    opens = np.flatnonzero(previous < 0)
+    ends = np.append(opens[1:], len(previous)) - 1
+    after = np.repeat(whole[ends], np.diff(np.append(opens, len(previous)))) - whole
+    return busiest + after

@@ -19,6 +19,7 @@ from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.search import searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
+from evenkeel.planning.underway.flights import Flights
 
 
 def plan(
@@ -82,12 +83,27 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
     return _planned(cluster, target, Ends.of(cluster.placement, target), throttle, protocol)
 
 
+def gone_on_with(
+    cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol, flights: Flights
+) -> Plan:
+    """Return the plan from a state with copies in flight, of which a part may have arrived."""
+    wanted, ends = renamed(cluster, in_place(cluster, target), protocol)
+    return _planned(cluster, wanted, ends, throttle, protocol, flights)
+
+
 def _planned(
-    cluster: Cluster, target: Placement, ends: Ends, throttle: Throttle, protocol: Protocol
+    cluster: Cluster,
+    target: Placement,
+    ends: Ends,
+    throttle: Throttle,
+    protocol: Protocol,
+    flights: Flights | None = None,
 ) -> Plan:
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol, throttle.at_once)
+    if flights is not None:
+        acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
         acts = replace(acts, recovers=(dangers(cluster) < SAFE)[acts.partition])
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)

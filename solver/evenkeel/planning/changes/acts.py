@@ -132,6 +132,19 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     return _described(ends, table, turns, spare, place, via, together, blocked)
 
 
+def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
+    """Return the acts whose copies have begun already, by the flags of replicas."""
+    begun = (flags[acts.replica] & Flag.INCOMING) != 0
+    return np.flatnonzero(begun & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
+
+
+def ushered(acts: Acts, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return which of some acts follow one that hands leadership over and does nothing else."""
+    before = np.maximum(rows - 1, 0)
+    follows = (acts.act[before] == Act.LEAD) & (acts.partition[before] == acts.partition[rows])
+    return rows[follows & (acts.change[before] == acts.change[rows] - 1)]
+
+
 def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
     """Let what some changes do at once happen one after another."""
     opens = np.diff(acts.change, prepend=-1) > 0

@@ -57,6 +57,19 @@ class Resources:
         self.claim(resource, change, amount)
         self.give(resource, change, amount)
 
+    def keep(self, change: NDArray[np.integer]) -> None:
+        """Let the change before each of some, which takes no time, hold what they will claim.
+
+        So nobody else takes it meanwhile. What is not free at the beginning cannot be kept.
+        """
+        kept = np.zeros(self.changes, bool)
+        kept[change] = True
+        free = np.concatenate([*self.free, np.zeros(0)])
+        for resource, of, amount in list(self.claims):
+            rows = np.flatnonzero(kept[of])
+            rows = rows[amount[rows] <= free[resource[rows]]]
+            self.borrow(resource[rows], of[rows] - 1, amount[rows])
+
     def rows(
         self, charges: list[Charges]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
