@@ -142,7 +142,8 @@ def ushered(acts: Acts, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return which of some acts follow one that hands leadership over and does nothing else."""
     before = np.maximum(rows - 1, 0)
     follows = (acts.act[before] == Act.LEAD) & (acts.partition[before] == acts.partition[rows])
-    return rows[follows & (acts.change[before] == acts.change[rows] - 1)]
+    at = np.flatnonzero(follows & (acts.change[before] == acts.change[rows] - 1))
+    return rows[at]
 
 
 def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
