@@ -103,6 +103,17 @@ class TestPlan:
         assert main(["plan", str(path)]) == 1
         assert "✓ safe at every step" in capsys.readouterr().out
 
+    def test_windows_and_the_barrier_are_throttles(self, cluster_file, tmp_path, capsys):
+        plan = str(tmp_path / "plan.json")
+        asked = [*("--throttle", "window=30m-8h"), *("--throttle", "window=12h-13h")]
+        asked += [*("--throttle", "every=1d"), *("--throttle", "recovery-first=yes")]
+        assert main(["plan", cluster_file, "--level", "0.1", *asked, "-o", plan]) == 0
+        throttle = ek.read_plan(plan).throttle
+        assert throttle.recovery_first
+        assert throttle.windows.spans == ((1800.0, 28800.0), (43200.0, 46800.0))
+        assert throttle.windows.every == 86400.0
+        assert "recovery first" in capsys.readouterr().out
+
     @pytest.mark.parametrize(
         ("extra", "says"),
         [
@@ -112,6 +123,10 @@ class TestPlan:
             (["--throttle", "copies=1", "--throttle", "copies=2"], "is given twice"),
             (["--throttle", "domain-in=rack=0"], "lets nothing ever move"),
             (["--throttle", "domain-in=row=1"], "unknown tier"),
+            (["--throttle", "window=8h-2h"], "windows.spans"),
+            (["--throttle", "window=0-8h"], "must not end, or come again"),
+            (["--throttle", "every=1d"], "needs windows"),
+            (["--throttle", "recovery-first=maybe"], "throttle.recovery_first"),
             (["--table", "steps.doc"], "must end in one of"),
             (["--explain", "nobody"], "is none of the"),
         ],

@@ -177,6 +177,7 @@ def test_a_step_that_is_tampered_with_is_found(batch):
         )
         steps = steps_of(rows)
         asked = {"target": plan.target, "throttle": plan.throttle, "joint": plan.protocol.joint}
+        asked["quorum"] = plan.protocol.quorum
         found = {one.kind for one in replay(cluster, steps, **asked).breaches}
         assert found == {kind for kind, _ in plain_replay(cluster, steps, **asked)}, (seed, way)
 

@@ -41,8 +41,9 @@ def asked(rng, target):
             bytes_in=some(2), bytes_out=some(2), bytes=some(3), group_copies=some(3),
             domain_bandwidth={"zone": 1.5} if rng.random() < 0.5 else {},
             link_bandwidth={["zone", "node"][int(rng.integers(2))]: 1.0}
-            if rng.random() < 0.5 else {}, windows=None,
+            if rng.random() < 0.5 else {}, windows=None, recovery_first=False,
         )  # fmt: skip
+    held["quorum"] = bool(rng.random() < 0.7)
     return held
 
 
@@ -185,6 +186,16 @@ def test_a_quorum_that_survives_a_zone_is_kept_where_both_ends_have_it():
     certificate = replay(cluster, steps_of(moved(2, 2, 3, kinds)), target=target)
     assert [(one.kind, one.step) for one in certificate.breaches] == [("quorum", 1)]
     assert replay(cluster, steps_of(moved(2, 2, 3)), target=target).ok
+
+
+def test_without_a_majority_one_replica_survives_the_loss_of_a_zone_all_the_same():
+    cluster = tiny(placement=[[0, 1]], domains={"zone": list("abba")}, capacity=[[9.0]] * 4)
+    target = cluster.placement.replaced(np.array([2, 3], np.int32), cluster.placement.leader)
+    kinds = (COPY, PROMOTE, DEMOTE, REMOVE)
+    found = replay(cluster, steps_of(moved(0, 0, 2, kinds)), target=target, quorum=False).breaches
+    assert ("survivor", 2) in [(one.kind, one.step) for one in found]
+    plan = ek.plan(cluster, target, protocol="longhorn")
+    assert plan.check().ok
 
 
 def test_a_leader_hands_over_before_it_goes():

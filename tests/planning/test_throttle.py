@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.windows import Windows
 from tests.support.plans.tight_clusters import tight
 
 
@@ -116,3 +118,64 @@ def test_bad_throttles_are_told_with_every_problem():
     assert [fault.path for fault in error.value.faults] == [
         "throttle.priority", "throttle.domain_bandwidth",
     ]  # fmt: skip
+
+
+def short_of_some(**throttle):
+    """Eight partitions on full and empty nodes; two of them have lost a replica."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 8, alive=[True] * 5 + [False],
+        placement=[[0, 5], [0, 5], *([0, 1],) * 6],
+    )  # fmt: skip
+    node = np.array([[0, 2], [0, 3], *([4, 1],) * 4, [2, 1], [3, 1]], np.int32)
+    target = cluster.placement.replaced(node.reshape(-1), cluster.placement.leader)
+    return ek.plan(cluster, target, throttle=ek.Throttle(**throttle))
+
+
+def test_recovery_first_is_a_barrier_if_it_is_asked_for():
+    copies = [row for row in short_of_some().rows() if row.kind == "copy"]
+    assert {row.start for row in copies} == {0.0}
+    barred = short_of_some(recovery_first=True)
+    assert barred.check().ok
+    assert barred.complete
+    copies = [row for row in barred.rows() if row.kind == "copy"]
+    begun = [row.start for row in copies if row.partition not in ("p0", "p1")]
+    assert min(begun) >= barred.short_for
+    assert "recovery before balance" in barred.explain("p4")
+
+
+def test_the_check_finds_what_begins_before_the_recovery_has_ended():
+    plan = short_of_some()
+    held = replay(plan.cluster, plan.steps, target=plan.target,
+                  throttle=ek.Throttle(recovery_first=True))  # fmt: skip
+    assert held.counts == {"recovery": 6}
+
+
+def test_a_repair_that_waits_for_room_holds_nothing_up():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0]] * 4 + [[9.0]], load=[[1.0]] * 3, alive=[True, True, True, True, False],
+        placement=[[0, 4], [1, -1], [2, -1]], replicas=[2, 1, 1],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([0, 1, 3, -1, 2, -1], np.int32),
+                                        cluster.placement.leader)  # fmt: skip
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(recovery_first=True))
+    assert plan.complete
+    assert plan.check().ok
+
+
+def test_explain_says_which_group_went_first():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0]] * 2, group=["calm", "busy"]
+    )
+    target = cluster.placement.replaced(np.ones(2, np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(copies=1, priority={"busy": 2.0}))
+    assert "group busy goes first by its priority" in plan.explain("p0")
+
+
+def test_explain_says_which_window_a_step_waits_for():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0]] * 2)
+    target = cluster.placement.replaced(np.ones(2, np.int32), cluster.placement.leader)
+    held = ek.Throttle(copies=1, windows=Windows([(5.0, 6.0)], every=60.0))
+    plan = ek.plan(cluster, target, throttle=held)
+    told = plan.explain("p0") + plan.explain("p1")
+    assert "waits for the window of time that opens at 5 s" in told
+    assert "waits for the window of time that opens at 65 s" in told

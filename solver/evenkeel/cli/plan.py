@@ -62,7 +62,8 @@ def add(commands: Commands) -> None:
         help="node-in, node-out, copies, partition-copies: most copies at once; domain-in, "
         "domain-out: TIER=N; node-bandwidth, cluster-bandwidth: bytes per second, such as 100MB; "
         "domain-bandwidth, link-bandwidth: TIER=100MB; group-copies; priority: GROUP=X; "
-        "may be given several times",
+        "window: BEGIN-END in which copies run, such as 0-8h, and every: after which windows come "
+        "again, such as 24h; recovery-first: yes; may be given several times",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--out", metavar="OUT",
@@ -171,6 +172,8 @@ def throttle_of(text: str) -> tuple[str, Any]:
     --------
     >>> throttle_of("node-in=2"), throttle_of("domain-in=zone=4"), throttle_of("copies=few")
     (('node_in', 2), ('domain_in', ('zone', 4)), ('copies', 'few'))
+    >>> throttle_of("window=30m-8h"), throttle_of("every=24h"), throttle_of("recovery-first=yes")
+    (('window', (1800.0, 28800.0)), ('every', 86400.0), ('recovery_first', True))
     """
     name, equals, value = text.partition("=")
     if not (equals and name.strip()):
@@ -183,30 +186,61 @@ def throttle_of(text: str) -> tuple[str, Any]:
         if not (equals and of.strip()):
             raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
         return name, (of.strip(), number_or_text(amount))
+    if name == "window":
+        begin, dash, end = value.partition("-")
+        if not dash:
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form window=BEGIN-END")
+        return name, (_seconds(text, begin), _seconds(text, end) if end.strip() else float("inf"))
+    if name == "every":
+        return name, _seconds(text, value)
+    if name == "recovery_first":
+        return name, {"yes": True, "no": False}.get(value.strip(), value)
     return name, number_or_text(value)
+
+
+def _seconds(whole: str, text: str) -> float:
+    """Read a length of time such as ``8h``, ``30m``, ``1d`` or ``90``, in seconds."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number, unit = text.strip(), 1.0
+    if number[-1:] in units:
+        number, unit = number[:-1], units[number[-1]]
+    try:
+        return float(number) * unit
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{whole!r}: {text!r} is no time such as 8h, 30m or 90s"
+        ) from None
 
 
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     """Return the throttle that the arguments name, or raise all that is wrong with them."""
     from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle
+    from evenkeel.planning.windows import Windows
 
     by_name = [*BY_TIER, *RATES_BY_TIER, "priority"]
-    known = [*COUNTS, "group_copies", *RATES, *by_name]
+    known = [*COUNTS, "group_copies", *RATES, *by_name, "window", "every", "recovery_first"]
     faults = FaultList()
     limits: dict[str, Any] = {}
+    spans: list[tuple[float, float]] = []
     for name, value in given:
         if name not in known:
             told = ", ".join(one.replace("_", "-") for one in known)
             told += did_you_mean(name, known)
             faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
+        elif name == "window":
+            spans.append(value)
         elif name in by_name:
             limits.setdefault(name, {}).update([value])
         elif name in limits:
             faults.add(f"throttle {name}", value, "is given twice")
         else:
             limits[name] = value
+    every = limits.pop("every", None)
+    if every is not None and not spans:
+        faults.add("throttle every", every, "needs windows: give window=BEGIN-END")
     faults.raise_if_any()
-    return Throttle(**limits)
+    windows = Windows(spans, every) if spans else None
+    return Throttle(**limits, windows=windows)
 
 
 def _protocol(cluster: "Cluster", arguments: argparse.Namespace) -> str:

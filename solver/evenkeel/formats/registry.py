@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
 
@@ -97,14 +97,6 @@ class Format:
     read: Callable[..., Cluster] | None
     encode: Callable[..., Mapping[Path, bytes]] | None
     carrier: "Carrier | None" = None
-
-
-class _Placed(Protocol):
-    """What has a placement, as a result of solving does."""
-
-    @property
-    def placement(self) -> Placement:
-        """Where replicas should be."""
 
 
 _registered: dict[str, Format] = {}
@@ -213,7 +205,7 @@ def write(
     cluster: Cluster,
     path: str | os.PathLike[str],
     format: str | None = None,
-    placement: "Placement | _Placed | None" = None,
+    placement: "Placement | Placed | None" = None,
     *,
     overwrite: bool = False,
     **options: Any,

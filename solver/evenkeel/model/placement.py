@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,3 +180,11 @@ class Placement(Shown):
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name]
         return made
+
+
+class Placed(Protocol):
+    """What has a placement, as a ``Result`` or a ``Cluster`` does."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where replicas are, or should be."""

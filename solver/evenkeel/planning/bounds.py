@@ -30,12 +30,15 @@ class MakespanBound:
     term: str
 
 
-def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> MakespanBound:
+def makespan_bound(
+    cluster: Cluster, steps: Steps, throttle: Throttle, in_turn: bool
+) -> MakespanBound:
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
     A copy is no faster than all the bandwidth of a node; without bandwidths every copy lasts one
     second. So many copies through so few slots need as many rounds of the shortest copy at least,
-    and as much time as their seconds add up to.
+    and as much time as their seconds add up to. Copies of a partition that come ``in_turn`` take
+    the sum of theirs.
     """
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     if len(copies) == 0:
@@ -64,7 +67,8 @@ def makespan_bound(cluster: Cluster, steps: Steps, throttle: Throttle) -> Makesp
         if width is not None:
             total = np.bincount(where + 1, size)[1:].max(initial=0.0)
             found.append((float(total) / width, f"bytes {name}"))
-    chain = np.bincount(steps.partition[copies], alone) if throttle.partition_copies == 1 else alone
+    in_turn |= throttle.partition_copies == 1
+    chain = np.bincount(steps.partition[copies], alone) if in_turn else alone
     found.append((float(chain.max()), "copies of a partition"))
     seconds, term = max(found, key=lambda one: one[0])
     if throttle.windows is not None:

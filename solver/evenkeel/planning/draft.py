@@ -8,22 +8,21 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.acts import Act, Acts, under_way, ushered
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.order import ranks
+from evenkeel.planning.order import begun, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.space import charge_space, effects_of
+from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.resources.turns import charge_turns
-from evenkeel.planning.scheduling import chained, scheduled
+from evenkeel.planning.resources.turns import charge_recovery, charge_turns
+from evenkeel.planning.scheduling import Scheduled, chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.ties import tied
 from evenkeel.planning.windows import Windows
-from evenkeel_kernels.planning.schedule import Changes, Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +37,7 @@ class Draft:
     split: NDArray[np.bool_]
     resources: Resources
     previous: NDArray[np.int32]
-    changes: Changes
-    schedule: Schedule
+    schedule: Scheduled
 
     @classmethod
     def of(
@@ -62,22 +60,20 @@ class Draft:
             split &= acts.led & acts.leads & (acts.deputy < 0)
         copies = Copies.of(cluster, ends, acts, throttle)
         resources = Resources(count)
-        effects = effects_of(cluster, target, acts)
-        charge_space(resources, cluster, target, effects, acts, split)
+        shifts = charge_space(resources, cluster, target, acts, split)
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
+        resources.keep(acts.change[ushered(acts, under_way(acts, cluster.placement.flags))])
         charge_turns(resources, np.array(in_turn, np.int64))
+        lasts = copies.durations(acts, count)
+        charge_recovery(resources, acts, begun(cluster, acts, count), lasts)
         chain = chained(acts, count)
-        by_rank = ranks(cluster, acts, copies, effects, throttle, chain)
+        by_rank = ranks(cluster, acts, copies, shifts, throttle, chain)
+        del shifts
         previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
-        changes, schedule = scheduled(
-            resources, copies.durations(acts, count),
-            by_rank, previous, held_back,
-        )  # fmt: skip
-        return cls(
-            cluster, target, ends, acts, copies, split, resources, previous, changes, schedule
-        )
+        schedule = scheduled(resources, lasts, by_rank, previous, held_back)
+        return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
 
     @property
     def stuck(self) -> NDArray[np.intp]:

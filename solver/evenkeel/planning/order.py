@@ -6,19 +6,21 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.acts import Acts, under_way, ushered
 from evenkeel.planning.resources.copies import Copies
-from evenkeel.planning.resources.space import Effects
+from evenkeel.planning.resources.space import Shifts
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
+
+SAFE = np.iinfo(np.int32).max
+"""Danger of a partition that lacks nothing."""
 
 
 def ranks(
     cluster: Cluster,
     acts: Acts,
     copies: Copies,
-    effects: Effects,
+    shifts: Shifts,
     throttle: Throttle,
     previous: NDArray[np.int32],
 ) -> NDArray[np.int32]:
@@ -31,20 +33,19 @@ def ranks(
     """
     changes = len(previous)
     first = np.flatnonzero(np.diff(acts.change, prepend=-1))
-    urgency = _danger(cluster)[acts.partition[first]]
-    begun = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    urgency = dangers(cluster)[acts.partition[first]]
     urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
-    urgency[np.bincount(acts.change, begun & copies.moves, changes) > 0.0] = -1
+    urgency[begun(cluster, acts, changes)] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
     total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
     if not throttle.hurries:
-        return _by_benefit(cluster, effects, urgency, total, previous)
+        return _by_benefit(cluster, shifts, urgency, total, previous)
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
         gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
-    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, changes))
+    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, throttle, previous))
     relieves = -(relieved > 0.0).astype(np.int8)
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
     return order.astype(np.int32)
@@ -64,7 +65,7 @@ def _by_priority(
 
 def _by_benefit(
     cluster: Cluster,
-    effects: Effects,
+    shifts: Shifts,
     urgency: NDArray[np.int64],
     size: NDArray[np.float64],
     previous: NDArray[np.int32],
@@ -78,11 +79,11 @@ def _by_benefit(
     whole = capacity[holds].sum(0)
     mean = np.zeros(len(whole))
     np.divide(loads.sum(0), whole, out=mean, where=whole > 0.0)
-    order = np.argsort(effects.change, kind="stable")
-    node = effects.node[order]
+    order = np.argsort(shifts.change, kind="stable")
+    node = shifts.node[order]
     first = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(effects.change, minlength=count), out=first[1:])
-    shift = (effects.after - effects.before)[order, :-1] * share[node]
+    np.cumsum(np.bincount(shifts.change, minlength=count), out=first[1:])
+    shift = shifts.amount[order] * share[node]
     following = np.full(count, -1, np.int32)
     follows = np.flatnonzero(previous >= 0)
     following[previous[follows]] = follows
@@ -97,12 +98,21 @@ def _by_benefit(
     return heap.order
 
 
-def _danger(cluster: Cluster) -> NDArray[np.int64]:
+def dangers(cluster: Cluster) -> NDArray[np.int64]:
     """Return the live replicas of partitions that lack some, (P,); of others more than any has."""
     live = cluster.nodes.alive & ~cluster.nodes.gone
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
     lacking = having < np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
-    return np.where(lacking, having, np.iinfo(np.int32).max)
+    return np.where(lacking, having, SAFE)
+
+
+def begun(cluster: Cluster, acts: Acts, changes: int) -> NDArray[np.bool_]:
+    """Return the changes of which a copy has begun already, and those just before them, (C,)."""
+    rows = under_way(acts, cluster.placement.flags)
+    found = np.zeros(changes, bool)
+    found[acts.change[rows]] = True
+    found[acts.change[ushered(acts, rows)] - 1] = True
+    return found
 
 
 def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
@@ -119,12 +129,22 @@ def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
     return np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
 
 
-def _held_up(acts: Acts, copies: Copies, changes: int) -> NDArray[np.float64]:
-    """Return the seconds of copies at the busier end of each change's copies."""
+def _held_up(
+    acts: Acts, copies: Copies, throttle: Throttle, previous: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return the seconds that the busier end of each change's copies, and what follows it, take."""
     rows = np.flatnonzero(copies.moves)
-    busiest = np.zeros(changes)
-    for where in (acts.target[rows], copies.source[rows]):
-        work = np.bincount(where + 1, copies.seconds[rows])
+    busiest = np.zeros(len(previous))
+    for where, slots in ((acts.target, throttle.node_in), (copies.source, throttle.node_out)):
+        at_once = 1 if slots is None or throttle.node_bandwidth is not None else slots
+        node = where[rows]
+        work = np.bincount(node + 1, copies.seconds[rows]) / at_once
         work[:1] = 0.0
-        np.maximum.at(busiest, acts.change[rows], work[where + 1])
-    return busiest
+        np.maximum.at(busiest, acts.change[rows], work[node + 1])
+    # what the same partition goes through after it
+    own = copies.durations(acts, len(previous))
+    whole = np.cumsum(own)
+    opens = np.flatnonzero(previous < 0)
+    ends = np.append(opens[1:], len(previous)) - 1
+    after = np.repeat(whole[ends], np.diff(np.append(opens, len(previous)))) - whole
+    return busiest + after

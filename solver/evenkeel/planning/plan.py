@@ -25,6 +25,7 @@ from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.underway.copies import Cancelled, settled
+from evenkeel.planning.underway.flights import Arrived, Flights
 from evenkeel.planning.underway.slots import in_slots
 
 
@@ -174,7 +175,8 @@ class Plan(Shown):
     @cached_property
     def bound(self) -> MakespanBound:
         """Seconds that no order of the same copies can beat."""
-        return makespan_bound(self.cluster, self.steps, self.throttle)
+        in_turn = not self.protocol.whole
+        return makespan_bound(self.cluster, self.steps, self.throttle, in_turn)
 
     @cached_property
     def waves(self) -> tuple[NDArray[np.intp], ...]:
@@ -257,7 +259,7 @@ class Plan(Shown):
         cluster = replace(self.cluster, placement=self.end)
         return planned(cluster, self.cluster.placement, self.throttle, self.protocol)
 
-    def resume(self, observed: Cluster | Placement) -> "Plan":
+    def resume(self, observed: Cluster | Placement, *, arrived: Arrived | None = None) -> "Plan":
         """Return the plan from a state on the way, or beside it, to the same target.
 
         Parameters
@@ -265,9 +267,12 @@ class Plan(Shown):
         observed : Cluster or Placement
             Where replicas are now; a cluster also says which nodes still live. A replica that is
             flagged ``INCOMING`` is on its way to its node: it still serves where this plan had it
-            before. Its copy goes on from the beginning of the new plan, as if nothing of it had
-            arrived yet, or is ``cancelled`` if its node has died or is not where it is to be. What
-            is to go to a node that has died stays, and is ``blocked``.
+            before. Its copy goes on from the beginning of the new plan, or is ``cancelled`` if its
+            node has died or is not where it is to be. What is to go to a node that has died stays,
+            and is ``blocked``.
+        arrived : mapping of (str, str) to float, optional
+            Of copies in flight, by the names of the partition and of the node that it is copied to:
+            the share that is there, 0 to 1. That is not copied again; it is 0 by default.
 
         Returns
         -------
@@ -277,11 +282,17 @@ class Plan(Shown):
         Raises
         ------
         InvalidInput
-            If other partitions or slots are observed.
+            If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        return self._onwards(observed, self.target)
+        return self._onwards(observed, self.target, arrived)
 
-    def progress(self, observed: Cluster | Placement, elapsed: float | None = None) -> Progress:
+    def progress(
+        self,
+        observed: Cluster | Placement,
+        elapsed: float | None = None,
+        *,
+        arrived: Arrived | None = None,
+    ) -> Progress:
         """Tell how far the plan has come from where replicas are seen.
 
         Parameters
@@ -290,6 +301,8 @@ class Plan(Shown):
             Where replicas are now; those flagged ``INCOMING`` are still being copied.
         elapsed : float, optional
             Seconds since the plan began, for the pace so far.
+        arrived : mapping of (str, str) to float, optional
+            How much of copies in flight is there, as for ``resume``.
 
         Returns
         -------
@@ -301,10 +314,16 @@ class Plan(Shown):
         InvalidInput
             If other partitions or slots are observed.
         """
-        return progress_of(self, in_slots(self.cluster, self.target, observed), elapsed)
+        now = in_slots(self.cluster, self.target, observed)
+        return progress_of(self, now, elapsed, Flights.of(self.cluster, now, arrived))
 
     def merge(
-        self, target: Placement, done: int = 0, *, observed: Cluster | Placement | None = None
+        self,
+        target: Placement,
+        done: int = 0,
+        *,
+        observed: Cluster | Placement | None = None,
+        arrived: Arrived | None = None,
     ) -> "Plan":
         """Return the plan to another target, from where the first steps of this one lead.
 
@@ -316,6 +335,8 @@ class Plan(Shown):
             Steps that were carried out, as for ``prefix``.
         observed : Cluster or Placement, optional
             Where replicas are now, as for ``resume``; then ``done`` is not asked.
+        arrived : mapping of (str, str) to float, optional
+            How much of copies in flight is there, as for ``resume``.
 
         Returns
         -------
@@ -328,11 +349,17 @@ class Plan(Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
-        return self._onwards(self.prefix(done).end if observed is None else observed, target)
+        now = self.prefix(done).end if observed is None else observed
+        return self._onwards(now, target, arrived)
 
-    def _onwards(self, observed: Cluster | Placement, target: Placement) -> "Plan":
+    def _onwards(
+        self,
+        observed: Cluster | Placement,
+        target: Placement,
+        arrived: Arrived | None = None,
+    ) -> "Plan":
         """Plan from what is observed to a target, both of which may name slots in another order."""
-        from evenkeel.planning.planner import plan
+        from evenkeel.planning.planner import gone_on_with
 
         faults = FaultList()
         check_target(faults, self.cluster, target)
@@ -341,9 +368,9 @@ class Plan(Shown):
         seen = observed if isinstance(observed, Cluster) else self.cluster
         cluster = replace(seen, placement=now)
         start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
-        onwards = plan(
-            replace(cluster, placement=start), target, throttle=self.throttle,
-            protocol=self.protocol,
+        onwards = gone_on_with(
+            replace(cluster, placement=start), target, self.throttle, self.protocol,
+            Flights.of(cluster, now, arrived),
         )  # fmt: skip
         return replace(onwards, cancelled=cancelled)
 

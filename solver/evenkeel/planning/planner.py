@@ -1,37 +1,30 @@
 """Planner: from a cluster and a target to a plan."""
 
 from dataclasses import replace
-from typing import Protocol as Shape
 
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placed, Placement
 from evenkeel.planning.changes.acts import acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_target, in_place
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
+from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.resources.turns import RECOVERY
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.search import searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
-
-
-class _Placed(Shape):
-    """What has a placement, as a ``Result`` does."""
-
-    @property
-    def placement(self) -> Placement:
-        """Where replicas should be."""
-        ...
+from evenkeel.planning.underway.flights import Flights
 
 
 def plan(
     cluster: Cluster,
-    target: Placement | _Placed,
+    target: Placement | Placed,
     *,
     throttle: Throttle | None = None,
     protocol: str | Protocol = "plain",
@@ -90,21 +83,53 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
     return _planned(cluster, target, Ends.of(cluster.placement, target), throttle, protocol)
 
 
+def gone_on_with(
+    cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol, flights: Flights
+) -> Plan:
+    """Return the plan from a state with copies in flight, of which a part may have arrived."""
+    wanted, ends = renamed(cluster, in_place(cluster, target), protocol)
+    return _planned(cluster, wanted, ends, throttle, protocol, flights)
+
+
 def _planned(
-    cluster: Cluster, target: Placement, ends: Ends, throttle: Throttle, protocol: Protocol
+    cluster: Cluster,
+    target: Placement,
+    ends: Ends,
+    throttle: Throttle,
+    protocol: Protocol,
+    flights: Flights | None = None,
 ) -> Plan:
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
     acts = acts_of(cluster, ends, protocol, throttle.at_once)
+    if flights is not None:
+        acts = replace(acts, left=flights.left(acts.replica, acts.target))
+    if throttle.recovery_first:
+        acts = replace(acts, recovers=(dangers(cluster) < SAFE)[acts.partition])
     draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one
         acts = apart(acts, draft.stuck)
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if acts.recovers.any() and len(draft.stuck):
+        draft = _unbarred(draft, throttle, protocol)
     if len(draft.stuck):
         draft = _unstuck(draft, throttle, protocol)
     steps, change = draft.steps(throttle.windows)
     return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+
+
+def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft in which nothing waits for repairs that found no room by themselves."""
+    acts, lacks = draft.acts, draft.schedule.lacks
+    stuck = np.isnan(draft.schedule.start)
+    # what waits for other repairs may go on once nothing waits for those
+    for name, base, _ in draft.resources.kinds:
+        if name == RECOVERY:
+            stuck &= (lacks < base) | (lacks > base + 1)
+    vain = np.unique(acts.partition[stuck[acts.change] & acts.recovers])
+    acts = replace(acts, recovers=acts.recovers & ~np.isin(acts.partition, vain))
+    return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
 
 
 def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
@@ -156,6 +181,8 @@ def _lack(draft: Draft, change: int) -> str:
     if name == "rules":
         return "order that its rules admit"
     dimensions = (*cluster.dimensions, "number of replicas")
+    if name == RECOVERY:
+        return "end of the repairs, of which some are blocked"
     if name == "node":
         return f"room on {cluster.nodes.names[row]} in {dimensions[column]}"
     if name in cluster.topology.tier_capacity:

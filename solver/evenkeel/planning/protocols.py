@@ -23,7 +23,7 @@ class Protocol:
         Else they move one after another where rules admit it.
     quorum : bool
         Whether voters decide by majority, so that one has to survive the loss of any domain at
-        every instant, if it does at both ends.
+        every instant, if it does at both ends. Where they do not, one live replica has to.
 
     Examples
     --------

@@ -1,11 +1,48 @@
 """Scheduling: hands changes and resources to the kernel, and takes back when each one starts."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """When each of C changes starts, in which order, and after which others.
+
+    Parameters
+    ----------
+    start, finish : ndarray of float64, shape (C,)
+        Seconds; NaN where it never starts.
+    wave : ndarray of int32, shape (C,)
+        Longest chain of arrows that leads to it.
+    sequence : ndarray of int32, shape (S,)
+        Changes in the order in which they start.
+    lacks : ndarray of int32, shape (C,)
+        Resource that each waited for last, -1 none.
+    free : ndarray of float64, shape (Q,)
+        Room that is left in the end.
+    giver, taker : ndarray of int32, shape (A,)
+        The taker starts when the giver has finished.
+    gift_first : ndarray of int64, shape (C + 1,)
+    gift_on : ndarray of int32, shape (G,)
+        Resources to which each change gives back.
+    """
+
+    start: NDArray[np.float64]
+    finish: NDArray[np.float64]
+    wave: NDArray[np.int32]
+    sequence: NDArray[np.int32]
+    lacks: NDArray[np.int32]
+    free: NDArray[np.float64]
+    giver: NDArray[np.int32]
+    taker: NDArray[np.int32]
+    gift_first: NDArray[np.int64]
+    gift_on: NDArray[np.int32]
 
 
 def chained(acts: Acts, changes: int) -> NDArray[np.int32]:
@@ -64,13 +101,20 @@ def scheduled(
     by_rank: NDArray[np.int32],
     previous: NDArray[np.int32],
     held_back: NDArray[np.bool_],
-) -> tuple[Changes, Schedule]:
-    """Return the changes as the kernel sees them, and when each starts; some are ``held_back``."""
+) -> Scheduled:
+    """Return when each change starts, some being ``held_back``; what they claim is used up."""
     free = np.concatenate([*resources.free, np.zeros(1)])
     never = resources.add("rules", np.zeros(1))
     held = np.flatnonzero(held_back)
     resources.claim(np.full(len(held), never), held, np.ones(len(held)))
     changes = changes_of(resources, duration, by_rank, previous)
-    schedule = fresh(changes, free)
-    run_schedule(changes, schedule, by_rank)
-    return changes, schedule
+    resources.claims.clear()
+    resources.gifts.clear()
+    made = fresh(changes, free)
+    run_schedule(changes, made, by_rank)
+    count, arrows = made.counts.tolist()
+    return Scheduled(
+        made.start, made.finish, made.wave, made.sequence[:count], made.lacks, made.free,
+        made.arrow[0, :arrows].copy(), made.arrow[1, :arrows].copy(),
+        changes.return_first, changes.return_on,
+    )  # fmt: skip

@@ -58,6 +58,10 @@ class Throttle:
         replicas goes before all of them.
     windows : Windows, optional
         When copies may run; they pause outside. Always by default.
+    recovery_first : bool, optional
+        Whether nothing else begins before all partitions that lack live replicas have them, but for
+        those whose repair waits for room that others make, or finds none. By default they only go
+        first among what may begin.
 
     Raises
     ------
@@ -83,6 +87,7 @@ class Throttle:
     link_bandwidth: Mapping[str, float] = field(hash=False)
     priority: Mapping[str, float] = field(hash=False)
     windows: Windows | None
+    recovery_first: bool
 
     @known_keywords
     def __init__(
@@ -100,6 +105,7 @@ class Throttle:
         link_bandwidth: Mapping[str, float | str] | None = None,
         priority: Mapping[str, float] | None = None,
         windows: Windows | None = None,
+        recovery_first: bool = False,
     ) -> None:
         given = {
             "node_in": node_in, "node_out": node_out, "copies": copies,
@@ -121,6 +127,9 @@ class Throttle:
             object.__setattr__(self, name, _rates(faults, f"throttle.{name}", rates))
         object.__setattr__(self, "priority", _priorities(faults, priority))
         object.__setattr__(self, "windows", windows)
+        object.__setattr__(self, "recovery_first", recovery_first)
+        if not isinstance(recovery_first, bool):
+            faults.add("throttle.recovery_first", recovery_first, "must be True or False")
         for name in (*COUNTS, *RATES, "group_copies"):
             if getattr(self, name) == 0:
                 faults.add(f"throttle.{name}", 0, "lets nothing ever move")
@@ -167,7 +176,7 @@ class Throttle:
     @property
     def hurries(self) -> bool:
         """Whether anything limits copies, so that their order decides how long they take."""
-        return replace(self, priority={}, windows=None) != Throttle()
+        return replace(self, priority={}, windows=None, recovery_first=False) != Throttle()
 
 
 def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> None:

@@ -89,6 +89,8 @@ def held_to(plan: Plan) -> str:
         told += [f"{name} {tier} {most:g}" for tier, most in getattr(throttle, name).items()]
     if throttle.windows is not None:
         told.append("in windows of time")
+    if throttle.recovery_first:
+        told.append("recovery first")
     return " · ".join(told)
 
 

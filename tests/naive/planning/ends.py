@@ -84,7 +84,12 @@ class Ends:
             domain = c.topology.domain_with_nodes[c.topology.tier_index(tier)]
             lost = Counter(int(domain[n]) for _, n in voters if self.alive[n] and domain[n] >= 0)
             left = sum(self.alive[n] for _, n in voters) - max(lost.values(), default=0)
-            found["quorum", tier] = 2 * left - len(voters), 1
+            if self.quorum:
+                found["quorum", tier] = 2 * left - len(voters), 1
+            else:
+                lives = [int(domain[n]) for _, n in serve if self.alive[n]]
+                lost = Counter(d for d in lives if d >= 0)
+                found["survivor", tier] = len(lives) - max(lost.values(), default=0), 1
         own, shared = self.rules(p)
         limits = [limit for limit in own.limits() if limit.hard]
         for limit in limits:

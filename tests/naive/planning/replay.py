@@ -13,13 +13,13 @@ COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}
 
 
-def replay(cluster, steps, target=None, throttle=None, changes=1, joint=False):
+def replay(cluster, steps, target=None, throttle=None, changes=1, joint=False, quorum=True):
     """What a plan breaks, as a set of (kind, step); steps that break their end state are -1."""
     rows = rows_of(steps)
     broken = structure(cluster, rows)
     if broken:
         return broken
-    return Run(cluster, rows, target, throttle, changes, joint).run()
+    return Run(cluster, rows, target, throttle, changes, joint, quorum).run()
 
 
 def structure(cluster, rows):
@@ -45,9 +45,10 @@ def structure(cluster, rows):
 class Run(Ends):
     """One replay."""
 
-    def __init__(self, cluster, rows, target, throttle, changes, joint):
+    def __init__(self, cluster, rows, target, throttle, changes, joint, quorum):
         self.cluster, self.rows, self.target = cluster, rows, target
         self.throttle, self.changes, self.joint = throttle, changes, joint
+        self.quorum = quorum
         self.broken = set()
         start = cluster.placement
         self.seats = {}  # (partition, replica, node) -> state

@@ -91,6 +91,7 @@ class ThrottleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     link_bandwidth: dict[str, float] = {}
     priority: dict[str, float] = {}
     windows: WindowsDocument | None = None
+    recovery_first: bool = False
 
 
 class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

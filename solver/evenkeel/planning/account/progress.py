@@ -13,6 +13,7 @@ from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.account.waits import way_of
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.underway.flights import Flights
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -35,6 +36,8 @@ class Progress:
         Replicas that are where the plan never has them, as ``partition[slot] on node``.
     elapsed : float or None
         Seconds since the plan began, if they were told.
+    left_of : ndarray of float64, shape (S,), or None
+        Share of each copy that has not arrived; None where nobody has said.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Progress:
     under_way: NDArray[np.bool_]
     astray: tuple[str, ...]
     elapsed: float | None = None
+    left_of: NDArray[np.float64] | None = None
 
     @property
     def finished(self) -> bool:
@@ -61,7 +65,13 @@ class Progress:
     @property
     def bytes_done(self) -> float:
         """How much has been copied, in the unit of the cluster's ``bytes`` dimension."""
-        return float(self.plan.steps.size[self.done].sum())
+        return float((self.plan.steps.size * (1.0 - self._open)).sum())
+
+    @cached_property
+    def _open(self) -> NDArray[np.float64]:
+        """Share of each step that is still to be done, (S,)."""
+        whole = np.ones(len(self.done)) if self.left_of is None else self.left_of
+        return np.where(self.done, 0.0, np.where(self.under_way, whole, 1.0))
 
     @cached_property
     def ready(self) -> NDArray[np.intp]:
@@ -76,10 +86,10 @@ class Progress:
     def left(self) -> float:
         """Seconds that what is left takes at the plan's pace: its longest chain.
 
-        Of a copy that is under way all counts, since nobody says how much of it has arrived.
+        Of a copy that is under way counts what has not arrived, all of it where nobody has said.
         """
         steps = self.plan.steps
-        lasts = np.where(self.done, 0.0, steps.finish - steps.start).tolist()
+        lasts = (self._open * (steps.finish - steps.start)).tolist()
         first, before = steps.first.tolist(), steps.before.tolist()
         ends = [0.0] * len(steps)
         for i, seconds in enumerate(lasts):
@@ -127,7 +137,9 @@ class Progress:
         return "\n".join(map(printable, lines))
 
 
-def progress_of(plan: "Plan", observed: Placement, elapsed: float | None = None) -> Progress:
+def progress_of(
+    plan: "Plan", observed: Placement, elapsed: float | None, flights: Flights
+) -> Progress:
     """Tell which steps are done from where replicas are, and from who leads.
 
     A replica has passed the copies that lead to its node. Of those flagged ``INCOMING`` the copy is
@@ -165,7 +177,8 @@ def progress_of(plan: "Plan", observed: Placement, elapsed: float | None = None)
     if elapsed is not None and not (is_real(elapsed) and 0.0 <= elapsed < np.inf):
         message = "must be a number of seconds, 0 or more"
         raise InvalidInput([Fault("elapsed", elapsed, message)])
-    return Progress(plan, done, under_way, astray, elapsed)
+    left_of = flights.left(steps.replica, steps.target)
+    return Progress(plan, done, under_way, astray, elapsed, left_of)
 
 
 def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:

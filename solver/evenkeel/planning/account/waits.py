@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.printable import printable
+from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.steps import StepKind
 
 if TYPE_CHECKING:
@@ -82,14 +83,41 @@ class Waits:
             lines.append(f"... and for {len(others) - SHOWN:,} more")
         ready = float(steps.finish[ahead].max(initial=0.0))
         if steps.start[step] > ready + ROUNDING * max(ready, 1.0):
-            lines.append(f"nothing holds it up from {ready:g} s on")
+            lines.append(self._idle(step, ready))
         return lines
+
+    def _idle(self, step: int, ready: float) -> str:
+        """Return why a step does not begin at once when all that it waits for is done."""
+        windows, start = self.plan.throttle.windows, float(self.steps.start[step])
+        if windows is not None and not windows.is_open(np.array([0.5 * (ready + start)]))[0]:
+            return f"waits for the window of time that opens at {start:g} s"
+        return f"nothing holds it up from {ready:g} s on"
 
     def reason(self, step: int, earlier: int) -> str:
         """Return what a step gets of an earlier one: what binds, else all that it may be."""
         found = list(self._reasons(step, earlier))
         binding = list(dict.fromkeys(told for binds, told in found if binds))
-        return " and ".join(binding or dict.fromkeys(told for _, told in found)) or "its rules"
+        told = " and ".join(binding or dict.fromkeys(told for _, told in found)) or "its rules"
+        return told + self._precedence(step, earlier)
+
+    def _precedence(self, step: int, earlier: int) -> str:
+        """Return why an earlier step came before this one, where that was for its partition."""
+        plan = self.plan
+        mine, theirs = self.steps.partition[step], self.steps.partition[earlier]
+        barred = plan.throttle.recovery_first
+        if self._lacking[theirs] and not self._lacking[mine]:
+            return "" if barred else "; what lacks replicas goes first"
+        names, group = plan.cluster.partitions.group_names, plan.cluster.partitions.group
+        a, b = names[group[mine]], names[group[theirs]]
+        priority = plan.throttle.priority
+        if self._lacking[theirs] == self._lacking[mine] and priority.get(b, 0) > priority.get(a, 0):
+            return f"; group {b} goes first by its priority"
+        return ""
+
+    @cached_property
+    def _lacking(self) -> NDArray[np.bool_]:
+        """Partitions that lack live replicas as the plan begins, (P,)."""
+        return dangers(self.plan.cluster) < SAFE
 
     def _reasons(self, step: int, earlier: int) -> Iterator[Reason]:
         partition, change = self.steps.partition, self.plan.change
@@ -101,6 +129,9 @@ class Waits:
         yield from self._slots(step, mine, theirs)
         cluster = self.plan.cluster
         group = cluster.partitions.group[partition[[step, earlier]]]
+        mends = self._lacking[partition[[step, earlier]]]
+        if self.plan.throttle.recovery_first and mends[1] and not mends[0]:
+            yield True, "recovery before balance"
         if group[0] == group[1] and cluster.partitions.group_rule[group[0]] >= 0:
             yield False, f"the rule of group {cluster.partitions.group_names[int(group[0])]}"
 

@@ -1,6 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -51,6 +51,10 @@ class Acts:
         Acts with the same number happen at once.
     blocked : ndarray of bool, shape (M,)
         Whether rules admit it in no order that was tried.
+    recovers : ndarray of bool, shape (M,)
+        Whether all that does not waits for it.
+    left : ndarray of float64, shape (M,)
+        Share of its copy that has not arrived yet.
     """
 
     act: NDArray[np.int8]
@@ -67,9 +71,15 @@ class Acts:
     deputy_node: NDArray[np.int32]
     change: NDArray[np.int32]
     blocked: NDArray[np.bool_]
+    recovers: NDArray[np.bool_]
+    left: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.act)
+
+    def take(self, rows: slice | NDArray[np.integer]) -> "Acts":
+        """Return some of the acts."""
+        return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:
@@ -120,6 +130,20 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
     return _described(ends, table, turns, spare, place, via, together, blocked)
+
+
+def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
+    """Return the acts whose copies have begun already, by the flags of replicas."""
+    begun = (flags[acts.replica] & Flag.INCOMING) != 0
+    return np.flatnonzero(begun & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
+
+
+def ushered(acts: Acts, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return which of some acts follow one that hands leadership over and does nothing else."""
+    before = np.maximum(rows - 1, 0)
+    follows = (acts.act[before] == Act.LEAD) & (acts.partition[before] == acts.partition[rows])
+    at = np.flatnonzero(follows & (acts.change[before] == acts.change[rows] - 1))
+    return rows[at]
 
 
 def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
@@ -204,6 +228,7 @@ def _described(
         led=led, leads=leads, heir=replica_of(heir), heir_node=heir_node,
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
         change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,
+        recovers=np.zeros(count, bool), left=np.ones(count),
     )  # fmt: skip
 
 

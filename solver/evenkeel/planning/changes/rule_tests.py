@@ -47,20 +47,32 @@ def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
         if twin is not None:
             home = domain[np.arange(len(node)), twin]
             domain[:, -1] = np.where(domain[:, -1] == home, -1, domain[:, -1])
-        inside = domain >= 0
-        most = np.zeros(len(node), np.int64)
-        distinct = inside.sum(1)
-        for i in range(node.shape[1]):
-            earlier = ((domain[:, :i] == domain[:, i : i + 1]) & inside[:, i : i + 1]).sum(1)
-            np.maximum(most, earlier + inside[:, i], out=most)
-            distinct -= earlier > 0
+        domain = np.ascontiguousarray(domain.T)
         if limit.kind == "spread":
-            return np.asarray(most <= limit.amount)
+            return np.asarray(most_in_one(domain) <= limit.amount)
+        distinct = (domain >= 0).sum(0)
+        for i in range(1, len(domain)):
+            again = np.zeros(len(node), bool)
+            for j in range(i):
+                again |= domain[j] == domain[i]
+            distinct -= again & (domain[i] >= 0)
         if limit.kind == "min_domains":
             return np.asarray(distinct >= limit.amount)
         return np.asarray(distinct <= limit.amount)
 
     return keeps
+
+
+def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Return how many seats at most share a domain, (n,), of domains (W, n), -1 for none."""
+    inside = domain >= 0
+    count = inside.astype(np.int16)
+    for i in range(1, len(domain)):
+        for j in range(i):
+            meet = (domain[i] == domain[j]) & inside[i]
+            count[i] += meet
+            count[j] += meet
+    return np.asarray(count.max(axis=0, initial=0))
 
 
 def _skew_test(

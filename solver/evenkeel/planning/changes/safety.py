@@ -10,7 +10,7 @@ from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.changes.rule_tests import Test, rule_tests
+from evenkeel.planning.changes.rule_tests import Test, most_in_one, rule_tests
 from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120
@@ -167,34 +167,39 @@ class Safety:
     def _lacks(
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
-        """Whether rows lack live replicas, or a quorum, even after a loss, that both ends have."""
+        """Whether rows lack live replicas, or enough of them after a loss, that both ends have."""
         ends = self.ends
         wanted = self.cluster.partitions.min_active[self.ends.partition[rows]]
         active = [self.live[one].sum(1) for one in (ends.before[rows], ends.after[rows], node)]
         lacks = active[2] < np.minimum(np.minimum(*active[:2]), wanted)
-        if self.protocol.quorum:
-            now = self._survives(node, role)
-            bad = np.flatnonzero(~now.all(1))
-            if len(bad):
-                at = rows[bad]
-                for one in (ends.before[at], ends.after[at]):
-                    now[bad] |= ~self._survives(one, ends.role[at])
-                lacks |= ~now.all(1)
+        now = self._survives(node, role)
+        bad = np.flatnonzero(~now.all(1))
+        if len(bad):
+            at = rows[bad]
+            for one in (ends.before[at], ends.after[at]):
+                now[bad] |= ~self._survives(one, ends.role[at])
+            lacks |= ~now.all(1)
         return np.asarray(lacks)
 
     def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return whether a quorum is left as it is and after the loss of any domain, (n, 2 + L)."""
+        """Return whether enough is left as it is and after the loss of any domain, (n, 2 + L).
+
+        Enough is a majority of voters; where none is asked, any replica.
+        """
         topology = self.cluster.topology
-        votes = (role == Role.VOTER) & (node >= 0)
-        quorum = votes.sum(1) // 2 + 1
-        votes &= self.live[node]
-        left = votes.sum(1)
-        survives = [left >= quorum]
+        # seat by seat: sums over a few columns are slow row by row
+        seats = np.ascontiguousarray(node.T)
+        votes = (role.T == Role.VOTER) & (seats >= 0)
+        enough = votes.sum(0) // 2 + 1
+        votes &= self.live[seats]
+        if not self.protocol.quorum:
+            votes, enough = self.live[seats], np.ones(len(node), np.int64)
+        left = votes.sum(0)
+        survives = [left >= enough]
         for tier in range(len(topology) + 1):
-            domain = np.append(topology.domain_with_nodes[tier], -1)[node]
-            same = (domain[:, :, None] == domain[:, None, :]) & (domain >= 0)[:, :, None]
-            lost = (same & votes[:, None, :]).sum(2).max(axis=1, initial=0)
-            survives.append(left - lost >= quorum)
+            domain = np.append(topology.domain_with_nodes[tier], -1)[seats]
+            lost = most_in_one(np.where(votes, domain, -1))
+            survives.append(left - lost >= enough)
         return np.stack(survives, axis=1)
 
     def _breaks(

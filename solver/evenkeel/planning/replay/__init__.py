@@ -11,7 +11,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.arrivals import check_arrivals, check_pins
 from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, Tightest
-from evenkeel.planning.replay.course import Course, Events, courses
+from evenkeel.planning.replay.course import Course, courses
 from evenkeel.planning.replay.ending import compare_ends, settle
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.flights import Pace, check_flights
@@ -29,6 +29,7 @@ from evenkeel.planning.replay.rules import (
     check_limits,
     check_quorum,
     check_survival,
+    check_survivors,
     check_terms,
 )
 from evenkeel.planning.replay.seats import Seats
@@ -101,7 +102,7 @@ def replay(
         seen.
     quorum : bool, optional
         Whether voters need a majority that survives the loss of any domain, where both ends have
-        one.
+        one; else one live replica has to survive it.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def _replay_partitions(
     grouped = binds_groups(cluster)
     flows: list[tuple[Flow, Flow]] = []
     seats = Seats.of(cluster, timeline.steps)
-    for course in courses(timeline, seats, Events.of(cluster, timeline, seats)):
+    for course in courses(cluster, timeline, seats):
         check_seats(found, course, needs)
         check_copies(found, course, needs, live)
         mark_fresh(found, course, needs)
@@ -205,6 +206,8 @@ def _replay_partitions(
         check_survival(passage)
         if quorum:
             check_quorum(passage)
+        else:
+            check_survivors(passage)
         check_limits(passage)
         check_terms(passage)
         if grouped:
@@ -248,8 +251,7 @@ def _check_order(found: Findings, needs: Needs) -> None:
     found.breach("wave", step[ahead], timeline.start[step[ahead]],
                  steps.wave[before[ahead]] - steps.wave[step[ahead]],
                  partition=steps.partition[step[ahead]])  # fmt: skip
-    if needs.later:
-        later, earlier, rank = map(np.concatenate, (needs.later, needs.earlier, needs.rank))
+    for later, earlier, rank in zip(needs.later, needs.earlier, needs.rank, strict=True):
         lacks = np.flatnonzero(unreached(steps, later, earlier))
         found.breach("dependency", later[lacks], rank[lacks],
                      partition=steps.partition[later[lacks]])  # fmt: skip

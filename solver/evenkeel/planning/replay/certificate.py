@@ -18,6 +18,8 @@ BREACHES = {
     "change": "membership changes while others of the partition are unsettled",
     "min_active": "fewer live replicas than a partition needs",
     "quorum": "voters that the loss of one domain leaves without a majority",
+    "survivor": "partitions that the loss of one domain leaves without a live replica, where none"
+    " is decided by majority",
     "capacity": "load beyond the capacity of a node",
     "tier_capacity": "load beyond the capacity that a domain shares",
     "max_replicas": "replicas beyond the most a node takes",
@@ -43,6 +45,7 @@ BREACHES = {
     "group_copies": "copies of a group's partitions at a time",
     "domain_bytes": "bytes per second into or out of a domain",
     "link_bytes": "bytes per second from one domain to another",
+    "recovery": "copies that begin while partitions still lack live replicas that they get later",
     "window": "steps that begin or end outside the windows of time",
     "bytes_in": "bytes per second into a node",
     "bytes_out": "bytes per second out of a node",

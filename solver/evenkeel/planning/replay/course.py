@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.planning.replay.seats import Seats
-from evenkeel.planning.replay.timeline import BEGINNING, Timeline
+from evenkeel.planning.replay.timeline import BEGINNING, Timeline, sort_by
 from evenkeel.planning.steps import StepKind
 
 BATCH = 60_000
@@ -50,7 +50,7 @@ VACATED = {
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Starts and finishes of all steps by partition and rank; what takes no time is one event.
+    """Starts and finishes of steps by partition and rank; what takes no time is one event.
 
     Parameters
     ----------
@@ -71,20 +71,22 @@ class Events:
     vacated: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cluster: Cluster, timeline: Timeline, seats: Seats) -> "Events":
-        """Lay out the events of all steps."""
+    def of(
+        cls, cluster: Cluster, timeline: Timeline, seats: Seats, some: NDArray[np.intp]
+    ) -> "Events":
+        """Lay out the events of some steps."""
         steps = timeline.steps
-        longer = np.flatnonzero(timeline.lasting)
-        step = np.concatenate([np.arange(len(steps)), longer])
-        rank = np.concatenate([timeline.start, timeline.finish[longer]])
-        begins = np.arange(len(step)) < len(steps)
-        ends = np.concatenate([~timeline.lasting, np.ones(len(longer), bool)])
-        owner = seats.local[steps.partition]
-        order = np.argsort(owner[step] * np.int64(timeline.end + 1) + rank)
+        longer = some[timeline.lasting[some]]
+        step = np.concatenate([some, longer])
+        rank = np.concatenate([timeline.start[some], timeline.finish[longer]])
+        begins = np.arange(len(step)) < len(some)
+        ends = np.concatenate([~timeline.lasting[some], np.ones(len(longer), bool)])
+        owner = seats.local[steps.partition[step]]
+        order = np.argsort(owner * np.int64(timeline.end + 1) + rank)
         step = step[order]
         whose = steps.partition[step], steps.replica[step]
         return cls(
-            step, rank[order], owner[step], begins[order], ends[order],
+            step, rank[order], owner[order], begins[order], ends[order],
             seats.find(cluster, *whose, steps.target[step]),
             seats.find(cluster, *whose, steps.source[step]),
         )  # fmt: skip
@@ -156,24 +158,25 @@ class Course:
         return np.asarray(found)
 
 
-def courses(timeline: Timeline, seats: Seats, events: Events) -> Iterator[Course]:
+def courses(cluster: Cluster, timeline: Timeline, seats: Seats) -> Iterator[Course]:
     """Yield the states of all changed partitions, some partitions at a time."""
-    ends = np.searchsorted(events.owner, np.arange(len(seats.partition)), side="right")
+    steps, count = timeline.steps, len(seats.partition)
+    owner = seats.local[steps.partition]
+    by_owner = sort_by(owner, count)
+    step_ends = np.cumsum(np.bincount(owner, minlength=count))
+    ends = np.cumsum(np.bincount(owner, 1.0 + timeline.lasting, count))
     q = 0
-    while q < len(seats.partition):
-        first = int(ends[q - 1]) if q else 0
-        beyond = max(int(np.searchsorted(ends, first + BATCH, side="right")), q + 1)
-        yield _course(
-            timeline, seats, events, slice(q, beyond), slice(first, int(ends[beyond - 1]))
-        )
+    while q < count:
+        events, first = (float(ends[q - 1]), int(step_ends[q - 1])) if q else (0.0, 0)
+        beyond = max(int(np.searchsorted(ends, events + BATCH, side="right")), q + 1)
+        some = by_owner[first : int(step_ends[beyond - 1])]
+        yield _course(timeline, seats, Events.of(cluster, timeline, seats, some), slice(q, beyond))
         q = beyond
 
 
-def _course(
-    timeline: Timeline, seats: Seats, events: Events, owners: slice, these: slice
-) -> Course:
+def _course(timeline: Timeline, seats: Seats, events: Events, owners: slice) -> Course:
     """Fill the table of some partitions: each seat is what the last event on it has made of it."""
-    owner = events.owner[these] - owners.start
+    owner = events.owner - owners.start
     count = owners.stop - owners.start
     at = np.arange(len(owner)) + owner + 1
     per = np.bincount(owner, minlength=count)
@@ -181,11 +184,11 @@ def _course(
     columns = len(owner) + count
     step = np.full(columns, -1, np.int64)
     rank = np.full(columns, BEGINNING, np.int64)
-    step[at], rank[at] = events.step[these], events.rank[these]
+    step[at], rank[at] = events.step, events.rank
     whose = np.repeat(np.arange(owners.start, owners.stop), per + 1)
-    kind = timeline.steps.kind[events.step[these]]
-    begins, finishes = events.begins[these], events.ends[these]
-    joined, vacated = events.joined[these], events.vacated[these]
+    kind = timeline.steps.kind[events.step]
+    begins, finishes = events.begins, events.ends
+    joined, vacated = events.joined, events.vacated
     node, slot = seats.node[:, whose], seats.slot[:, whose]
     since = np.zeros(node.shape, np.int32)
     value = np.zeros(node.shape, np.int8)

@@ -6,8 +6,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import at_node
+from evenkeel.model.placement import Flag
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.loads import sort_by
+from evenkeel.planning.replay.structure import pairs
+from evenkeel.planning.replay.timeline import sort_by
+from evenkeel.planning.replay.transitions import live_nodes
 from evenkeel.planning.steps import StepKind
 
 DRIFT = 1e-9
@@ -76,6 +80,10 @@ class Pace(Protocol):
         """Bytes per second from one domain to another, by tier."""
 
     @property
+    def recovery_first(self) -> bool:
+        """Whether nothing else begins before what lacks live replicas has them."""
+
+    @property
     def windows(self) -> Hours | None:
         """When anything may happen."""
 
@@ -118,12 +126,48 @@ def check_flights(found: Findings, throttle: Pace) -> None:
               nodes, column="node")  # fmt: skip
     _hold(found, "bytes", "", copies, all_of_it, rate, throttle.bytes, 1, column="")
     _check_ways(found, throttle, copies, rate)
+    if throttle.recovery_first:
+        _check_recovery(found, copies)
     if throttle.windows is not None:
         # what is under way pauses in between
         for at in (timeline.start, timeline.finish):
             when = steps.start if at is timeline.start else steps.finish
             shut = np.flatnonzero(~throttle.windows.is_open(when))
             found.breach("window", shut, at[shut], partition=steps.partition[shut])
+
+
+def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
+    """Find copies that begin while partitions lack live replicas that they get later.
+
+    What waits for a step of a partition that lacks nothing is not waited for, and what is under way
+    as the plan begins goes on.
+    """
+    cluster, timeline = found.cluster, found.timeline
+    steps, start = timeline.steps, cluster.placement
+    live = live_nodes(cluster)
+    was = at_node(live, start.node)
+    lack = np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
+    lack = lack - np.bincount(start.owner, was, len(start)).astype(np.int64)
+    step, before = pairs(steps)
+    waits = (lack[steps.partition[step]] > 0) & (lack[steps.partition[before]] <= 0)
+    excused = np.zeros(len(lack), bool)
+    excused[steps.partition[step[waits]]] = True
+    comes = np.isin(steps.kind, (StepKind.PROMOTE, StepKind.SWAP)) & ~was[steps.replica]
+    comes &= at_node(live, steps.target) & (lack > 0)[steps.partition]
+    comes &= ~excused[steps.partition]
+    which = np.flatnonzero(comes)
+    which = which[np.argsort(timeline.finish[which], kind="stable")]
+    # a replica that goes by a third node comes once
+    which = which[np.sort(np.unique(steps.replica[which], return_index=True)[1])]
+    which = which[np.argsort(steps.partition[which], kind="stable")]
+    partition = steps.partition[which]
+    opens = np.flatnonzero(np.diff(partition, prepend=-1))
+    place = np.arange(len(which)) - np.repeat(opens, np.diff(np.append(opens, len(which))))
+    needed = which[place < lack[partition]]
+    until = int(timeline.finish[needed].max(initial=-1))
+    begun = (start.flags[steps.replica[copies]] & Flag.INCOMING) != 0
+    early = copies[(lack[steps.partition[copies]] <= 0) & ~begun & (timeline.start[copies] < until)]
+    found.breach("recovery", early, timeline.start[early], partition=steps.partition[early])
 
 
 def _check_ways(

@@ -1,7 +1,8 @@
 """Loads: what nodes and domains carry at every instant, against what they can carry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,33 +12,68 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.timeline import sort_by
 from evenkeel.planning.steps import StepKind
 
 ONE = 2.0**52
 """A limit in the fixed point that loads are added up in, so that what comes and goes cancels."""
 
+Ints = NDArray[np.int32]
+Signs = NDArray[np.int8]
+Moment = tuple[Ints, Ints, Signs]
+"""Steps, ranks of their events, and signs."""
+
 MOST = 64.0
 """Single loads count as so many limits at most: sums beyond 2048 limits would overflow."""
 
 
+SOME = 1 << 17
+"""Entries that are looked at in one go: all of some places."""
+
+Weigh = Callable[[Ints, Signs, int], NDArray[np.float64]]
+"""Takes steps, signs and a dimension; returns the load put on, negative where it is taken off."""
+
+
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """What steps put on nodes and take off again, an entry per step and end.
+class Entries:
+    """What steps put on nodes and take off again, an entry per step and end, in no order.
 
     Parameters
     ----------
-    step, rank : ndarray of int64, shape (E,)
-        Step, and rank of its event: by node, and by rank on each.
-    node : ndarray of int32, shape (E,)
-        Node that becomes fuller or emptier.
-    weight : callable
-        Takes a dimension and returns the load put on, (E,), negative where it is taken off.
+    step, node, rank : ndarray of int32, shape (E,)
+        Step, node that becomes fuller or emptier, and rank of the event.
+    sign : ndarray of int8, shape (E,)
+        1 where load is put on, -1 where it is taken off.
     """
 
-    step: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    node: NDArray[np.int32]
-    weight: Callable[[int], NDArray[np.float64]]
+    step: Ints
+    node: Ints
+    rank: Ints
+    sign: Signs
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[NDArray[np.intp], Ints, Ints, int]]) -> "Entries":
+        """Join parts of steps, nodes of all steps, ranks of all steps, and a sign."""
+        return cls(
+            np.concatenate([which.astype(np.int32) for which, *_ in parts]),
+            np.concatenate([node[which] for which, node, *_ in parts]),
+            np.concatenate([rank[which] for which, _, rank, _ in parts]),
+            np.concatenate([np.full(len(which), sign, np.int8) for which, *_, sign in parts]),
+        )
+
+    def by_place(self, place_of: NDArray[np.int32], places: int) -> Iterator[tuple[Ints, Moment]]:
+        """Yield places (-1 is none) and entries by place and rank, all of some places at a time."""
+        place = place_of[self.node]
+        place[place < 0] = places
+        order = sort_by(place, places)
+        opens = np.append(0, np.cumsum(np.bincount(place, minlength=places)[:places]))
+        cuts = np.searchsorted(opens, np.arange(0, opens[-1], SOME), side="right") - 1
+        cuts = np.unique(np.append(opens[cuts], opens[-1]))
+        for low, high in pairwise(cuts.tolist()):
+            some = order[low:high]
+            where = place[some]
+            some = some[np.argsort(where * np.int64(1 << 32) + self.rank[some])]
+            yield place[some], (self.step[some], self.rank[some], self.sign[some])
 
 
 def check_loads(found: Findings, fresh: NDArray[np.bool_], target: Placement | None) -> None:
@@ -50,21 +86,22 @@ def check_loads(found: Findings, fresh: NDArray[np.bool_], target: Placement | N
     cluster = found.cluster
     nodes = cluster.nodes
     serving = (nodes.alive | nodes.keeps) & ~nodes.gone
-    weights = _weights(found, fresh, serving)
+    entries, weigh = _entries(found), _weigher(found, fresh)
     start = PlacementCounts.of(cluster, cluster.placement)
     ends = [start.loads]
     if target is not None:
         ends.append(_target_loads(cluster, start.loads, target))
     limit = np.maximum.reduce([nodes.capacity, *ends])
     names = cluster.dimensions
-    _check(found, "capacity", "node", names, weights, weights.node, start.loads, limit)
+    own = np.where(serving, np.arange(len(nodes), dtype=np.int32), np.int32(-1))
+    _check(found, "capacity", "node", names, entries, own, weigh, start.loads, limit)
     for tier, capacity in cluster.topology.tier_capacity.items():
         row = cluster.topology.tier_index(tier)
         domain = np.where(serving, cluster.topology.domain[row], -1)
         shared = [_by_domain(one, domain, len(capacity)) for one in ends]
         limit = np.maximum.reduce([capacity, *shared])
-        _check(found, "tier_capacity", "domain", names, weights, domain[weights.node], shared[0],
-               limit, tier=row)  # fmt: skip
+        _check(found, "tier_capacity", "domain", names, entries, domain, weigh, shared[0], limit,
+               tier=row)  # fmt: skip
     if (nodes.max_replicas >= 0).any():
         _check_counts(found, serving, start.replicas, target)
 
@@ -83,84 +120,81 @@ def _check_counts(
     steps, timeline = found.timeline.steps, found.timeline
     come = np.flatnonzero(steps.kind == StepKind.COPY)
     go = np.flatnonzero(steps.kind == StepKind.REMOVE)
-    step = np.concatenate([come, go])
-    rank = np.concatenate([timeline.start[come], timeline.finish[go]])
-    sign = np.concatenate([np.ones(len(come)), np.full(len(go), -1.0)])
-    node = np.concatenate([steps.target[come], steps.source[go]])
-    order = np.lexsort((rank, node))
-    counts = sign[order]
-    weights = Weights(step[order], rank[order], node[order], lambda _: counts)
+    entries = Entries.of(
+        ((come, steps.target, timeline.start, 1), (go, steps.source, timeline.finish, -1))
+    )
     begin = start[:, None].astype(np.float64)
-    _check(found, "max_replicas", "node", ("",), weights, weights.node, begin, limit[:, None])
+    own = np.arange(len(limit), dtype=np.int32)
+    _check(found, "max_replicas", "node", ("",), entries, own,
+           lambda step, sign, d: sign.astype(np.float64), begin, limit[:, None])  # fmt: skip
 
 
-def _weights(found: Findings, fresh: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Weights:
-    """List what steps put on nodes that count, as they start, and take off as they finish."""
-    timeline, cluster = found.timeline, found.cluster
+def _entries(found: Findings) -> Entries:
+    """List what steps put on nodes as they start, and take off as they finish."""
+    timeline = found.timeline
     steps = timeline.steps
     kind = steps.kind
     copy, lead = kind == StepKind.COPY, kind == StepKind.LEAD
     joins = copy | (kind == StepKind.PROMOTE) | (kind == StepKind.SWAP)
     leaves = (kind == StepKind.DEMOTE) | (kind == StepKind.REMOVE) | (kind == StepKind.SWAP)
-    both = np.arange(len(steps))
     # what a leader weighs more or less than a voter moves with the lead
-    parts = (
-        (both[joins & (steps.target >= 0)], steps.target, timeline.start, 1.0),
-        (both[leaves & (steps.source >= 0)], steps.source, timeline.finish, -1.0),
-        (both[lead], steps.target, timeline.finish, 1.0),
-        (both[lead & (steps.source >= 0)], steps.source, timeline.finish, -1.0),
-    )
-    step = np.concatenate([which for which, *_ in parts])
-    node = np.concatenate([end[which] for which, end, *_ in parts])
-    rank = np.concatenate([when[which] for which, _, when, _ in parts])
-    sign = np.concatenate([np.full(len(which), sign) for which, *_, sign in parts])
-    keep = np.flatnonzero(counted[node])
-    order = keep[np.argsort(node[keep] * np.int64(timeline.end + 2) + rank[keep])]
-    step, node, rank, sign = step[order], node[order], rank[order], sign[order]
-    load, partition = cluster.partitions.load, steps.partition[step]
-    light = cluster.placement.role[steps.replica[step]] == Role.NON_VOTER
-    own = kind[step]
-    transient_step = (own == StepKind.COPY) | (own == StepKind.REMOVE)
-    at_serving = (own == StepKind.PROMOTE) | (own == StepKind.DEMOTE) | (own == StepKind.SWAP)
-    new = fresh[step]
-    # only where a learner joined does it matter that the replica was nowhere
-    new_joins, leading = new & (sign > 0), lead[step]
+    return Entries.of((
+        (np.flatnonzero(joins & (steps.target >= 0)), steps.target, timeline.start, 1),
+        (np.flatnonzero(leaves & (steps.source >= 0)), steps.source, timeline.finish, -1),
+        (np.flatnonzero(lead), steps.target, timeline.finish, 1),
+        (np.flatnonzero(lead & (steps.source >= 0)), steps.source, timeline.finish, -1),
+    ))  # fmt: skip
 
-    def weight(d: int) -> NDArray[np.float64]:
-        value = np.where(light, load.non_voter[partition, d], load.voter[partition, d])
-        extra = load.leader[partition, d] - load.voter[partition, d]
+
+def _weigher(found: Findings, fresh: NDArray[np.bool_]) -> Weigh:
+    """Return what tells the load that steps put on or take off in a dimension."""
+    cluster, steps = found.cluster, found.timeline.steps
+    load, role = cluster.partitions.load, cluster.placement.role
+
+    def weigh(step: Ints, sign: Signs, d: int) -> NDArray[np.float64]:
+        partition, kind = steps.partition[step], steps.kind[step]
+        value = load.voter[partition, d]
+        if load.non_voter is not load.voter:
+            light = role[steps.replica[step]] == Role.NON_VOTER
+            value = np.where(light, load.non_voter[partition, d], value)
+        moves = (kind == StepKind.COPY) | (kind == StepKind.REMOVE)
+        leading = kind == StepKind.LEAD
         if cluster.transient[d]:
-            counts = transient_step
+            counts = moves
         else:
-            counts = (transient_step & new) | (at_serving & ~new_joins)
-        return sign * np.where(leading, extra, np.where(counts, value, 0.0))
+            # only where a learner joined does it matter that the replica was nowhere
+            new = fresh[step]
+            counts = (moves & new) | (~(moves | leading) & ~(new & (sign > 0)))
+        value = np.where(counts, value, 0.0)
+        led = np.flatnonzero(leading)
+        value[led] = load.leader[partition[led], d] - load.voter[partition[led], d]
+        return np.where(sign > 0, value, -value)
 
-    return Weights(step, rank, node, weight)
+    return weigh
 
 
 def _target_loads(
     cluster: Cluster, loads: NDArray[np.float64], target: Placement
 ) -> NDArray[np.float64]:
     """Return what nodes carry in the target, from what changes alone."""
-    start = cluster.placement
-    changed = np.zeros(len(start), bool)
-    changed[start.owner[np.flatnonzero(start.node != target.node)]] = True
-    changed |= start.leader != target.leader
-    partition = np.flatnonzero(changed)
-    total = loads.copy()
-    first = start.first[partition]
-    load = cluster.partitions.load
-    for slot in range(int(np.diff(start.first).max(initial=0))):
-        has = np.flatnonzero(start.first[partition + 1] - first > slot)
-        replica, owner = first[has] + slot, partition[has]
-        light = start.role[replica] == Role.NON_VOTER
-        for placement, sign in ((start, -1.0), (target, 1.0)):
-            node = placement.node[replica] + 1
-            leads = placement.leader[owner] == slot
-            for d in range(total.shape[1]):
-                value = np.where(light, load.non_voter[owner, d], load.voter[owner, d])
-                value = sign * np.where(leads, load.leader[owner, d], value)
-                total[:, d] += np.bincount(node, value, len(total) + 1)[1:]
+    start, first = cluster.placement, cluster.placement.first
+    differs = start.node != target.node
+    led = np.flatnonzero(start.leader != target.leader)
+    for one in (start, target):
+        here = led[one.leader[led] >= 0]
+        differs[first[here] + one.leader[here]] = True
+    replica = np.flatnonzero(differs)
+    owner = start.owner[replica]
+    slot = replica - first[owner]
+    total, load = loads.copy(), cluster.partitions.load
+    light = start.role[replica] == Role.NON_VOTER
+    for placement, sign in ((start, -1.0), (target, 1.0)):
+        node = placement.node[replica] + 1
+        leads = placement.leader[owner] == slot
+        for d in range(total.shape[1]):
+            value = np.where(light, load.non_voter[owner, d], load.voter[owner, d])
+            value = np.where(leads, load.leader[owner, d], value)
+            total[:, d] += sign * np.bincount(node, value, len(total) + 1)[1:]
     return total
 
 
@@ -177,61 +211,61 @@ def _check(
     kind: str,
     column: str,
     names: Sequence[str],
-    weights: Weights,
-    place: NDArray[np.int32],
+    entries: Entries,
+    place_of: NDArray[np.int32],
+    weigh: Weigh,
     start: NDArray[np.float64],
     limit: NDArray[np.float64],
     **where: int,
 ) -> None:
     """Find events after which a place carries more than its limit, dimension by dimension."""
-    order = _by_place(weights, place)
-    at = place[order]
-    moment = weights.rank[order] >> 1
+    for at, moment in entries.by_place(place_of, len(limit)):
+        for d, name in enumerate(names):
+            if np.isfinite(limit[at, d]).any():
+                spot = where | {"dimension": d if name else -1}
+                told = kind, name, column, spot
+                load = weigh(moment[0], moment[2], d)
+                _check_some(found, told, at, moment, load, start[:, d], limit[:, d])
+
+
+def _check_some(
+    found: Findings,
+    told: tuple[str, str, str, dict[str, int]],
+    at: Ints,
+    moment: Moment,
+    load: NDArray[np.float64],
+    start: NDArray[np.float64],
+    limit: NDArray[np.float64],
+) -> None:
+    """Add up what comes and goes, in one dimension, and tell what is beyond the limits."""
+    kind, name, column, where = told
     # of what happens at once, only the outcome is seen
+    now = moment[1] >> 1
     last = np.ones(len(at), bool)
-    last[:-1] = (at[1:] != at[:-1]) | (moment[1:] != moment[:-1])
+    last[:-1] = (at[1:] != at[:-1]) | (now[1:] != now[:-1])
     seen = np.flatnonzero(last)
     opens = np.flatnonzero(np.diff(at, prepend=-1))
     length = np.diff(np.append(opens, len(at)))
-    here, step, rank = at[seen], weights.step[order][seen], weights.rank[order][seen]
+    here, step, rank = at[seen], moment[0][seen], moment[1][seen]
     first = np.diff(here, prepend=-1) != 0
-    for d, name in enumerate(names):
-        each = limit[:, d]
-        finite = np.isfinite(each)
-        if not finite[here].any():
-            continue
-        weight = weights.weight(d)
-        change = _fixed(weight if isinstance(order, slice) else weight[order], each[at])
-        begin = _fixed(start[:, d], each)
-        total = np.cumsum(change)
-        base = begin[at[opens]] - (total[opens] - change[opens])
-        carried = (total + np.repeat(base, length))[seen]
-        fuller = carried > np.where(first, begin[here], np.roll(carried, 1))
-        held = np.where(each > 0.0, ONE, 0.0)[here]
-        unit = np.where(each > 0.0, np.where(finite, each, 0.0), 1.0)[here] / ONE
-        spot: dict[str, ArrayLike] = {column: here, "dimension": d if name else -1, **where}
-        bad = np.flatnonzero((carried > held * (1.0 + TOLERANCE)) & fuller)
-        found.breach(
-            kind, step[bad], rank[bad], ((carried - held) * unit)[bad],
-            **spot | {column: here[bad]},
-        )  # fmt: skip
-        found.tight(
-            kind, name, np.where(finite[here], carried - held, -np.inf), carried * unit,
-            held * unit, step, rank, **spot,
-        )  # fmt: skip
-
-
-def _by_place(weights: Weights, place: NDArray[np.int32]) -> slice | NDArray[np.intp]:
-    """Return the order of events by place and rank; that of nodes they have already."""
-    if place is weights.node:
-        return slice(None)
-    every = np.flatnonzero(place >= 0)
-    return every[np.lexsort((weights.rank[every], place[every]))]
-
-
-def sort_by(place: NDArray[np.integer], places: int) -> NDArray[np.intp]:
-    """Return a stable order by place; short numbers sort many times as fast."""
-    return np.argsort(place.astype(np.uint16) if places <= 1 << 16 else place, kind="stable")
+    change = _fixed(load, limit[at])
+    begin = _fixed(start, limit)
+    total = np.cumsum(change)
+    base = begin[at[opens]] - (total[opens] - change[opens])
+    carried = (total + np.repeat(base, length))[seen]
+    fuller = carried > np.where(first, begin[here], np.roll(carried, 1))
+    held = np.where(limit > 0.0, ONE, 0.0)[here]
+    finite = np.isfinite(limit)
+    unit = np.where(limit > 0.0, np.where(finite, limit, 0.0), 1.0)[here] / ONE
+    spot: dict[str, ArrayLike] = {column: here, **where}
+    bad = np.flatnonzero((carried > held * (1.0 + TOLERANCE)) & fuller)
+    found.breach(
+        kind, step[bad], rank[bad], ((carried - held) * unit)[bad], **spot | {column: here[bad]}
+    )
+    found.tight(
+        kind, name, np.where(finite[here], carried - held, -np.inf), carried * unit,
+        held * unit, step, rank, **spot,
+    )  # fmt: skip
 
 
 def _fixed(load: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.int64]:

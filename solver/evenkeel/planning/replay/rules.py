@@ -100,6 +100,14 @@ def check_quorum(passage: Passage) -> None:
         passage.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
 
 
+def check_survivors(passage: Passage) -> None:
+    """Find states of which the loss of a domain leaves no live replica."""
+    cluster = passage.states.cluster
+    one = np.ones(len(cluster.partitions), np.int64)
+    for tier, name in enumerate([*cluster.topology.tiers, "node"]):
+        passage.hold("survivor", name, partial(Standing.survivors, tier=tier), one, tier)
+
+
 def check_limits(passage: Passage) -> None:
     """Find states that break a hard limit on how a partition's replicas stand in domains."""
     cluster = passage.states.cluster

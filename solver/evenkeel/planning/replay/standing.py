@@ -99,6 +99,12 @@ class Standing:
         worst = _per_domain(lives & (domain >= 0), domain).max(0, initial=0)
         return np.asarray(2 * (lives.sum(0) - worst) - votes.sum(0))
 
+    def survivors(self, tier: int) -> Counts:
+        """Count the replicas that live whatever domain is lost."""
+        domain = self.domains(tier)
+        worst = _per_domain(self.live & (domain >= 0), domain).max(0, initial=0)
+        return np.asarray(self.live.sum(0) - worst)
+
     def crowd(self, tier: int) -> Counts:
         """Return the most replicas that may meet in one domain, learners and what is left included.
 

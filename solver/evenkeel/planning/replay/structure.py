@@ -64,13 +64,13 @@ def missized(steps: Steps) -> NDArray[np.bool_]:
     return np.asarray(bad | ((steps.kind != StepKind.COPY) & (size != 0.0)))
 
 
-def pairs(steps: Steps) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def pairs(steps: Steps) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return every step that waits, beside the step that it waits for; (B,) both."""
-    return np.repeat(np.arange(len(steps)), np.diff(steps.first)), steps.before
+    return np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(steps.first)), steps.before
 
 
 def unreached(
-    steps: Steps, later: NDArray[np.int64], earlier: NDArray[np.int64]
+    steps: Steps, later: NDArray[np.int32], earlier: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
     """Return the pairs in which nothing makes the later step wait for the earlier one.
 
@@ -86,7 +86,7 @@ def unreached(
         direct |= (steps.before[at] == earlier) & (start + i < end)
     which = np.flatnonzero(~direct)
     lacks[which] = True
-    here = later[which]
+    here = later[which].astype(np.int64)
     while len(which):
         length = steps.first[here + 1] - steps.first[here]
         laid = np.cumsum(length) - length

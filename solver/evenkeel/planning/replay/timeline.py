@@ -20,8 +20,8 @@ class Timeline:
     """
 
     steps: Steps
-    start: NDArray[np.int64]
-    finish: NDArray[np.int64]
+    start: NDArray[np.int32]
+    finish: NDArray[np.int32]
     lasting: NDArray[np.bool_]
 
     @classmethod
@@ -32,8 +32,8 @@ class Timeline:
         # equal times keep this order: finishes before starts, either by index
         times = np.concatenate([steps.finish[longer], steps.start])
         order = np.argsort(times, kind="stable")
-        rank = np.empty(len(times), np.int64)
-        rank[order] = np.arange(0, 2 * len(times), 2)
+        rank = np.empty(len(times), np.int32)
+        rank[order] = np.arange(0, 2 * len(times), 2, dtype=np.int32)
         start = rank[len(longer) :]
         finish = start + 1
         finish[longer] = rank[: len(longer)]
@@ -52,3 +52,8 @@ class Timeline:
         at = np.maximum(step, 0)
         by_step = np.where(rank == self.finish[at], self.steps.finish[at], self.steps.start[at])
         return np.where(step >= 0, by_step, np.where(rank > BEGINNING, last, 0.0))
+
+
+def sort_by(place: NDArray[np.integer], places: int) -> NDArray[np.intp]:
+    """Return a stable order by place; short numbers sort many times as fast."""
+    return np.argsort(place.astype(np.uint16) if places < 1 << 16 else place, kind="stable")

@@ -39,23 +39,23 @@ class Needs:
     ----------
     fresh : ndarray of bool, shape (S,)
         Copies of a replica that was nowhere, and what is done with their learners later.
-    later, earlier, rank : list of ndarray of int64
+    later, earlier, rank : list of ndarray of int32
         Steps, those that each builds on, and the rank of its start.
     """
 
     fresh: NDArray[np.bool_]
-    later: list[NDArray[np.int64]] = field(default_factory=list)
-    earlier: list[NDArray[np.int64]] = field(default_factory=list)
-    rank: list[NDArray[np.int64]] = field(default_factory=list)
+    later: list[NDArray[np.int32]] = field(default_factory=list)
+    earlier: list[NDArray[np.int32]] = field(default_factory=list)
+    rank: list[NDArray[np.int32]] = field(default_factory=list)
 
     def note(self, course: Course, event: NDArray[np.intp], column: NDArray[np.integer]) -> None:
         """Note that events build on what happened in other columns, unless in the beginning."""
         earlier = course.step[column]
         real = np.flatnonzero(earlier >= 0)
         at = course.at[event[real]]
-        self.later.append(course.step[at])
-        self.earlier.append(earlier[real])
-        self.rank.append(course.rank[at])
+        self.later.append(course.step[at].astype(np.int32))
+        self.earlier.append(earlier[real].astype(np.int32))
+        self.rank.append(course.rank[at].astype(np.int32))
 
 
 def check_seats(found: Findings, course: Course, needs: Needs) -> None:

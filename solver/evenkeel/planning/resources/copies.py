@@ -45,8 +45,8 @@ class Copies:
         size = np.zeros(len(acts))
         if cluster.bytes_dimension >= 0:
             load, p, d = cluster.partitions.load, acts.partition, cluster.bytes_dimension
-            size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves
-        seconds = moves.astype(np.float64)
+            size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves * acts.left
+        seconds = moves * acts.left
         if throttle.paces:
             seconds = size / rates_of(cluster, throttle, source, acts.target)
         delay = np.zeros(len(acts))

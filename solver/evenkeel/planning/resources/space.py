@@ -1,6 +1,8 @@
 """Space: what every act takes of nodes and domains from its start, and gives back at its finish."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,10 @@ from evenkeel.planning.resources.table import Resources
 
 ROUNDING = 1e-12
 """Relative excess over a capacity that is rounding."""
+
+
+BLOCK = 1 << 15
+"""Acts that are charged in one go, so that what is worked out for them stays small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,23 +35,48 @@ class Effects:
     after: NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Shifts:
+    """By how much changes make nodes fuller, (E, D), negative where they relieve them."""
+
+    change: NDArray[np.int32]
+    node: NDArray[np.int32]
+    amount: NDArray[np.float64]
+
+
 def charge_space(
     resources: Resources,
     cluster: Cluster,
     target: Placement,
-    effects: Effects,
     acts: Acts,
     split: NDArray[np.bool_],
-) -> None:
-    """Add to ``resources`` the room of nodes and domains, and what acts do to it."""
-    start, end = (_carried(cluster, placement) for placement in (cluster.placement, target))
-    _charge_nodes(resources, cluster, effects, start, end)
+) -> Shifts:
+    """Add to ``resources`` the room of nodes and domains, and what acts do to it; return that."""
+    ends = [_carried(cluster, placement) for placement in (cluster.placement, target)]
+    nodes = _add_nodes(resources, cluster, *ends)
     alone = np.bincount(acts.change, minlength=resources.changes) == 1
     plain = (acts.act == Act.MOVE) & ~split & (acts.heir < 0) & (acts.deputy < 0)
     exact = np.zeros(resources.changes, bool)
     exact[acts.change[plain]] = alone[acts.change[plain]]
-    for tier in cluster.topology.tier_capacity:
-        _charge_domains(resources, cluster, tier, effects, exact, start, end)
+    domains = [_add_domains(resources, cluster, tier, *ends)
+               for tier in cluster.topology.tier_capacity]  # fmt: skip
+    found = []
+    for some in _blocks(acts):
+        effects = effects_of(cluster, target, acts.take(some))
+        nodes.charge(resources, effects.change, effects.node,
+                     effects.before, effects.peak, effects.after)  # fmt: skip
+        for room, domain in domains:
+            _charge_domains(resources, cluster, room, domain, effects, exact)
+        found.append((effects.change, effects.node, (effects.after - effects.before)[:, :-1]))
+    return Shifts(*(np.concatenate(one) for one in zip(*found, strict=True)))
+
+
+def _blocks(acts: Acts) -> Iterator[slice]:
+    """Yield acts, some at a time, that divide no change."""
+    opens = np.append(np.flatnonzero(np.diff(acts.change, prepend=-1)), len(acts))
+    cuts = opens[np.unique(np.searchsorted(opens, np.arange(0, len(acts) + BLOCK, BLOCK)))
+                 .clip(max=len(opens) - 1)]  # fmt: skip
+    yield from (slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts).tolist()))
 
 
 def _carried(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
@@ -59,13 +90,34 @@ def _serving(cluster: Cluster) -> NDArray[np.bool_]:
     return (nodes.alive | nodes.keeps) & ~nodes.gone
 
 
-def _charge_nodes(
-    resources: Resources,
-    cluster: Cluster,
-    effects: Effects,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-) -> None:
+@dataclass(frozen=True, eq=False)
+class Room:
+    """What is free of places of one kind, a row each, and the resource that it begins with."""
+
+    base: int
+    free: NDArray[np.float64]
+
+    def charge(
+        self,
+        resources: Resources,
+        change: NDArray[np.integer],
+        where: NDArray[np.integer],
+        before: NDArray[np.float64],
+        peak: NDArray[np.float64],
+        after: NDArray[np.float64],
+    ) -> None:
+        """Charge changes for what they add to places, leaving out what has no limit there."""
+        width = self.free.shape[1]
+        bound = np.isfinite(self.free).take(where, axis=0)
+        for amount, charge in ((peak - before, resources.claim), (peak - after, resources.give)):
+            row, column = np.nonzero(bound & (amount > 0.0))
+            charge(self.base + where[row].astype(np.int64) * width + column, change[row],
+                   amount[row, column])  # fmt: skip
+
+
+def _add_nodes(
+    resources: Resources, cluster: Cluster, start: NDArray[np.float64], end: NDArray[np.float64]
+) -> Room:
     nodes = cluster.nodes
     most = np.where(nodes.max_replicas < 0, np.inf, nodes.max_replicas)
     capacity = np.column_stack([nodes.capacity, most])
@@ -73,62 +125,52 @@ def _charge_nodes(
     held = np.maximum(capacity, end)
     with np.errstate(invalid="ignore"):
         free = held * (1.0 + ROUNDING) - start
-    base = resources.add("node", free)
-    _charge_rows(resources, base, free, effects.change, effects.node, effects.peak - effects.before,
-                 effects.peak - effects.after)  # fmt: skip
+    return Room(resources.add("node", free), free)
+
+
+def _add_domains(
+    resources: Resources,
+    cluster: Cluster,
+    tier: str,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+) -> tuple[Room, NDArray[np.int32]]:
+    """Add the room that the nodes of each domain of a tier share; return the domains of nodes."""
+    topology = cluster.topology
+    capacity = topology.tier_capacity[tier]
+    domain = topology.domain_with_nodes[topology.tier_index(tier)]
+    domain = np.where(_serving(cluster), domain, np.int32(-1))
+    counted = domain >= 0
+    carried = np.zeros((2, *capacity.shape))
+    for total, loads in zip(carried, (start, end), strict=True):
+        np.add.at(total, domain[counted], loads[counted, :-1])
+    free = np.maximum(capacity, carried[1]) * (1.0 + ROUNDING) - carried[0]
+    return Room(resources.add(tier, free), free), domain
 
 
 def _charge_domains(
     resources: Resources,
     cluster: Cluster,
-    tier: str,
+    room: Room,
+    domain: NDArray[np.int32],
     effects: Effects,
     exact: NDArray[np.bool_],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
 ) -> None:
-    """Add the room that the nodes of each domain of a tier share; what stays inside is no load."""
-    topology = cluster.topology
-    capacity = topology.tier_capacity[tier]
-    domain = topology.domain_with_nodes[topology.tier_index(tier)]
-    counted = _serving(cluster) & (domain >= 0)
-    carried = np.zeros((2, *capacity.shape))
-    for total, loads in zip(carried, (start, end), strict=True):
-        np.add.at(total, domain[counted], loads[counted, :-1])
-    free = np.maximum(capacity, carried[1]) * (1.0 + ROUNDING) - carried[0]
-    base = resources.add(tier, free)
-    inside = counted[effects.node]
+    """Charge the room that domains share; what stays inside is no load of them."""
+    inside = domain[effects.node] >= 0
     change, where = effects.change[inside], domain[effects.node[inside]]
-    key = change.astype(np.int64) * len(capacity) + where
+    key = change.astype(np.int64) * len(room.free) + where
     distinct, index = np.unique(key, return_inverse=True)
     sums = []
     for amount in (effects.before, effects.peak, effects.after):
-        total = np.zeros((len(distinct), capacity.shape[1]))
+        total = np.zeros((len(distinct), room.free.shape[1]))
         np.add.at(total, index, amount[inside, :-1])
         sums.append(total)
     before, peak, after = sums
-    change, where = np.divmod(distinct, len(capacity))
+    change, where = np.divmod(distinct, len(room.free))
     at_once = exact[change][:, None] & ~cluster.transient
     peak = np.where(at_once, np.maximum(before, after), peak)
-    _charge_rows(resources, base, free, change, where, peak - before, peak - after)
-
-
-def _charge_rows(
-    resources: Resources,
-    base: int,
-    free: NDArray[np.float64],
-    change: NDArray[np.integer],
-    where: NDArray[np.integer],
-    claim: NDArray[np.float64],
-    given: NDArray[np.float64],
-) -> None:
-    """Charge rows of amounts to rows of ``free``, leaving out what is nothing or has no limit."""
-    width = free.shape[1]
-    bound = np.isfinite(free).take(where, axis=0)
-    for amount, charge in ((claim, resources.claim), (given, resources.give)):
-        row, column = np.nonzero(bound & (amount > 0.0))
-        charge(base + where[row].astype(np.int64) * width + column, change[row],
-               amount[row, column])  # fmt: skip
+    room.charge(resources, change, where, before, peak, after)
 
 
 def effects_of(cluster: Cluster, target: Placement, acts: Acts) -> Effects:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Charges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+Charges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 """Resource, change and amount, row by row."""
 
 
@@ -36,7 +36,7 @@ class Resources:
         amount: NDArray[np.float64],
     ) -> None:
         """Let changes take from resources as they start."""
-        self.claims.append((resource.astype(np.int64), change.astype(np.int32), amount))
+        self.claims.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
     def give(
         self,
@@ -45,7 +45,7 @@ class Resources:
         amount: NDArray[np.float64],
     ) -> None:
         """Let changes give back to resources as they finish."""
-        self.gifts.append((resource.astype(np.int64), change.astype(np.int32), amount))
+        self.gifts.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
     def borrow(
         self,
@@ -56,6 +56,19 @@ class Resources:
         """Let changes hold resources while they last."""
         self.claim(resource, change, amount)
         self.give(resource, change, amount)
+
+    def keep(self, change: NDArray[np.integer]) -> None:
+        """Let the change before each of some, which takes no time, hold what they will claim.
+
+        So nobody else takes it meanwhile. What is not free at the beginning cannot be kept.
+        """
+        kept = np.zeros(self.changes, bool)
+        kept[change] = True
+        free = np.concatenate([*self.free, np.zeros(0)])
+        for resource, of, amount in list(self.claims):
+            rows = np.flatnonzero(kept[of])
+            rows = rows[amount[rows] <= free[resource[rows]]]
+            self.borrow(resource[rows], of[rows] - 1, amount[rows])
 
     def rows(
         self, charges: list[Charges]

@@ -15,7 +15,7 @@ from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.space import charge_space, effects_of
+from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.stuck.staging import Room, by_way_of
 
@@ -83,7 +83,7 @@ def searched(draft: Draft, protocol: Protocol) -> tuple[Acts, list[int]] | None:
 
 def _transitions(
     draft: Draft, chosen: list[int], room: Room
-) -> tuple[Transitions, NDArray[np.int64]]:
+) -> tuple[Transitions, NDArray[np.int32]]:
     """List what changes may do, and the resources, (Q,), that they touch."""
     acts, cluster = draft.acts, draft.cluster
     rows = [np.flatnonzero(acts.change == c) for c in chosen]
@@ -110,12 +110,11 @@ def _transitions(
     copy["leads"] = np.where(away, copy["led"], copy["leads"])
     resources = Resources(len(made))
     some = Acts(**copy)
-    effects = effects_of(cluster, draft.target, some)
-    charge_space(resources, cluster, draft.target, effects, some, draft.split[at])
+    charge_space(resources, cluster, draft.target, some, draft.split[at])
     charge_groups(resources, cluster, draft.target, some)
     tables = []
     touched = np.unique(
-        np.concatenate([np.zeros(0, np.int64), *(one[0] for one in resources.claims)])
+        np.concatenate([np.zeros(0, np.int32), *(one[0] for one in resources.claims)])
     )
     for charges in (resources.claims, resources.gifts):
         first, on, amount = resources.rows(charges)

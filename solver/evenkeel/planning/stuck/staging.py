@@ -32,16 +32,16 @@ def circles(draft: Draft) -> NDArray[np.int64]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    schedule, changes, stuck = draft.schedule, draft.changes, draft.stuck
+    schedule, stuck = draft.schedule, draft.stuck
     count = len(schedule.start)
     circle = np.full(count, -1, np.int64)
     is_stuck = np.zeros(count, bool)
     is_stuck[stuck] = True
-    giver = np.repeat(np.arange(count), np.diff(changes.return_first))
+    giver = np.repeat(np.arange(count), np.diff(schedule.gift_first))
     held = np.flatnonzero(is_stuck[giver])
-    order = held[np.argsort(changes.return_on[held], kind="stable")]
+    order = held[np.argsort(schedule.gift_on[held], kind="stable")]
     lacks = schedule.lacks[stuck]
-    on = changes.return_on[order]
+    on = schedule.gift_on[order]
     low, high = np.searchsorted(on, lacks), np.searchsorted(on, lacks, side="right")
     high = np.where(lacks >= 0, high, low)
     row = np.repeat(np.arange(len(stuck)), high - low)
@@ -109,6 +109,8 @@ def by_way_of(acts: Acts, spare: dict[int, int]) -> Acts:
     for name in ("heir", "heir_node"):
         copy[name][at] = -1
     copy["leads"][at] = copy["led"][at]
+    for half in (at, at + 1):
+        copy["left"][half] = 1.0
     more = np.zeros(len(copy["change"]), np.int32)
     more[at + 1] = 1
     copy["change"] = (copy["change"] + np.cumsum(more)).astype(np.int32)
