@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import tempfile
 import uuid
 from collections.abc import Iterable, Mapping
@@ -158,7 +157,7 @@ class Ceph:
 
     def kill_device(self, device: int) -> None:
         """End a device as a failing machine would, and wait until the cluster knows."""
-        self.daemons.kill(f"osd.{device}", signal.SIGKILL)
+        self.daemons.kill(f"osd.{device}")
         until(f"osd.{device} down", lambda: device not in self.up(), timeout=120)
 
     def start_device(self, device: int) -> None:

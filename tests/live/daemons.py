@@ -13,8 +13,8 @@ CORE = max(os.sched_getaffinity(0))
 ASIDE = ["taskset", "-c", str(CORE), "nice", "-n", "5"]
 """Keeps a system on one core, behind whatever else is asked of the machine."""
 
-LEASH = ["setpriv", "--pdeathsig", "KILL"]
-"""Ends a process when the one that started it is gone, however that went."""
+LEASH = ["sh", "-c", '"$@" & cat; kill -KILL 0', "leash"]
+"""Ends a process, and all that it starts, when the test that holds its input is gone."""
 
 
 class CallFailed(AssertionError):
@@ -31,7 +31,7 @@ def call(
 ) -> str:
     """Run a tool to its end and return what it printed."""
     ran = subprocess.run(
-        [*map(str, argv)], env=env, input=given, cwd=cwd, timeout=timeout,
+        [*map(str, argv)], env=env, input=given or "", cwd=cwd, timeout=timeout,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if ran.returncode:
@@ -74,7 +74,6 @@ class Daemons:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.running: dict[str, subprocess.Popen] = {}
-        self.started = time.monotonic()
 
     def start(
         self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
@@ -82,31 +81,18 @@ class Daemons:
         """Start a process, which is to stay in the foreground."""
         with (self.folder / f"{name}.out").open("ab") as out:
             self.running[name] = subprocess.Popen(
-                [*ASIDE, *LEASH, *map(str, argv)], env=env, stdout=out, stderr=out,
-                stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
+                [*LEASH, *ASIDE, *map(str, argv)], env=env, stdout=out, stderr=out,
+                stdin=subprocess.PIPE, cwd=self.folder, start_new_session=True,
             )  # fmt: skip
 
-    def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End a process and all that it started."""
+    def kill(self, name: str) -> None:
+        """End a process and all that it started, as a failing machine would."""
         process = self.running.pop(name)
-        _signal(process, how)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait(20)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
     def stop(self) -> None:
-        """End all of them and remove the folder."""
-        for process in self.running.values():
-            _signal(process, signal.SIGTERM)
+        """End all of them and remove the folder: nothing here is kept, no orderly end is needed."""
         for name in [*self.running]:
             self.kill(name)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _signal(process: subprocess.Popen, how: int) -> None:
-    try:
-        os.killpg(process.pid, how)
-    except ProcessLookupError:
-        pass
