@@ -105,7 +105,7 @@ class RabbitMQ:
 
     def run(self, script: Path, node: int = 1) -> None:
         """Run a script as an operator would."""
-        call([*ASIDE, "sh", "-x", script], env=self.env(node), timeout=60, cwd=self.folder)
+        call([*ASIDE, "sh", script], env=self.env(node), timeout=280, cwd=self.folder)
 
     def dumps(self, folder: Path, node: int = 1) -> list[Path]:
         """Write what an operator would: the queues and the status of the cluster."""
