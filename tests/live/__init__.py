@@ -1,0 +1,1 @@
+"""Real systems on loopback: built, read, solved, carried out, broken, mended and taken down."""

@@ -1,0 +1,79 @@
+"""What the live tests need of the machine: what is missing is installed by name, and named."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import places
+
+BUILT = places.ROOT / "build" / "live"
+"""Where parts go that have no place of their own in the system."""
+
+REFUSAL = Path("/usr/sbin/policy-rc.d")
+"""While it exits with 101, Debian's packages start no service when they are installed."""
+
+
+class NotObtainable(Exception):
+    """A part that is not there and cannot be installed here: what needs it has not been run."""
+
+
+def say(text: str) -> None:
+    """Tell who watches; pytest shows it with ``-s`` and wherever a test fails."""
+    print(f"[live] {text}", flush=True)
+
+
+def debian(programs: Sequence[str], packages: Sequence[str]) -> None:
+    """Install Debian packages unless their programs are there."""
+    missing = [one for one in programs if shutil.which(one) is None]
+    if not missing:
+        return
+    named = " ".join(packages)
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise NotObtainable(f"{', '.join(missing)}: needs root and apt-get to install {named}")
+    say(f"installing from Debian: {named}")
+    with no_services():
+        for command in (
+            ["apt-get", "update", "-q"],
+            ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages],
+        ):
+            _done(command, os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
+    still = [one for one in programs if shutil.which(one) is None]
+    if still:
+        raise NotObtainable(f"{', '.join(still)}: not in {named}")
+
+
+def npm(package: str, version: str) -> Path:
+    """Return the folder of an npm package, which is installed into the checkout if it must be."""
+    folder = BUILT / "node_modules" / package
+    if not (folder / "package.json").exists():
+        if shutil.which("npm") is None:
+            raise NotObtainable(f"{package}: needs npm")
+        say(f"installing from npm: {package}@{version}")
+        BUILT.mkdir(parents=True, exist_ok=True)
+        # its scripts would download what the package holds already
+        install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
+        _done([*install, str(BUILT), f"{package}@{version}"], os.environ)
+    return folder
+
+
+@contextmanager
+def no_services():
+    """Let packages that are being installed start nothing."""
+    if REFUSAL.exists():
+        yield
+        return
+    REFUSAL.write_text("#!/bin/sh\nexit 101\n")
+    REFUSAL.chmod(0o755)
+    try:
+        yield
+    finally:
+        REFUSAL.unlink()
+
+
+def _done(command: Sequence[str], env) -> None:
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900, check=False)
+    if ran.returncode:
+        raise NotObtainable(f"`{' '.join(command)}` failed: {(ran.stderr or ran.stdout)[-600:]}")

@@ -1,0 +1,29 @@
+"""Where replicas are by name, whatever order the files of a system list them in."""
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+
+Where = dict[str, tuple[list[str], str]]
+"""Per partition the nodes that hold it, and the one that leads."""
+
+
+def where(cluster: Cluster, placement: Placement | None = None) -> Where:
+    """Return the nodes and the leader of every partition."""
+    placed = cluster.placement if placement is None else placement
+    names = [*cluster.nodes.names]
+    found: Where = {}
+    leads = placed.leader_node.tolist()
+    for p, partition in enumerate(cluster.partitions.names):
+        own = placed.node[placed.first[p] : placed.first[p + 1]].tolist()
+        held = sorted(names[n] for n in own if n >= 0)
+        found[partition] = (held, names[leads[p]] if leads[p] >= 0 else "")
+    return found
+
+
+def apart(now: Where, then: Where) -> dict[str, tuple[object, object]]:
+    """Return what differs, so that a failure shows it."""
+    return {
+        key: (now.get(key), then.get(key))
+        for key in now.keys() | then.keys()
+        if now.get(key) != then.get(key)
+    }
