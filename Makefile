@@ -59,13 +59,13 @@ demo:
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	$(PY) -m pytest -m "not long and not notebook and not browser"
+	$(PY) -m pytest -m "not long and not notebook and not browser and not live"
 
 test-long: $(READY)
-	$(PY) -m pytest -m "long and not notebook and not browser"
+	$(PY) -m pytest -m "long and not notebook and not browser and not live"
 
 explore: $(READY)
-	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"
+	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser and not live"
 
 versions: $(READY)
 	.ci/versions $(PY)
