@@ -59,13 +59,13 @@ demo:
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	$(PY) -m pytest -m "not long and not notebook and not browser and not live"
+	$(PY) -m pytest -m "not long and not notebook and not browser"
 
 test-long: $(READY)
-	$(PY) -m pytest -m "long and not notebook and not browser and not live"
+	$(PY) -m pytest -m "long and not notebook and not browser"
 
 explore: $(READY)
-	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser and not live"
+	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"
 
 versions: $(READY)
 	.ci/versions $(PY)
