@@ -1,8 +1,8 @@
 """The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import Violation
-from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
@@ -28,6 +28,7 @@ from evenkeel.model.reading.selection import partition_index
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
+from evenkeel.result_gap import Gap, Proven, gap_of, proven_of
 from evenkeel.result_rows import (
     LeaderChange,
     Move,
@@ -40,53 +41,6 @@ from evenkeel.result_rows import (
 )
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
-
-    Bounds are proven of placements that place every replica and break no hard rule. Of a result
-    that does not, they prove nothing: all but ``moves`` is ``inf`` then. ``leaders`` is of the most
-    leaders on a node; ``leader_changes`` of the fewest changes for where replicas stay, None unless
-    the goals were reached; ``floor`` is the greatest part of its floor that a node lacks.
-    """
-
-    moves: float
-    level: float
-    leaders: float
-    cost: float | None = None
-    floor: float = 0.0
-    fewest_changes: Callable[[], float | None] | None = field(
-        default=None, repr=False, compare=False
-    )
-
-    @property
-    def leader_changes(self) -> float | None:
-        """Worked out when asked for: it takes longer than the other figures together."""
-        return None if self.fewest_changes is None else self.fewest_changes()
-
-
-@dataclass(frozen=True)
-class Proven:
-    """A figure of a result beside what is proven of it."""
-
-    name: str
-    value: float
-    least: float
-    gap: float
-    term: str
-
-    @property
-    def figures(self) -> tuple[str, str, str]:
-        """What was reached, what is proven, and the gap, as they are written."""
-        whole = self.name in ("moves", "cost", "leaders", "leader changes")
-        value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
-        return value, least, f"{self.gap:.2%}" if np.isfinite(self.gap) else "unknown"
-
-    def __str__(self) -> str:
-        value, least, gap = self.figures
-        return f"{self.name} {value} (at least {least} by {self.term}; gap {gap})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,36 +182,7 @@ class Result:
     @cached_property
     def gap(self) -> Gap:
         """How far from the proven bounds the result is."""
-        moves = self.comparison.moves
-        floor = self.bounds.moves_level
-        above = (moves - floor) / max(floor, 1)
-        cost = None
-        if self.cost is not None and self.bounds.cost is not None:
-            cost = _share_above(self.cost.total, self.bounds.cost.total)
-        if not self.audit.ok:
-            return Gap(above, np.inf, np.inf, None if cost is None else np.inf, np.inf)
-        pairs = zip(self.levelness.most.tolist(), self.bounds.level.tolist(), strict=True)
-        leaders = int(self.levelness.leaders.max(initial=0))
-        return Gap(
-            moves=above,
-            level=max((_share_above(most, least) for most, least in pairs), default=0.0),
-            leaders=max(0.0, leaders / max(self.bounds.leaders, 1) - 1.0),
-            cost=cost,
-            floor=float(self._below_floor().max(initial=0.0)),
-            fewest_changes=self._leader_gap,
-        )
-
-    def _leader_gap(self) -> float | None:
-        if self.leader_bound is None:
-            return None
-        changes, least = self.comparison.leader_changes, self.leader_bound.changes
-        return (changes - least) / max(least, 1)
-
-    def _below_floor(self) -> NDArray[np.float64]:
-        """Return the part of its floor that each node lacks, (N, D)."""
-        floor = self.bounds.floor
-        lacks = np.maximum(floor - self.levelness.loads, 0.0)
-        return np.divide(lacks, floor, out=np.zeros_like(lacks), where=lacks > ROUNDING * floor)
+        return gap_of(self)
 
     @cached_property
     def leader_bound(self) -> LeaderBound | None:
@@ -280,35 +205,7 @@ class Result:
         leaders, where some replicas lead. Nothing unless every replica is placed and no hard rule
         broken: what is proven is proven of such placements.
         """
-        if not self.audit.ok:
-            return ()
-        found = []
-        bound = self.bounds
-        if self.cost is not None and bound.cost is not None and self.gap.cost is not None:
-            least = bound.cost
-            found.append(Proven("cost", self.cost.total, least.total, self.gap.cost, least.term))
-        elif self.goals_reached:
-            moves = self.comparison.moves
-            found.append(
-                Proven("moves", moves, bound.moves_level, self.gap.moves, bound.moves_term)
-            )
-        if self.leader_bound is not None and self.comparison.leader_changes:
-            changes, least_changes = self.comparison.leader_changes, self.leader_bound.changes
-            gap = (changes - least_changes) / max(least_changes, 1)
-            term = self.leader_bound.term
-            found.append(Proven("leader changes", changes, least_changes, gap, term))
-        for name, value, least_ratio, term in zip(
-            self.cluster.dimensions, self.levelness.ratio, bound.ratio, bound.level_term,
-            strict=True,
-        ):  # fmt: skip
-            gap = _share_above(float(value), float(least_ratio))
-            found.append(Proven(f"level of {name}", float(value), float(least_ratio), gap, term))
-        if bound.leaders:
-            most = int(self.levelness.leaders.max(initial=0))
-            found.append(
-                Proven("leaders", most, bound.leaders, self.gap.leaders, bound.leaders_term)
-            )
-        return tuple(found)
+        return tuple(proven_of(self, self.gap)) if self.audit.ok else ()
 
     @cached_property
     def metrics(self) -> Mapping[str, Any]:
@@ -539,10 +436,3 @@ class Result:
         )
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join(lines)
-
-
-def _share_above(value: float, least: float) -> float:
-    """How far a figure is above its bound, as a share of it."""
-    if value <= least:
-        return 0.0
-    return value / least - 1.0 if least > 1e-300 else np.inf

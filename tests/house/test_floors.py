@@ -36,7 +36,7 @@ FLOORS = (
     {"evenkeel.simulate"},
     {"evenkeel.result_rows"},
     {"evenkeel.formats", "evenkeel.view"},
-    {"evenkeel.verdict", "evenkeel.result_frames"},
+    {"evenkeel.verdict", "evenkeel.result_frames", "evenkeel.result_gap"},
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solving"},
     {"evenkeel.session"},
