@@ -10,6 +10,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.compare import joined
+from tests.live import folders
 from tests.live.ceph_cluster import POOL, Ceph
 from tests.live.daemons import CallFailed, call
 from tests.live.parts import say
@@ -127,6 +128,21 @@ def test_levelled_twice_in_a_row_then_nothing_to_do(ceph, read):
     for device in LIGHTER:
         ceph.ceph("osd", "crush", "reweight", device, 1)
     ceph.wait_clean()
+
+
+def test_the_folder_of_a_plan_is_run_undone_and_run_again(ceph, read):
+    without_pairs(ceph)
+    before = read()
+    words = ("--method", "ceph_upmap", "--throttle", "node-in=2", "--throttle", "node-out=2")
+    folder = folders.plan(ceph.dumps(read.folder / "dumps"), read.folder / "plan", *words)
+    planned = where(before, ek.solve(before, "ceph_upmap").placement)
+    say(folders.run(folder, ceph.env()))
+    assert not apart(where(read()), planned)
+    data_is_whole(ceph)
+    assert "finished" in folders.run(folder, ceph.env())  # a second time there is nothing to do
+    say(folders.run(folder / "undo", ceph.env()))
+    assert not apart(where(read()), where(before))
+    data_is_whole(ceph)
 
 
 class Measured(NamedTuple):
