@@ -13,7 +13,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
+.PHONY: help demo test test-long live explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks docs browser package check clean
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make docs           the site in build/docs; notebooks are executed if their cells have changed"
 	@echo "make browser        the page of a report in Chromium, which must be installed"
 	@echo "make package        the wheel, installed in an environment of its own and used from an empty folder"
+	@echo "make live           real systems on loopback: built, levelled, broken, mended; installs what is missing"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -63,6 +64,10 @@ test: $(READY)
 
 test-long: $(READY)
 	$(PY) -m pytest -m "long and not notebook and not browser"
+
+# Apart from all else: it installs Debian's and npm's packages and starts daemons on loopback.
+live: $(READY)
+	$(PY) -m pytest -m live -s tests/live
 
 explore: $(READY)
 	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"

@@ -75,7 +75,9 @@ class Kafka:
 
     # What its own tools say and do.
 
-    def tool(self, name: str, *words: object, given: str | None = None, timeout: float = 120) -> str:
+    def tool(
+        self, name: str, *words: object, given: str | None = None, timeout: float = 120
+    ) -> str:
         """Run one of Kafka's tools by the name of its class."""
         argv = [*self._java("-Xmx96m"), name, *map(str, words)]
         return call(argv, timeout=timeout, cwd=self.folder, given=given)

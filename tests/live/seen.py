@@ -2,6 +2,9 @@
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.planning.outcome import outcome
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.steps import Steps
 
 Where = dict[str, tuple[list[str], str]]
 """Per partition the nodes that hold it, and the one that leads."""
@@ -27,3 +30,13 @@ def apart(now: Where, then: Where) -> dict[str, tuple[object, object]]:
         for key in now.keys() | then.keys()
         if now.get(key) != then.get(key)
     }
+
+
+def after_wave(plan: Plan, wave: int) -> Placement:
+    """Return the placement once a wave has ended; steps need not be in the order of waves."""
+    chosen = plan.steps.wave <= plan.steps.wave[plan.waves[wave][0]]
+    names = ("kind", "partition", "replica", "source", "target", "size", "start", "finish", "wave")
+    own = {name: getattr(plan.steps, name)[chosen] for name in names}
+    nothing = Steps.none()
+    steps = Steps(**own, first=nothing.first, before=nothing.before)
+    return outcome(plan.cluster.placement, steps, plan.target)

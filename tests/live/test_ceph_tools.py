@@ -14,7 +14,7 @@ from evenkeel.formats.documents import Document
 from evenkeel.formats.json_text import decode_json
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
+from evenkeel.strategies.ceph.crush_map import IN, CrushMap
 from tests.live import parts
 from tests.live.crush_texts import RULES, drawn
 from tests.live.daemons import call
@@ -149,7 +149,9 @@ def test_as_level_as_osdmaptool_with_no_more_moves(seed, tmp_path):
         return float(np.abs(np.bincount(placement.node, minlength=devices) - share).max())
 
     their_off = off(theirs.placement)
-    result = ek.solve(cluster, "ceph_upmap", options=ek.options.Upmap(deviation=max(their_off, 0.5)))
+    result = ek.solve(
+        cluster, "ceph_upmap", options=ek.options.Upmap(deviation=max(their_off, 0.5))
+    )
     our_off = off(result.placement)
     their_moves = int(joined(cluster.placement, theirs.placement).sum())
     parts.say(f"{devices} devices: deviation {our_off:.2f} of {their_off:.2f}, "

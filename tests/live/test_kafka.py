@@ -1,8 +1,8 @@
 """Kafka, live: read with its own tools, levelled wave by wave, broken, resumed and undone.
 
 What this release cannot do limits the story: racks are told by a table beside what Kafka prints,
-sizes are those of its folders, nothing throttles a copy, and what is to join a dead broker is refused
-and stays where it is, while the rest of the same file is carried out.
+sizes are those of its folders, nothing throttles a copy, and what is to join a dead broker is
+refused and stays where it is, while the rest of the same file is carried out.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ import evenkeel as ek
 from tests.live.daemons import until
 from tests.live.kafka_cluster import Kafka
 from tests.live.parts import say
-from tests.live.seen import apart, where
+from tests.live.seen import after_wave, apart, where
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 OLD = [[1, 2, 3]]
@@ -80,8 +80,8 @@ def read(kafka, tmp_path):
 
 def carry_out(kafka: Kafka, read: Reader, plan: ek.Plan, waves: slice = slice(None)) -> None:
     """Carry out waves one after the other, each from what is seen before it."""
-    for number, steps in list(enumerate(plan.waves))[waves]:
-        end = plan.prefix(int(steps[-1]) + 1).end
+    for number in range(len(plan.waves))[waves]:
+        end = after_wave(plan, number)
         file = read.folder / f"wave-{number}-{read.count}.json"
         ek.write(read(), file, placement=end)
         kafka.reassign(file)
@@ -158,7 +158,7 @@ def test_a_broker_dies_within_the_plan_which_is_resumed_and_undone(kafka, read):
     gone = next(row.target for row in plan.rows_of(plan.waves[1]) if row.kind == "copy")
     kafka.kill_broker(int(gone))
     file = read.folder / "into-the-dark.json"
-    ek.write(read(), file, placement=plan.prefix(int(plan.waves[1][-1]) + 1).end)
+    ek.write(read(), file, placement=after_wave(plan, 1))
     kafka.execute(file)
     broken = read()
     assert not broken.nodes.alive[list(broken.nodes.names).index(gone)]

@@ -10,7 +10,7 @@ import evenkeel as ek
 from tests.live.daemons import until
 from tests.live.parts import say
 from tests.live.rabbitmq_cluster import RabbitMQ
-from tests.live.seen import apart, where
+from tests.live.seen import after_wave, apart, where
 
 ZONES = {1: "z1", 2: "z2", 3: "z3", 4: "z1", 5: "z2"}
 EARLY, MEMBERS = 3, 3
@@ -58,8 +58,8 @@ def read(rabbit, tmp_path):
 
 def carry_out(rabbit: RabbitMQ, read: Reader, plan: ek.Plan, waves: slice = slice(None)) -> None:
     """Carry out waves one after the other, each from what is seen before it."""
-    for number, steps in list(enumerate(plan.waves))[waves]:
-        end = plan.prefix(int(steps[-1]) + 1).end
+    for number in range(len(plan.waves))[waves]:
+        end = after_wave(plan, number)
         script = read.folder / f"wave-{number}-{read.count}.sh"
         ek.write(read(), script, placement=end)
         rabbit.run(script)
