@@ -144,7 +144,7 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
 
 
 def _leader_gap(result: Judged) -> float | None:
-    """Return by what share there are more leader changes than the fewest; None if these are open."""
+    """Return by what share leader changes are above the fewest; None if these are not known."""
     if result.leader_bound is None:
         return None
     return _over(result.comparison.leader_changes, result.leader_bound.changes)
