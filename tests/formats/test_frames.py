@@ -3,6 +3,8 @@
 import importlib
 
 import numpy as np
+import pandas
+import polars
 import pytest
 
 import evenkeel as ek
@@ -11,8 +13,6 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.reading.frames import BACKENDS, frame_of
 from tests.support import places
 from tests.support.clusters import assert_same
-
-pytest.importorskip("narwhals")
 
 DATA = places.DATA / "formats" / "tables"
 NODES = {
@@ -33,7 +33,6 @@ REPLICAS = {
 @pytest.fixture(params=BACKENDS)
 def backend(request):
     """The name of a library that makes frames."""
-    pytest.importorskip(request.param)
     return request.param
 
 
@@ -70,7 +69,6 @@ class TestFrom:
         assert cluster.partitions.load.voter[:, 0].tolist() == [10.0, 20.0]
 
     def test_it_is_what_the_tables_of_the_same_columns_are(self):
-        pandas = pytest.importorskip("pandas")
         named = {"comment": "#", "skipinitialspace": True}
         files = DATA / "nodes.csv", DATA / "replicas.csv"
         nodes, replicas = (pandas.read_csv(one, **named) for one in files)
@@ -105,7 +103,6 @@ class TestFrom:
             ek.Cluster.from_frames(given, frame(REPLICAS))
 
     def test_a_lazy_frame_has_to_be_collected(self):
-        polars = pytest.importorskip("polars")
         with pytest.raises(ek.InvalidInput, match="collected"):
             ek.Cluster.from_frames(polars.LazyFrame(NODES), polars.DataFrame(REPLICAS))
 
