@@ -93,7 +93,7 @@ def test_benefit_comes_early(seed, monkeypatch):
             # partitions in danger first, as in every plan
             order = np.argsort(key(cluster, acts, copies, len(previous)), kind="stable")
             first = np.searchsorted(acts.change, order)
-            danger = order_module._danger(cluster)[acts.partition[first]]
+            danger = order_module.dangers(cluster)[acts.partition[first]]
             return order[np.argsort(danger, kind="stable")].astype(np.int32)
 
         with monkeypatch.context() as patched:
