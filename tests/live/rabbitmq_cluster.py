@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,6 +63,8 @@ class RabbitMQ:
             (self.folder / "plugins").write_text("[].\n")
             mapper = ["epmd", "-port", str(self.mapper), "-address", "127.0.0.1"]
             self.daemons.start("epmd", mapper, self.env(1))
+            # who comes first would start a mapper of its own, which outlives everything
+            until("the port mapper", self._mapped, timeout=30)
             for node in range(1, early + 1):
                 self.join(node)
         except BaseException:
@@ -167,6 +170,10 @@ class RabbitMQ:
         name = self.name(node)
         self.daemons.kill(name)
         until(f"{name} gone", lambda: name not in self.status(asked)["running_nodes"], timeout=120)
+
+    def _mapped(self) -> bool:
+        socket.create_connection(("127.0.0.1", self.mapper), 5).close()
+        return True
 
     def all_online(self) -> bool:
         """Whether every member of every queue takes part."""
