@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("checking")
         certificate = found.check()
         waiting.doing("writing")
-        written = _written(found, arguments)
+        written = _written(found, certificate, arguments)
     explained = None if chosen is None else found.explain(chosen)
     code = code_of_plan(found, certificate) if placed else LEFT_BROKEN
 
@@ -117,9 +117,10 @@ def run(arguments: argparse.Namespace) -> int:
         said = report_plan(found, certificate, **page())
         if explained is not None:
             said += f"\n{explained}\n"
-        return said + told_files(
-            written, "nothing written; -o OUT writes the plan, --table OUT its steps"
-        )
+        return said + told_plan_files(
+            written, certificate, arguments.out,
+            "nothing written; -o OUT writes the plan, --table OUT its steps",
+        )  # fmt: skip
 
     def figures() -> dict[str, Any]:
         told = {} if explained is None else {"explained": str(explained).splitlines()}
@@ -143,6 +144,16 @@ def verdict_of_plan(plan: "Plan", certificate: "Certificate") -> str:
     if not certificate.ok:
         return f"the plan is not safe: {counted(certificate.counts)}"
     return f"{len(plan.blocked):,} moves are blocked" if not plan.complete else ""
+
+
+def told_plan_files(
+    written: list[Path], certificate: "Certificate", out: str | None, otherwise: str = ""
+) -> str:
+    """Return a line for each file written, or why there is none."""
+    if out is not None and not certificate.ok and not out.endswith(SUFFIX):
+        otherwise = f"{out} was not written: a plan that is not safe has no folder to run\n"
+        return otherwise + told_files(written)
+    return told_files(written, otherwise)
 
 
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
@@ -276,17 +287,22 @@ def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None
         check_outputs(read, [out], force=force)
 
 
-def write_plan_out(plan: "Plan", out: str, *, force: bool, with_cluster: bool = True) -> Path:
-    """Write a plan to a file or a folder, as the ending of the name says."""
+def write_plan_out(
+    plan: "Plan", certificate: "Certificate", out: str, *, force: bool, with_cluster: bool = True
+) -> list[Path]:
+    """Write a plan to a file or a folder, as the ending of the name says.
+
+    A folder is made to be carried out: there is none of a plan that is not safe.
+    """
     from evenkeel.formats.folders.writing import write_plan_folder
     from evenkeel.formats.plans.writing import write_plan
 
     if out.endswith(SUFFIX):
-        return write_plan(plan, out, with_cluster=with_cluster)
-    return write_plan_folder(plan, out, overwrite=force)
+        return [write_plan(plan, out, with_cluster=with_cluster)]
+    return [write_plan_folder(plan, out, overwrite=force)] if certificate.ok else []
 
 
-def _written(plan: "Plan", arguments: argparse.Namespace) -> list[Path]:
+def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
     """Write the plan and the table of its steps where they were asked for."""
     from evenkeel.model.runtime.atomic import write_atomically
     from evenkeel.view.tables import STEP_TABLES
@@ -294,7 +310,8 @@ def _written(plan: "Plan", arguments: argparse.Namespace) -> list[Path]:
     written = []
     if arguments.out is not None:
         kept, force = not arguments.without_cluster, arguments.force
-        written.append(write_plan_out(plan, arguments.out, force=force, with_cluster=kept))
+        out = arguments.out
+        written += write_plan_out(plan, certificate, out, force=force, with_cluster=kept)
     if arguments.table is not None:
         text = STEP_TABLES[Path(arguments.table).suffix](plan)
         written.append(write_atomically(arguments.table, text.encode()))

@@ -3,11 +3,12 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.output import page, tell, told_files
+from evenkeel.cli.output import page, tell
 from evenkeel.cli.plan import (
     check_plan_out,
     code_of_plan,
     figures_of_plan,
+    told_plan_files,
     verdict_of_plan,
     write_plan_out,
 )
@@ -50,9 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         progress = plan.progress(now, elapsed=arguments.elapsed)
         rest = plan.resume(now)
         certificate = rest.check()
-        written = []
-        if arguments.out is not None:
-            written.append(write_plan_out(rest, arguments.out, force=arguments.force))
+        out, force = arguments.out, arguments.force
+        written = [] if out is None else write_plan_out(rest, certificate, out, force=force)
     told = {
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),
@@ -66,6 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
         figures=lambda: {"progress": told, "rest": figures_of_plan(rest, certificate),
                          "written": [*map(str, written)]},
         text=lambda: f"{progress}\n\n{report_plan(rest, certificate, **page())}"
-        + told_files(written),
+        + told_plan_files(written, certificate, out),
         verdict=verdict_of_plan(rest, certificate),
     )  # fmt: skip

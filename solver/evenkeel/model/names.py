@@ -110,7 +110,9 @@ class Names(Sequence[str]):
         return self._count
 
     def __iter__(self) -> Iterator[str]:
-        return (self[i] for i in range(self._count))
+        if self._given is not None:
+            return iter(self._given)
+        return (f"{self._prefix}{i}" for i in range(self._count))
 
     def __contains__(self, name: object) -> bool:
         return name in self._places

@@ -2,10 +2,12 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 import evenkeel as ek
+from evenkeel.cli import main
 from tests.support.systems.bench import System
 
 TOOLS = [
@@ -102,3 +104,40 @@ def test_it_goes_on_where_it_stopped(system, call):
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
     assert shown(system) == stands(plan)
+
+
+def test_a_partition_that_somebody_else_moved_stops_it(system):
+    plan, folder = folder_of(system)
+    name = plan.cluster.partitions.names[plan.steps.partition[plan.waves[-1][0]]]
+    state, (nodes, _) = system.state, stands(plan)[name]
+    elsewhere = [b for b in range(1, 6) if b not in nodes and b > 3] + [1, 2]
+    state["partitions"][name] |= {"replicas": elsewhere[:2], "leader": elsewhere[0]}
+    system.state = state
+    stopped = system.run(folder)
+    assert stopped.returncode == 3
+    assert name in stopped.stderr
+    assert system.calls == []
+
+
+def test_no_folder_is_made_of_a_plan_that_is_not_safe(system, tmp_path, monkeypatch, capsys):
+    unsafe = replace(planned(system), throttle=ek.Throttle(copies=1)).check()
+    assert not unsafe.ok
+    monkeypatch.setattr(ek.Plan, "check", lambda plan: unsafe)
+    file, out = tmp_path / "described.txt", tmp_path / "move"
+    tools = [[system.bin / "kafka-topics.sh", "--describe"], [system.bin / TOOLS[1]]]
+    files = [file, tmp_path / "answers.txt"]
+    for tool, printed in zip(tools, files, strict=True):
+        output = subprocess.run(tool, env=system.environment(), capture_output=True, check=True)
+        printed.write_bytes(output.stdout)
+    given = [*map(str, files), "--level", "0", "-o", str(out)]
+    assert main(["plan", *given]) == 1
+    assert not out.exists()
+    assert "was not written" in capsys.readouterr().out
+    assert main(["plan", *given, "-q"]) == 1
+    assert "not safe" in capsys.readouterr().err
+
+
+def test_its_scripts_are_scripts(system):
+    _, folder = folder_of(system)
+    for script in (folder / "run.sh", folder / "undo" / "run.sh"):
+        subprocess.run(["sh", "-n", script], check=True)

@@ -93,7 +93,7 @@ def _node_rows(cluster: Cluster, given: Arguments) -> list[NodeRow]:
 def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
     partitions, placement = cluster.partitions, cluster.placement
     node_names = [*cluster.nodes.names, None]
-    group_names = list(partitions.group_names)
+    group_names, names = list(partitions.group_names), list(partitions.names)
     disabled: dict[int, list[str]] = {}
     for p, n in cluster.forbidden.tolist():
         disabled.setdefault(p, []).append(cluster.nodes.names[n])
@@ -105,8 +105,7 @@ def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
         role_names = [role.name.lower() for role in Role]
         roles = [role_names[r] for r in placement.role.tolist()]
     if "flags" in given:
-        flag_names = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
-        flags = [[f for f, bit in flag_names.items() if bit & m] for m in placement.flags.tolist()]
+        flags = flags_listed(placement.flags)
     columns = {key: given[key].tolist() for key in (*LOADS, *PARTITION_FIELDS) if key in given}
     if cluster.rules:
         columns["rule"] = partitions.rule.tolist()
@@ -115,7 +114,7 @@ def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
     attached = partitions.attached.tolist()
     return [
         PartitionRow(
-            name=partitions.names[p],
+            name=names[p],
             nodes=nodes[start:end],
             leader=leader[p],
             roles=None if roles is None else roles[start:end],
@@ -129,6 +128,14 @@ def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
         )
         for p, (start, end) in enumerate(pairwise(first))
     ]
+
+
+def flags_listed(flags: NDArray[np.integer]) -> list[list[str]]:
+    """Return the names of the flags that are set in each mask; equal masks share a list."""
+    bits = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
+    masks = np.unique(flags).tolist()
+    named = {mask: [name for name, bit in bits.items() if bit & mask] for mask in masks}
+    return [named[mask] for mask in flags.tolist()]
 
 
 def _listed(array: NDArray[Any]) -> list[Any]:

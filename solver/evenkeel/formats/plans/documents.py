@@ -22,7 +22,9 @@ NODES = {"source": "from", "target": "to"}
 """How the two ends of a step are written: Python keeps the first of these words to itself."""
 
 
-class StepDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename=NODES):
+class StepDocument(
+    msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename=NODES, gc=False
+):
     """One step; ``replica`` is the slot in the partition's row, times are seconds."""
 
     id: StepId
@@ -50,7 +52,7 @@ class BlockedDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     target: str | None = None
 
 
-class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Where the replicas of a partition are to be, slot by slot, as in the rows of a cluster."""
 
     partition: str

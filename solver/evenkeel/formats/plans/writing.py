@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.native.rows_encoding import encode
+from evenkeel.formats.native.rows_encoding import encode, flags_listed
 from evenkeel.formats.plans.documents import (
     NAME,
     BlockedDocument,
@@ -23,8 +23,8 @@ from evenkeel.formats.plans.documents import (
 )
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
@@ -135,7 +135,7 @@ def _throttle(throttle: Throttle) -> ThrottleDocument:
 
 def _steps(plan: Plan) -> list[StepDocument]:
     steps, cluster = plan.steps, plan.cluster
-    nodes, partitions = [*cluster.nodes.names, None], cluster.partitions.names
+    nodes, partitions = [*cluster.nodes.names, None], [*cluster.partitions.names]
     slot = steps.replica - cluster.placement.first[steps.partition]
     kinds: list[Any] = [kind.name.lower() for kind in StepKind]
     first, before = steps.first.tolist(), steps.before.tolist()
@@ -165,46 +165,60 @@ def _blocked(plan: Plan) -> list[BlockedDocument]:
 
 def _rows(plan: Plan, target: Placement) -> list[TargetDocument]:
     """Return the rows of a placement that are not those of the cluster's."""
-    start = plan.cluster.placement
+    start, partitions = plan.cluster.placement, plan.cluster.partitions.names
     nodes = [*plan.cluster.nodes.names, None]
-    names: list[Any] = [role.name.lower() for role in Role]
-    bits = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
-    found = []
-    for p in _changed(start, target).tolist():
-        row = slice(int(start.first[p]), int(start.first[p + 1]))
-        roles = [names[r] for r in target.role[row].tolist()]
-        flags: Any = [[f for f, bit in bits.items() if bit & m] for m in target.flags[row].tolist()]
-        found.append(
-            TargetDocument(
-                plan.cluster.partitions.names[p],
-                [nodes[n] for n in target.node[row].tolist()],
-                int(target.leader[p]),
-                None if np.array_equal(start.role[row], target.role[row]) else roles,
-                None if np.array_equal(start.flags[row], target.flags[row]) else flags,
-            )
+    kinds: list[Any] = [role.name.lower() for role in Role]
+    held = [nodes[n] for n in target.node.tolist()]
+    roles = [kinds[r] for r in target.role.tolist()]
+    flags: Any = flags_listed(target.flags)
+    other_roles = _differ(start, start.role, target.role).tolist()
+    other_flags = _differ(start, start.flags, target.flags).tolist()
+    first, leader = start.first.tolist(), target.leader.tolist()
+    return [
+        TargetDocument(
+            partitions[p],
+            held[first[p] : first[p + 1]],
+            leader[p],
+            roles[first[p] : first[p + 1]] if other_roles[p] else None,
+            flags[first[p] : first[p + 1]] if other_flags[p] else None,
         )
-    return found
+        for p in _changed(start, target).tolist()
+    ]
 
 
 def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:
     """Return the partitions of which a placement says anything new, ascending."""
-    differs = start.leader != target.leader
-    for before, after in (
-        (start.node, target.node), (start.role, target.role), (start.flags, target.flags),
-    ):  # fmt: skip
-        differs[start.owner[before != after]] = True
-    return np.flatnonzero(differs)
+    found = (start.leader != target.leader) | _differ(start, start.node, target.node)
+    found |= _differ(start, start.role, target.role) | _differ(start, start.flags, target.flags)
+    return np.flatnonzero(found)
+
+
+def _differ(
+    start: Placement, before: NDArray[np.integer], after: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Return the partitions of which some slot has another value than it had, (P,) bool."""
+    found = np.zeros(len(start.leader), bool)
+    found[start.owner[before != after]] = True
+    return found
 
 
 def _lines(rows: Sequence[msgspec.Struct]) -> bytes:
     """Return a list with a row per line, for people to read and compare."""
-    return b"[" + b",".join(b"\n" + _json(row) for row in rows) + b"]"
+    try:
+        lines = msgspec.json.Encoder().encode_lines(rows)
+    except UnicodeEncodeError as error:
+        raise _unwritable(error) from None
+    # text has no line ends of its own, so this stands between rows only
+    return b"[" + (b"\n" if rows else b"") + lines[:-1].replace(b"}\n{", b"},\n{") + b"]"
 
 
 def _json(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError as error:
-        faults = FaultList()
-        faults.add("plan", error.object, "cannot be written as UTF-8")
-        raise InvalidInput(faults.faults) from None
+        raise _unwritable(error) from None
+
+
+def _unwritable(error: UnicodeEncodeError) -> InvalidInput:
+    """Return what is wrong with a name that has no UTF-8."""
+    return InvalidInput([Fault("plan", error.object, "cannot be written as UTF-8")])
