@@ -104,7 +104,7 @@ def _what(plan: Plan) -> str:
     amount = ""
     if cluster.bytes_dimension >= 0:
         unit = cluster.dimensions[cluster.bytes_dimension]
-        amount = f", {plan.bytes:,.6g} of {shown(unit)}"
+        amount = f", {plan.bytes:,.0f} of {shown(unit)}"
     size = f"{len(cluster.partitions):,} partitions on {len(cluster.nodes):,} nodes"
     text = f"{plan.copies:,} replicas are copied{amount}, in a cluster of {size}."
     if plan.throttle.paces:
