@@ -29,3 +29,11 @@ def test_a_rescue_is_the_same_each_time_and_moves_nothing_the_next_time() -> Non
     assert once.placement.node.tolist() == twice.placement.node.tolist()
     again = ek.solve(unled().with_placement(once.placement), goals=goals)
     assert again.comparison.moves == 0
+
+
+def test_a_cluster_without_nodes_has_nothing_to_be_asked():
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.zeros((0, 1)), load=[[0.0]], placement=[[-1]], replicas=1
+    )
+    result = ek.solve(cluster)
+    assert (result.status, len(result.unplaced)) == ("partial", 1)

@@ -313,7 +313,10 @@ def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int1
                     free.append(k)
             # a slot that lost its replica is filled before one that waits for another node, and
             # that one before a slot that never had any
-            free.sort(key=lambda k: (placement.node[k] < 0, not may_hold[placement.node[k]], k))
+            held = placement.node[free]
+            rank = np.where(held < 0, 2, 0)
+            rank[held >= 0] = ~may_hold[held[held >= 0]]
+            free = [free[i] for i in np.argsort(rank, kind="stable").tolist()]
             joining = [n for n, count in left.items() for _ in range(count)]
             for k, n in zip(free, joining, strict=False):
                 node[k] = n
