@@ -1,5 +1,7 @@
 """What CP-SAT places or mends for ``balance`` is judged by the placement that is handed out."""
 
+import numpy as np
+
 import evenkeel as ek
 
 
