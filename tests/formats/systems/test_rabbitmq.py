@@ -148,12 +148,13 @@ else:
         plain = re.fullmatch(r'<<"(.*)">>', word)
         return plain[1] if plain else bytes(map(int, word[2:-2].split(","))).decode()
     _, _, call = words
-    vhost, queue = re.search(r"rabbit_misc:r\((<<.*?>>), queue, (<<.*?>>)\)", call).groups()
+    named = r"(?:rabbit_misc:r|:status)\((<<.*?>>),(?: queue,)? (<<.*?>>)\)"
+    vhost, queue = re.search(named, call).groups()
     atom = r"(?:'(.*?)'|binary_to_atom\((.*?), utf8\))"
-    node = re.search(r"(?:keymember\(|leadership\(Q, )" + atom, call)
+    node = re.search(r"(?:keymember\(|leadership\(Q, |N =:= )" + atom, call)
     node = node[1] or read(node[2])
     own = state[json.dumps([read(vhost), read(queue)])]
-    if "keymember" in call:
+    if "keymember" in call or "status(" in call:
         print("true" if node in own["members"] else "false")
     elif node in own["members"]:
         own["leader"] = node
@@ -188,8 +189,10 @@ class Broker:
 
     def run(self, script):
         path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path, "STATE": str(self.state)}
-        return subprocess.run(["sh", script], env=environment, capture_output=True, text=True)
+        own = {"PATH": path, "STATE": str(self.state), "PAUSE": "0", "PATIENCE": "3"}
+        return subprocess.run(
+            ["sh", script], env=os.environ | own, capture_output=True, text=True, timeout=60
+        )
 
     @property
     def queues(self):

@@ -25,7 +25,9 @@ join() {
     failed "add_member"
   [ "$(told "$4")" = true ] || failed "is no member"
   spent=0
-  until [ "$(told "$5")" = true ]; do
+  while :; do
+    ready=$(told "$5") || failed "cannot tell whether it has caught up"
+    [ "$ready" != true ] || break
     [ "$spent" -le "${PATIENCE-86400}" ] || failed "does not catch up"
     spent=$((spent + ${PAUSE-5} + 1))
     sleep "${PAUSE-5}"
