@@ -48,7 +48,8 @@ def checks(value: object) -> set[str]:
     """What to hold against an object.
 
     Public names are documented in full, internal ones in a sentence.
-    Enumerations, exceptions, named tuples and typed documents say it all where their members stand.
+    Enumerations, exceptions, named tuples, protocols and typed documents say it all where their
+    members stand.
     Kernels take the same bundles again and again, which are described where they are declared.
     """
     if value not in PUBLIC and not is_kernel(value):
@@ -56,6 +57,7 @@ def checks(value: object) -> set[str]:
     if inspect.isclass(value):
         listed = issubclass(value, Enum | BaseException)
         listed = listed or hasattr(value, "_fields") or hasattr(value, "__struct_fields__")
+        listed = listed or getattr(value, "_is_protocol", False)
     else:
         listed = is_kernel(value)
     return SUMMARY | NAMES if listed else SUMMARY | NAMES | COMPLETE

@@ -1,5 +1,7 @@
 """What systems show of a plan that is under way: other orders, copies beside what they replace."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,17 @@ def test_an_array_is_no_placement():
     ):  # fmt: skip
         with pytest.raises(ek.InvalidInput, match="must be a"):
             call(table)
+
+
+def test_who_trade_nodes_by_way_of_a_third_keep_the_slots_they_are_seen_in():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[3, 0, 1]], leader=[0]
+    )
+    start = cluster.placement
+    plan = ek.plan(cluster, start.replaced(np.array([3, 1, 0], np.int32), start.leader))
+    flags = np.array([0, 0, Flag.INCOMING], np.uint16)
+    seen = replace(start, node=np.array([3, 0, 2], np.int32), flags=flags)
+    rest = plan.resume(seen)
+    assert rest.complete
+    assert rest.check().ok
+    assert rest.end.node.tolist() == [3, 1, 0]

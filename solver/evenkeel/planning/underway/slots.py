@@ -1,5 +1,7 @@
 """Observed: what a system shows of a plan's replicas, brought into the plan's slots."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,6 +75,9 @@ def _seated(
             n if n in place else was if was in place else -1
             for n, was in zip(wanted, before, strict=True)
         ]
+        held = [n for n in row if n >= 0]
+        if len({*held}) < len(held):  # who trade nodes by way of a third: the order seen tells
+            row = seen if len(seen) == len(row) else _each_once(wanted, before, place)
         # whom a copy replaces is where its slot was, and is no replica more
         known = {*row, *(was for n, was in zip(row, before, strict=True) if n != was)}
         rest = [n for n in place if n not in known]
@@ -93,3 +98,14 @@ def _seated(
     return Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
     )
+
+
+def _each_once(wanted: list[int], before: list[int], place: Mapping[int, int]) -> list[int]:
+    """Return the node of each slot, none twice: where it is to be, where it was, or -1."""
+    row, free = [-1] * len(wanted), {*place}
+    for nodes in (wanted, before):
+        for slot, n in enumerate(nodes):
+            if row[slot] < 0 and n in free:
+                row[slot] = n
+                free.remove(n)
+    return row
