@@ -332,6 +332,46 @@ def test_leaders_stay_where_no_chain_levels_them():
     assert np.bincount(node[:, 0], minlength=4).tolist() == [2, 1, 1, 0]
 
 
+def levelled_by_definition(rows, nodes):
+    """Swap along the first shortest chain from whoever leads most, each node tried by itself."""
+    rows = [list(row) for row in rows]
+    held = [[p for p in range(len(rows)) if rows[p][0] == n] for n in range(nodes)]
+    tried = set()
+    while len(tried) < nodes:
+        top = max((n for n in range(nodes) if n not in tried), key=lambda n: (len(held[n]), -n))
+        through, queue, goal = {top: None}, [top], None
+        for n in queue:
+            for p, other in ((p, other) for p in held[n] for other in rows[p][1:]):
+                if goal is None and other not in through:
+                    through[other] = (n, p)
+                    queue.append(other)
+                    goal = other if len(held[other]) <= len(held[top]) - 2 else None
+            if goal is not None:
+                break
+        if goal is None:
+            tried.add(top)
+        while goal not in (None, top):
+            giver, p = through[goal]
+            k = rows[p].index(goal)
+            rows[p][0], rows[p][k] = goal, giver
+            held[giver].remove(p)
+            held[goal].insert(0, p)
+            goal = giver
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_leaders_on_islands_are_levelled_as_node_by_node(seed):
+    rng = np.random.default_rng(seed)
+    nodes, width = 24, int(rng.integers(2, 9))
+    starts = rng.integers(0, nodes - width + 1, 150)
+    rows = np.stack([s + rng.permutation(width)[:2] for s in starts]).astype(np.int32)
+    rows.sort(axis=1)  # whoever comes first leads far more than the others
+    lists = cards.Lists(rows.copy(), np.full(150, 2, np.int32), np.arange(150, dtype=np.int32))
+    leading.level_leaders(lists, nodes)
+    assert lists.node.tolist() == levelled_by_definition(rows.tolist(), nodes)
+
+
 class TestLegacyAuto:
     """The legacy strategy deals by capacity and keeps what it is given."""
 

@@ -103,11 +103,14 @@ def level_leaders(lists: Lists, nodes: int) -> None:
                 top = n
         if top < 0:
             return
-        goal = shortest_chain(lists, leading, search, top, number)
-        number += 1
+        goal = shortest_chain(lists, leading, search, settled, top, number)
         if goal < 0:
-            settled[top] = True
+            # whom a chain reaches from here leads at most one fewer, and reaches nobody else
+            for n in range(nodes):
+                settled[n] |= search.reached[n] == number
+            number += 1
             continue
+        number += 1
         while goal != top:
             p, giver = search.through[goal], search.before[goal]
             k = 1
@@ -121,8 +124,15 @@ def level_leaders(lists: Lists, nodes: int) -> None:
 
 
 @no_alloc
-def shortest_chain(lists: Lists, leading: Leading, search: Search, top: int, number: int) -> int:
-    """Find the nearest node that leads at least two fewer than another.
+def shortest_chain(
+    lists: Lists,
+    leading: Leading,
+    search: Search,
+    settled: NDArray[np.bool_],
+    top: int,
+    number: int,
+) -> int:
+    """Find the nearest node that leads at least two fewer than another, past no settled one.
 
     Returns
     -------
@@ -139,7 +149,7 @@ def shortest_chain(lists: Lists, leading: Leading, search: Search, top: int, num
         while p >= 0:
             for k in range(1, lists.size[p]):
                 other = lists.node[p, k]
-                if search.reached[other] == number:
+                if settled[other] or search.reached[other] == number:
                     continue
                 search.reached[other] = number
                 search.before[other] = n
