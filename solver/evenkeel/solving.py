@@ -62,9 +62,9 @@ def solve(
         against the cluster's.
     time_limit : float, optional
         Seconds; the best placement so far is returned when they are over. Compiling and loading
-        kernels is not counted, and told in a warning. Bounds and judging take a second or two for
-        a million partitions, which no limit shortens; where too little is left to begin with,
-        everything stays as it came.
+        kernels is not counted, and told in a warning. Where too little is left to prove how many
+        moves the goals take, or to begin at all, a warning says that nothing is proven of moves, or
+        that everything stays as it came.
     work_limit : int, optional
         Most candidate evaluations. With the same seed and work limit the answer is the same, bit
         for bit.

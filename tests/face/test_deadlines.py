@@ -170,3 +170,17 @@ def test_what_there_is_no_time_to_begin_stays_as_it_came(name: str) -> None:
     assert result.stop_reason == "time"
     assert result.comparison.moves == result.comparison.leader_changes == 0
     assert "no time" in result.message
+
+
+def test_without_time_to_prove_nothing_is_claimed_of_moves_and_levels_are_as_ever() -> None:
+    cluster = BY_NAME["balance level 0.04"].cluster(PARTITIONS)
+    goals = ek.Goals(level=0.04, floor=0.1)
+    hurried = ek.solve(cluster, goals=goals, time_limit=0.0)
+    usual = ek.solve(cluster, goals=goals)
+    assert any("no time to prove" in warning for warning in hurried.warnings)
+    assert not any("no time to prove" in warning for warning in usual.warnings)
+    assert hurried.bounds.moves_level == 0 < usual.bounds.moves_level
+    for name in ("level", "target", "floor", "leader_target"):
+        assert (getattr(hurried.bounds, name) == getattr(usual.bounds, name)).all()
+    assert hurried.status == "partial" or not hurried.goals_met
+    assert hurried.comparison.moves == 0

@@ -341,7 +341,7 @@ def levelled_by_definition(rows, nodes):
         top = max((n for n in range(nodes) if n not in tried), key=lambda n: (len(held[n]), -n))
         through, queue, goal = {top: None}, [top], None
         for n in queue:
-            for p, other in ((p, other) for p in held[n] for other in rows[p][1:]):
+            for p, other in ((led, other) for led in held[n] for other in rows[led][1:]):
                 if goal is None and other not in through:
                     through[other] = (n, p)
                     queue.append(other)

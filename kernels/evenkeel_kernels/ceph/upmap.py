@@ -240,7 +240,7 @@ TURN, SOURCE, READ, WRITTEN, MOVES, LOOKED = range(6)
 device from which a chain is sought, -1 for none; how much of the queue was read and written; moves
 made; tokens and devices looked at."""
 
-LOOKS = 20_000_000
+LOOKS = 2_000_000
 """Tokens and devices that a slice looks at: some hundredths of a second."""
 
 

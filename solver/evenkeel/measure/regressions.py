@@ -16,6 +16,7 @@ from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.audit.violations import KINDS, Violations
 from evenkeel.measure.node_states import absent_keepers
+from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
@@ -126,13 +127,11 @@ class _Rows(NamedTuple):
     def worse_than(self, baselines: "list[_Rows]", cluster: Cluster) -> NDArray[np.int64]:
         """Return the places where more is broken than in any of the baselines."""
         every = [self, *baselines]
-        places, index = np.unique(
-            np.concatenate([each.where for each in every]), axis=0, return_inverse=True
-        )
+        places, index = distinct_rows(np.concatenate([each.where for each in every]))
         ends = np.cumsum([len(each.where) for each in every])[:-1]
         now, *then = [
             np.bincount(at, each.amount, len(places))
-            for at, each in zip(np.split(index.ravel(), ends), every, strict=True)
+            for at, each in zip(np.split(index, ends), every, strict=True)
         ]
         was = np.maximum.reduce(then)
         drift = TOLERANCE * (now + _capacity(cluster, places))
@@ -152,13 +151,14 @@ def _rule(found: Violations) -> tuple[str, str]:
 def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the capacity at some places, of which sums of loads may drift; 0 of what has none."""
     found = np.zeros(len(places))
-    for i, (_, _, node, tier, domain, dimension) in enumerate(places.tolist()):
-        if dimension >= 0 and node >= 0:
-            found[i] = cluster.nodes.capacity[node, dimension]
-        elif dimension >= 0:
-            found[i] = cluster.topology.tier_capacity[cluster.topology.tiers[tier]][
-                domain, dimension
-            ]
+    _, _, node, tier, domain, dimension = places.T
+    of_node = (dimension >= 0) & (node >= 0)
+    found[of_node] = cluster.nodes.capacity[node[of_node], dimension[of_node]]
+    of_domain = (dimension >= 0) & (node < 0)
+    for one in np.unique(tier[of_domain]).tolist():
+        at = of_domain & (tier == one)
+        capacity = cluster.topology.tier_capacity[cluster.topology.tiers[one]]
+        found[at] = capacity[domain[at], dimension[at]]
     return found
 
 

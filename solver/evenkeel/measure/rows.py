@@ -1,4 +1,4 @@
-"""Rows: reaching the replicas of some partitions in a flat placement."""
+"""Rows: the replicas of some partitions in a flat placement, and rows that are the same."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,3 +35,22 @@ def at_node(value: NDArray[np.bool_], node: NDArray[np.int32]) -> NDArray[np.boo
     """Return a flag of each node given; False for no node."""
     # node -1 reads the last entry
     return np.append(value, False).take(node)
+
+
+def distinct_rows(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct rows of a table in lexical order, and the index of each row in them.
+
+    Rows are told apart by one number each, wherever the columns span few enough values: that sorts
+    integers, where ``np.unique`` compares rows byte by byte.
+    """
+    if not len(table):
+        return table, np.zeros(0, np.int64)
+    least = table.min(axis=0)
+    span = table.max(axis=0) - least + 1
+    if np.prod(span.astype(float)) < 2.0**62:
+        weight = np.append(np.cumprod(span[:0:-1])[::-1], 1)
+        code = (table - least) @ weight
+        _, first, index = np.unique(code, return_index=True, return_inverse=True)
+        return table[first], index
+    rows, index = np.unique(table, axis=0, return_inverse=True)
+    return rows, index.reshape(-1)

@@ -1,7 +1,7 @@
 """From a loss that took no search to a result: measured and audited at the cost of what changed."""
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import bounds_attained
+from evenkeel.measure.bounds import bounds_of_levels
 from evenkeel.measure.compare import compare_losses
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.tally import PlacementCounts
@@ -39,7 +39,7 @@ def answered(
         Audit(cluster, ()),
         levelness(cluster, placement),
         compare_losses(cluster, placement, loss.replica, loss.moved),
-        bounds_attained(cluster, goals, len(loss.replica)),
+        bounds_of_levels(cluster, goals, len(loss.replica)),
     )
     clock.lap("bounds")
     run = Run(request, outcome, placement, found.audit, 0, {})

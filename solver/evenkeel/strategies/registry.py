@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds import Bounds, bounds
+from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
@@ -20,6 +20,9 @@ from evenkeel.strategies.options import Options
 from evenkeel.strategies.shared.stopping import Progress as Progress
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.strategies.shared.stopping import Watch as Watch
+
+PROVING = 2e-7
+"""Seconds per replica that it takes to prove how many moves the goals take."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,15 @@ class Request:
     @cached_property
     def bounds(self) -> Bounds:
         """What is proven of the goals: what was handed in, or computed when first asked for."""
-        return bounds(self.cluster, self.goals) if self.proven is None else self.proven
+        if self.proven is not None:
+            return self.proven
+        prove = bounds if self.has_time_to_prove else bounds_of_levels
+        return prove(self.cluster, self.goals)
+
+    @cached_property
+    def has_time_to_prove(self) -> bool:
+        """Whether the time limit leaves the seconds to prove how many moves the goals take."""
+        return self.watch.seconds_left > PROVING * len(self.cluster.placement.node)
 
 
 @dataclass(frozen=True)
@@ -291,6 +302,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_crush",
             "Apache Helix's CRUSH, bit for bit",
             "evenkeel.strategies.options:Crush",
+            begins=4e-7,
             warmup="zones",
         ),
         Method(
@@ -298,6 +310,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_multiround",
             "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
             "evenkeel.strategies.options:MultiRound",
+            begins=4e-7,
             warmup="zones_or_mended_multiround",
         ),
         Method(
@@ -305,6 +318,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_crushed",
             "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
             "evenkeel.strategies.options:Crushed",
+            begins=4e-7,
             warmup="zones_or_mended_crushed",
         ),
         Method(
@@ -312,6 +326,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.method:helix_auto",
             "Apache Helix's card dealing on a given placement, blind to fault zones",
             "evenkeel.strategies.options:Auto",
+            begins=4e-7,
             warmup="zones",
         ),
         Method(
@@ -319,6 +334,7 @@ METHODS: dict[str, Method] = {
             "evenkeel.strategies.helix.waged.method:helix_waged",
             "Apache Helix's WAGED in all its scopes, bit for bit",
             "evenkeel.strategies.options:Waged",
+            begins=1e-6,
             engine="waged:WagedEngine",
             refresh="evenkeel.strategies.helix.waged.refresh:refresh_payload",
             warmup="zones",
@@ -329,6 +345,7 @@ METHODS: dict[str, Method] = {
             "Ceph's CRUSH on a Ceph map, bit for bit",
             "evenkeel.strategies.options:CephCrush",
             starts=False,
+            begins=1e-7,
             refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
             fixed_membership=True,
             warmup="devices",
@@ -339,6 +356,7 @@ METHODS: dict[str, Method] = {
             "pg-upmap-items that level the devices of a Ceph map with few moves",
             "evenkeel.strategies.options:Upmap",
             starts=False,
+            begins=1e-7,
             refresh="evenkeel.strategies.ceph.refresh:refresh_payload",
             fixed_membership=True,
             warmup="devices",
@@ -350,6 +368,7 @@ METHODS: dict[str, Method] = {
             "run until nothing is decided any more",
             "evenkeel.strategies.cockroach.settings:Cockroach",
             never_worse=True,
+            begins=4e-7,
             decider="evenkeel.strategies.cockroach.range_decider:RangeDecider",
             refresh="evenkeel.strategies.cockroach.refresh:refresh_payload",
             warmup="stores",

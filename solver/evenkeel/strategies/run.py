@@ -133,16 +133,24 @@ def run_checked(chosen: Method, request: Request) -> Run:
     timings = {chosen.name: ended - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     cluster = request.cluster
-    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    placement = _placement_of(cluster, outcome)
     if not chosen.never_worse:
-        outcome = _with_warnings(outcome, _about_time(watch))
+        outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
     looked = guarded(cluster, placement)
     timings["guard"] = time.perf_counter() - ended
     if looked.strikes:
         outcome = _corrected(outcome, looked)
-    outcome = _with_warnings(outcome, _about_time(watch))
+    outcome = _with_warnings(outcome, _about_time(request))
     return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
+    """Return the placement answered; the cluster's own, with all that is counted, if it is that."""
+    before = cluster.placement
+    if np.array_equal(before.node, outcome.node) and np.array_equal(before.leader, outcome.leader):
+        return before
+    return before.replaced(outcome.node, outcome.leader)
 
 
 def _is_time_for(chosen: Method, request: Request) -> bool:
@@ -177,11 +185,14 @@ def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
     )  # fmt: skip
 
 
-def _about_time(watch: Watch) -> list[str]:
-    """Say by how much the time limit was exceeded, and what it does not count."""
+def _about_time(request: Request) -> list[str]:
+    """Say by how much the time limit was exceeded, what it left out, and what it does not count."""
     said: list[str] = []
+    watch = request.watch
     if watch.time_limit is None:
         return said
+    if "bounds" in vars(request) and request.proven is None and not request.has_time_to_prove:
+        said.append("There was no time to prove how many moves the goals take.")
     if watch.seconds > watch.time_limit * (1.0 + OVERTIME_SHARE) + OVERTIME:
         said.append(f"It took {watch.seconds:.2f} s where time_limit is {watch.time_limit:g}.")
     if watch.excluded > OVERTIME:

@@ -176,14 +176,15 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     )
 
 
-def bounds_attained(cluster: Cluster, goals: Goals, missing: int) -> Bounds:
-    """Prove the same where a placement is at hand that shows how few moves are enough.
+def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) -> Bounds:
+    """Prove the same of levels, at the cost of the nodes; of moves, only the ``missing`` replicas.
 
-    That placement breaks no rule, is within the targets of goals without floors, and makes just the
-    moves of the ``missing`` replicas that stand where they may not. No proof can ask for more than
-    what is enough, and none for less than what is missing: nothing need be looked for in the
-    placement that came in. The bounds are those of ``bounds``, at the cost of the nodes.
+    That is all there is to prove where a placement is at hand that breaks no rule, is within the
+    targets of goals without floors, and makes just the moves of the ``missing`` replicas that stand
+    where they may not: no proof can ask for more than what is enough.
     """
+    cost = goals if isinstance(goals, Cost) else None
+    goals = goals if isinstance(goals, Goals) else Goals(level=None)
     found = _levels(cluster, goals, PlacementCounts.of(cluster, cluster.placement))
     none = np.zeros(0, np.int64)
     proof = Shedding(none, none, np.zeros((0, len(cluster.dimensions))))
@@ -196,8 +197,9 @@ def bounds_attained(cluster: Cluster, goals: Goals, missing: int) -> Bounds:
         feasible_proof=proof,
         level_proof=proof,
         missing=missing,
-        floor=read_only(np.zeros((nodes, len(cluster.dimensions)))),
+        floor=read_only(floor_target(cluster, goals, wanted_load(cluster), found.target)),
         arrivals=read_only(np.zeros(nodes, np.int64)),
+        cost=None if cost is None else cost_bound(cluster, cost, missing),
     )
 
 

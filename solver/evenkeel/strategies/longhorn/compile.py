@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import distinct_rows
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import writable
@@ -126,7 +127,7 @@ def _classes(system: System, settings: Settings) -> tuple[NDArray[np.int32], NDA
     asked = np.stack([volumes.engine, volumes.node_selector, volumes.disk_selector], axis=1)
     if len(asked) == 0:
         return np.zeros(0, np.int32), np.zeros((0, len(disks)), np.uint8)
-    classes, kind = np.unique(asked, axis=0, return_inverse=True)
+    classes, kind = distinct_rows(asked.astype(np.int64))
     on, no_host, no_disk = disks.host, np.zeros(len(hosts), bool), np.zeros(len(disks), bool)
     cordoned = hosts.cordoned & settings.disable_scheduling_on_cordoned_node
     bare_host = ~np.any([no_host, *hosts.tags.values()], axis=0)

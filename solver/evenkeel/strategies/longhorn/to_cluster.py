@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import distinct_rows
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
@@ -143,10 +144,8 @@ def _rules(
     ).astype(np.int64)
     if len(columns) == 0:
         return [], np.zeros(0, np.int32)
-    distinct, rule = np.unique(columns, axis=0, return_inverse=True)
-    return [_rule(system, tags, row) for row in distinct.tolist()], rule.reshape(-1).astype(
-        np.int32
-    )
+    distinct, rule = distinct_rows(columns)
+    return [_rule(system, tags, row) for row in distinct.tolist()], rule.astype(np.int32)
 
 
 def _rule(system: System, tags: Mapping[str, NDArray[np.bool_]], row: list[int]) -> Rule:

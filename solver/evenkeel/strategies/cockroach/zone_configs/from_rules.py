@@ -6,6 +6,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import distinct_rows
 from evenkeel.model.binding import BoundRule, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -38,11 +39,11 @@ def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int3
     keys = np.stack([rule, partitions.replicas, partitions.voters], axis=1)
     if len(keys) == 0:
         return [], np.zeros(0, np.int32)
-    distinct, config = np.unique(keys, axis=0, return_inverse=True)
+    distinct, config = distinct_rows(keys.astype(np.int64))
     read = [
         _config(cluster, rules[q], replicas, voters) for q, replicas, voters in distinct.tolist()
     ]
-    return read, config.ravel().astype(np.int32)
+    return read, config.astype(np.int32)
 
 
 def _config(cluster: Cluster, rule: BoundRule, replicas: int, voters: int) -> ZoneConfig:

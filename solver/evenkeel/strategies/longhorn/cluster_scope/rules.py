@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import distinct_rows
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.strategies.longhorn.settings import Settings
 from evenkeel.strategies.longhorn.system import BEST_EFFORT, System
@@ -73,8 +74,7 @@ def rules_of(
     if len(columns) == 0:
         none = np.zeros((0, len(system.disks)), np.bool_)
         return Rules([], np.zeros(0, np.int32), {}, none, np.zeros(0, np.int64))
-    distinct, found = np.unique(columns, axis=0, return_inverse=True)
-    like = found.reshape(-1).astype(np.int64)
+    distinct, like = distinct_rows(columns)
     classes = [Likeness(*row) for row in distinct.tolist()]
     may = np.stack([usable(system, settings, one) for one in classes])
     there = np.flatnonzero(node >= 0)
