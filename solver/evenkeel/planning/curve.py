@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind, Steps
 
 
@@ -49,9 +50,9 @@ class Curve:
         return float((np.diff(self.bytes) * self.over[:-1]).sum())
 
 
-def curve_of(cluster: Cluster, steps: Steps, change: NDArray[np.int32]) -> Curve:
+def curve_of(cluster: Cluster, target: Placement, steps: Steps, change: NDArray[np.int32]) -> Curve:
     """Follow the loads of nodes from change to change."""
-    node, amount, of = _shifts(cluster, steps)
+    node, amount, of = _shifts(cluster, target, steps)
     rank = np.cumsum(np.diff(change, prepend=change[:1]) != 0)
     count = int(rank[-1]) + 1 if len(rank) else 0
     position = rank[of]
@@ -73,22 +74,28 @@ def curve_of(cluster: Cluster, steps: Steps, change: NDArray[np.int32]) -> Curve
 
 
 def _shifts(
-    cluster: Cluster, steps: Steps
+    cluster: Cluster, target: Placement, steps: Steps
 ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]:
     """Return nodes that become fuller or emptier, by how much, (E, D), and through which step."""
     load, kind = cluster.partitions.load, steps.kind
-    light = cluster.placement.role[steps.replica] == Role.NON_VOTER
+    light = roles_of(cluster.placement, steps, target) == Role.NON_VOTER
     own = np.where(light[:, None], load.non_voter[steps.partition], load.voter[steps.partition])
     extra = load.leader[steps.partition] - load.voter[steps.partition]
-    parts = []
+    parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]] = []
+    recast = np.flatnonzero(steps.in_place)
+    if len(recast):
+        of = steps.partition[recast]
+        more = load.voter[of] - load.non_voter[of]
+        rises = (steps.kind[recast] == StepKind.PROMOTE)[:, None]
+        parts.append((steps.target[recast], np.where(rises, more, -more), recast))
     for kinds, node, sign, weight in (
         (StepKind.COPY, steps.target, 1.0, own), (StepKind.REMOVE, steps.source, -1.0, own),
         (StepKind.LEAD, steps.target, 1.0, extra), (StepKind.LEAD, steps.source, -1.0, extra),
     ):  # fmt: skip
         some = np.flatnonzero((kind == kinds) & (node >= 0))
         parts.append((node[some], sign * weight[some], some))
-    node, amount, of = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return node, amount, of
+    node, amount = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
+    return node.astype(np.int32), amount, np.concatenate([one[2] for one in parts])
 
 
 def _above(

@@ -119,6 +119,7 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
     takes = (kind == Act.LEAD) | (acts.leads & ~acts.led) | lends
     giver = np.where(lends, acts.deputy_node, acts.heir_node)
     promoted = split | (add & acts.votes)
+    raised, lowered = (kind == Act.ROLE) & acts.votes, (kind == Act.ROLE) & ~acts.votes
     demoted = split | (drop & acts.votes)
     swapped = (move & ~split) | ((add | drop) & ~acts.votes)
     k = acts.replica
@@ -126,10 +127,12 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
         (copies.moves, COPIED, StepKind.COPY, k, copies.source, acts.target),
         (lends, SETTLED, StepKind.LEAD, acts.deputy, acts.source, acts.deputy_node),
         (promoted, SETTLED, StepKind.PROMOTE, k, none, acts.target),
+        (raised, SETTLED, StepKind.PROMOTE, k, acts.source, acts.target),
         (split & acts.led, SETTLED, StepKind.LEAD, k, acts.source, acts.target),
         (demoted, SETTLED, StepKind.DEMOTE, k, acts.source, none),
         (swapped, SETTLED, StepKind.SWAP, k, acts.source, acts.target),
         (takes, SETTLED, StepKind.LEAD, k, giver, acts.target),
+        (lowered, SETTLED, StepKind.DEMOTE, k, acts.source, acts.target),
         (move | drop, REMOVED, StepKind.REMOVE, k, acts.source, none),
     ]
 

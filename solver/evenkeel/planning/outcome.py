@@ -1,8 +1,9 @@
-"""Outcome: the placement that steps lead to."""
+"""Outcome: the placement that steps lead to, and the roles on the way."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.steps import StepKind, Steps
 
@@ -10,7 +11,7 @@ from evenkeel.planning.steps import StepKind, Steps
 def outcome(start: Placement, steps: Steps, target: Placement) -> Placement:
     """Return where replicas stand, and who leads, once all of some settled steps are done.
 
-    Roles and flags of replicas that have reached the nodes of the target are those of the target.
+    Flags of replicas that have reached the nodes of the target are those of the target.
     """
     node, leader = start.node.copy(), start.leader.copy()
     for kinds, to in (
@@ -32,7 +33,34 @@ def outcome(start: Placement, steps: Steps, target: Placement) -> Placement:
     done = np.zeros(len(node), bool)
     done[steps.replica] = True
     done &= node == target.node
-    role[done], flags[done] = target.role[done], target.flags[done]
+    flags[done] = target.flags[done]
+    # what was nowhere, or is nowhere now, has the role that the target says
+    done &= (start.node < 0) | (node < 0)
+    role[done] = target.role[done]
+    recast = np.flatnonzero(steps.in_place)
+    rises = steps.kind[recast] == StepKind.PROMOTE
+    role[steps.replica[recast]] = np.where(rises, Role.VOTER, Role.NON_VOTER)
     return Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
     )
+
+
+def roles_of(start: Placement, steps: Steps, target: Placement) -> NDArray[np.uint8]:
+    """Return the role of each step's replica as the step begins, (S,)."""
+    begin = np.where(start.node >= 0, start.role, target.role)
+    role = begin[steps.replica]
+    recast = np.flatnonzero(steps.in_place)
+    if len(recast) == 0:
+        return role
+    own = np.zeros(len(steps), bool)
+    own[recast] = True
+    order = np.argsort(steps.replica, kind="stable")
+    # the last change of a role before each step of the same replica
+    last = np.maximum.accumulate(np.where(own[order], np.arange(len(order)), -1))
+    opens = np.flatnonzero(np.diff(steps.replica[order], prepend=-1))
+    begins = np.repeat(opens, np.diff(np.append(opens, len(order))))
+    before = np.append(-1, last[:-1])[: len(order)]
+    some = np.flatnonzero(before >= begins)
+    rises = steps.kind[order[before[some]]] == StepKind.PROMOTE
+    role[order[some]] = np.where(rises, Role.VOTER, Role.NON_VOTER)
+    return role

@@ -66,7 +66,7 @@ class PlanRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocked:
-    """A replica that the plan leaves where it is, and why.
+    """A replica that the plan leaves where it is, or as it is, and why.
 
     Parameters
     ----------
@@ -75,11 +75,13 @@ class Blocked:
     slot : int
         Slot of the replica.
     source, target : str or None
-        Nodes that it should leave and join.
+        Nodes that it should leave and join; the same for what is no move.
     lacks : str
         What it waits for in vain.
     circle : int
         Moves with the same number wait for one another; -1: it waits for one of those.
+    change : str
+        What should become of it: "move", or where it is "lead", "promote" or "demote".
     """
 
     partition: str
@@ -88,10 +90,17 @@ class Blocked:
     target: str | None
     lacks: str
     circle: int
+    change: str = "move"
+
+    @property
+    def way(self) -> str:
+        """From where to where it should go, or what it should become where it is."""
+        if self.change != "move":
+            return f"{self.change} on {self.target}"
+        return f"{self.source or 'nowhere'} -> {self.target or 'nowhere'}"
 
     def __str__(self) -> str:
-        way = f"{self.source or 'nowhere'} -> {self.target or 'nowhere'}"
-        return f"{self.partition}[{self.slot}] {way}: no {self.lacks}"
+        return f"{self.partition}[{self.slot}] {self.way}: no {self.lacks}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +223,7 @@ class Plan(Shown):
         Curve
             From the beginning to the end of the plan.
         """
-        return curve_of(self.cluster, self.steps, self.change)
+        return curve_of(self.cluster, self.target, self.steps, self.change)
 
     def prefix(self, count: int) -> "Plan":
         """Return the plan of the first steps, and nothing unsettled.

@@ -6,9 +6,9 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placed, Placement
-from evenkeel.planning.changes.acts import acts_of, apart
-from evenkeel.planning.changes.ends import Ends, check_target, in_place
+from evenkeel.model.placement import Placed, Placement, Role
+from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
+from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.order import SAFE, dangers
@@ -55,7 +55,8 @@ def plan(
     Raises
     ------
     InvalidInput
-        If the target is of other partitions or nodes, or the throttle names unknown tiers.
+        If the target is of other partitions or nodes, or asks for roles that the protocol cannot
+        change, or the throttle names unknown tiers.
 
     Examples
     --------
@@ -74,8 +75,17 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    wanted, ends = renamed(cluster, in_place(cluster, wanted), protocol)
+    wanted, ends = _ends(cluster, wanted, protocol)
     return _planned(cluster, wanted, ends, pace, protocol)
+
+
+def _ends(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Placement, Ends]:
+    """Return a target in the cluster's slots, and what changes; raise for roles that cannot."""
+    faults = FaultList()
+    wanted = in_place(cluster, target, protocol)
+    check_roles(faults, cluster, wanted, protocol)
+    faults.raise_if_any()
+    return renamed(cluster, wanted, protocol)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
@@ -87,7 +97,7 @@ def gone_on_with(
     cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol, flights: Flights
 ) -> Plan:
     """Return the plan from a state with copies in flight, of which a part may have arrived."""
-    wanted, ends = renamed(cluster, in_place(cluster, target), protocol)
+    wanted, ends = _ends(cluster, target, protocol)
     return _planned(cluster, wanted, ends, throttle, protocol, flights)
 
 
@@ -101,12 +111,14 @@ def _planned(
 ) -> Plan:
     if len(ends) == 0:
         return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
-    acts = acts_of(cluster, ends, protocol, throttle.at_once)
-    if flights is not None:
-        acts = replace(acts, left=flights.left(acts.replica, acts.target))
-    if throttle.recovery_first:
-        acts = replace(acts, recovers=(dangers(cluster) < SAFE)[acts.partition])
-    draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    draft = _drafted(cluster, target, ends, throttle, protocol, flights)
+    if ends.recasts.any() and len(draft.stuck):
+        # who finds no room in another role may find it once it has moved
+        left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
+        other = replace(ends, late=np.isin(ends.partition, left))
+        way = _drafted(cluster, target, other, throttle, protocol, flights)
+        draft = min(draft, way, key=lambda one: one.left)
+    ends, acts = draft.ends, draft.acts
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one
         acts = apart(acts, draft.stuck)
@@ -117,6 +129,23 @@ def _planned(
         draft = _unstuck(draft, throttle, protocol)
     steps, change = draft.steps(throttle.windows)
     return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+
+
+def _drafted(
+    cluster: Cluster,
+    target: Placement,
+    ends: Ends,
+    throttle: Throttle,
+    protocol: Protocol,
+    flights: Flights | None,
+) -> Draft:
+    """Return the first draft of what is to change."""
+    acts = acts_of(cluster, ends, protocol, throttle.at_once)
+    if flights is not None:
+        acts = replace(acts, left=flights.left(acts.replica, acts.target))
+    if throttle.recovery_first:
+        acts = replace(acts, recovers=(dangers(cluster) < SAFE)[acts.partition])
+    return Draft.of(cluster, target, ends, acts, throttle, protocol)
 
 
 def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
@@ -165,10 +194,17 @@ def _blocked(draft: Draft) -> tuple[Blocked, ...]:
             Blocked(
                 partitions[p], int(acts.replica[i] - cluster.placement.first[p]),
                 nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
-                _lack(draft, int(acts.change[i])), int(circle[acts.change[i]]),
+                _lack(draft, int(acts.change[i])), int(circle[acts.change[i]]), _word(acts, i),
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _word(acts: Acts, i: int) -> str:
+    """Return the word for what an act changes."""
+    if acts.act[i] == Act.ROLE:
+        return "promote" if acts.role[i] == Role.VOTER else "demote"
+    return "lead" if acts.act[i] == Act.LEAD else "move"
 
 
 def _lack(draft: Draft, change: int) -> str:

@@ -24,6 +24,9 @@ class Protocol:
     quorum : bool
         Whether voters decide by majority, so that one has to survive the loss of any domain at
         every instant, if it does at both ends. Where they do not, one live replica has to.
+    roles : bool
+        Whether a replica can become a voter or a non-voter where it is. Else two replicas whose
+        roles trade nodes are copied crosswise, and a target with another number of voters is none.
 
     Examples
     --------
@@ -35,6 +38,7 @@ class Protocol:
     joint: bool = True
     whole: bool = False
     quorum: bool = True
+    roles: bool = True
 
     @staticmethod
     def named(name: str) -> "Protocol":
@@ -44,8 +48,9 @@ class Protocol:
         ----------
         name : str
             ``"plain"``, ``"kafka"`` (a reassignment exchanges the whole set, KIP-455),
-            ``"cockroach"`` (learners and joint consensus), ``"ceph"`` (a remapped placement group
-            backfills, then its set is exchanged whole; the primary follows from the order),
+            ``"cockroach"`` (learners, joint consensus, and roles that change in place), ``"ceph"``
+            (a remapped placement group backfills, then its set is exchanged whole; the primary
+            follows from the order),
             ``"helix"`` (states of a replica: one more serves before one less does) or
             ``"longhorn"`` (a replica is added, rebuilt, and another deleted after it).
 
@@ -69,11 +74,11 @@ PRESETS = {
     one.name: one
     for one in (
         Protocol("plain"),
-        Protocol("kafka", whole=True),
+        Protocol("kafka", whole=True, roles=False),
         Protocol("cockroach"),
-        Protocol("ceph", whole=True),
-        Protocol("helix", joint=False, quorum=False),
-        Protocol("longhorn", joint=False, quorum=False),
+        Protocol("ceph", whole=True, roles=False),
+        Protocol("helix", joint=False, quorum=False, roles=False),
+        Protocol("longhorn", joint=False, quorum=False, roles=False),
     )
 }
 """The systems that are known, by name."""

@@ -13,6 +13,10 @@ counts in the dimensions that are not transient where it serves: on ``target`` f
 from the replica on ``source`` to the one on ``target`` and with it the share of the load that
 leaders alone carry. ``REMOVE`` drops what is left on ``source``; at its finish it counts no more.
 
+Where a replica stays, ``PROMOTE`` and ``DEMOTE`` with its node as both ``source`` and ``target``
+make a voter or a non-voter of it: nothing is copied, and it is alone there, with no learner of it
+elsewhere. Its role, and what it weighs in that, is another from their finish.
+
 A replica may move twice, first to a spare node (*staging*): its steps carry the same ``replica``.
 """
 
@@ -77,6 +81,12 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @property
+    def in_place(self) -> NDArray[np.bool_]:
+        """Whether each step changes a role and leaves the replica where it is, (S,)."""
+        changes = (self.kind == StepKind.PROMOTE) | (self.kind == StepKind.DEMOTE)
+        return np.asarray(changes & (self.source == self.target) & (self.source >= 0))
 
     @classmethod
     def none(cls) -> "Steps":

@@ -173,15 +173,15 @@ def _blocked(plan: Plan) -> list["RenderableType"]:
     if not plan.blocked:
         return []
     table = plain_table()
-    for name in (f"blocked ({len(plan.blocked):,})", "slot", "from", "to", "lacks"):
+    for name in (f"blocked ({len(plan.blocked):,})", "slot", "", "from", "to", "lacks"):
         table.add_column(name, justify="right" if name == "slot" else "left")
     for one in plan.blocked[:SHOWN_ROWS]:
         circle = "" if one.circle < 0 else f" [dim](circle {one.circle})[/]"
         table.add_row(
-            escaped(one.partition), f"{one.slot}", escaped(one.source or ""),
+            escaped(one.partition), f"{one.slot}", one.change, escaped(one.source or ""),
             escaped(one.target or ""), f"{escaped(one.lacks)}{circle}",
         )  # fmt: skip
     more = len(plan.blocked) - SHOWN_ROWS
     if more > 0:
-        table.add_row(f"[dim]... and {more:,} more[/]", "", "", "", "")
+        table.add_row(f"[dim]... and {more:,} more[/]", "", "", "", "", "")
     return [table]

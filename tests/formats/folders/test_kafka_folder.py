@@ -141,3 +141,14 @@ def test_its_scripts_are_scripts(system):
     _, folder = folder_of(system)
     for script in (folder / "run.sh", folder / "undo" / "run.sh"):
         subprocess.run(["sh", "-n", script], check=True)
+
+
+def test_a_plan_that_changes_roles_has_no_folder(system):
+    plan = planned(system)
+    start = plan.cluster.placement
+    cluster = plan.cluster.replace(placement=start, role=[0, 1] * (len(start.node) // 2))
+    target = replace(cluster.placement, role=start.role)
+    recast = ek.plan(cluster, target, protocol="plain")
+    with pytest.raises(ek.InvalidInput, match="which kafka has no command for"):
+        ek.write_plan_folder(recast, system.folder / "move")
+    assert not (system.folder / "move").exists()

@@ -13,9 +13,9 @@ SERVES = {"serving", "demoting"}
 class Ends:
     """The limits of a plan, and how its state lies to them."""
 
-    def weight(self, p, k, d, leads=False):
+    def weight(self, p, k, d, leads=False, role=None):
         load = self.cluster.partitions.load
-        role = self.cluster.placement.role[k]
+        role = self.role[k] if role is None else role
         by = load.leader if leads else load.non_voter if role == Role.NON_VOTER else load.voter
         return Fraction(float(by[p, d]))
 
@@ -25,7 +25,9 @@ class Ends:
             for k in range(placement.first[p], placement.first[p + 1]):
                 leads = placement.leader[p] == k - placement.first[p]
                 for d in range(len(self.cluster.dimensions)):
-                    load[int(placement.node[k]), d] += self.weight(p, k, d, leads)
+                    load[int(placement.node[k]), d] += self.weight(
+                        p, k, d, leads, placement.role[k]
+                    )
         return load
 
     def serving_node(self, n):
@@ -70,7 +72,7 @@ class Ends:
         else:
             rows = range(placement.first[p], placement.first[p + 1])
             seats = [(k, int(placement.node[k]), "serving") for k in rows if placement.node[k] >= 0]
-        role = c.placement.role
+        role = self.role if placement is None else placement.role
         serve = [(k, n) for k, n, s in seats if s in SERVES]
         present = [(k, n) for k, n, s in seats
                    if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
@@ -165,13 +167,14 @@ class Ends:
             seats = [(p, k, int(placement.node[k]), "serving") for p in range(len(placement))
                      for k in range(placement.first[p], placement.first[p + 1])
                      if placement.node[k] >= 0]  # fmt: skip
-        return {rule: value for rule, (value, _) in self.group_rules(seats).items()}
+        role = self.role if placement is None else placement.role
+        return {rule: value for rule, (value, _) in self.group_rules(seats, role).items()}
 
     def groups_kept_by_ends(self):
         """The least of every rule of a group that both ends keep."""
         c = self.cluster
         seats = [(p, k, n, s) for (p, k, n), s in self.seats.items()]
-        rules = self.group_rules(seats)
+        rules = self.group_rules(seats, self.role)
         start = self.group_values(c.placement)
         ends = [start] + ([] if self.target is None else [self.group_values(self.target)])
         kept = {}
@@ -183,9 +186,9 @@ class Ends:
                 kept[rule] = least
         return kept
 
-    def group_rules(self, seats):
+    def group_rules(self, seats, role):
         c = self.cluster
-        role, group_of = c.placement.role, c.partitions.group
+        group_of = c.partitions.group
         found = {}
         for g, number in enumerate(c.partitions.group_rule):
             if number < 0:

@@ -22,6 +22,11 @@ def replay(cluster, steps, target=None, throttle=None, changes=1, joint=False, q
     return Run(cluster, rows, target, throttle, changes, joint, quorum).run()
 
 
+def in_place(row):
+    """Whether a step changes the role of a replica where it is."""
+    return row.kind in (PROMOTE, DEMOTE) and row.source == row.target >= 0
+
+
 def structure(cluster, rows):
     """Steps that cannot be replayed at all."""
     first, nodes = cluster.placement.first, len(cluster.nodes)
@@ -55,6 +60,7 @@ class Run(Ends):
         self.leader = {}  # partition -> (replica, node)
         self.last = {}  # what a step was that last changed a seat
         self.last_lead, self.last_change = {}, {}
+        self.role = {}  # replica -> role
         self.fresh = set()  # copies whose learner counts in every dimension
         self.dropped = set()  # removals of such a learner
         self.was_seen = {}
@@ -64,8 +70,11 @@ class Run(Ends):
         self.alive = cluster.nodes.alive & ~cluster.nodes.gone
         for p in range(len(start)):
             for k in range(start.first[p], start.first[p + 1]):
+                self.role[k] = int(start.role[k])
                 if start.node[k] >= 0:
                     self.seats[p, k, int(start.node[k])] = "serving"
+                elif target is not None:
+                    self.role[k] = int(target.role[k])
             if start.leader[p] >= 0:
                 k = int(start.first[p]) + int(start.leader[p])
                 self.leader[p] = k, int(start.node[k])
@@ -112,8 +121,8 @@ class Run(Ends):
             rest = [one for one in keys[j + 1 :] if one[0] == key[0]]
             mine = self.rows[key[2]].partition
             hidden = any(
-                self.rows[one[2]].kind == SWAP and self.rows[one[2]].partition == mine
-                and one[4] for one in rest
+                (self.rows[one[2]].kind == SWAP or in_place(self.rows[one[2]]))
+                and self.rows[one[2]].partition == mine and one[4] for one in rest
             )  # fmt: skip
             self.seen.append(not (self.joint and hidden))
         self.position = -1
@@ -135,8 +144,6 @@ class Run(Ends):
                     self.fail("wave", i)
             if not (isfinite(row.size) and row.size >= 0) or (row.kind != COPY and row.size):
                 self.fail("size", i)
-            if row.kind in (PROMOTE, DEMOTE) and c.placement.role[k] != Role.VOTER:
-                self.fail("role", i)
             then = self.target
             aim = [] if then is None else then.node[then.first[p] : then.first[p + 1]].tolist()
             if row.kind == COPY:
@@ -148,7 +155,12 @@ class Run(Ends):
             if row.kind in (DEMOTE, SWAP, REMOVE) and row.source >= 0:
                 home = c.placement.node[k] == row.source
                 pinned = bool(c.placement.flags[k] & Flag.PINNED)
-                if home and pinned and (self.target is None or row.source in aim):
+                if (
+                    home
+                    and pinned
+                    and not in_place(row)
+                    and (self.target is None or row.source in aim)
+                ):
                     self.fail("pinned", i)
 
     def needs(self, i, j):
@@ -168,6 +180,11 @@ class Run(Ends):
     def begin(self, i, row):
         p, k = row.partition, row.replica
         kind, source, target = row.kind, row.source, row.target
+        if in_place(row):
+            self.begin_role(i, row)
+            return
+        if kind in (PROMOTE, DEMOTE) and self.role[k] != Role.VOTER:
+            self.fail("role", i)
         if kind == COPY:
             self.needs_seat(i, p, k, target, {None})
             self.check_source(i, row, True)
@@ -188,15 +205,48 @@ class Run(Ends):
             state = self.needs_seat(i, p, k, source, wanted)
             if state == "caught up" and self.last.get((p, k, source)) in self.fresh:
                 self.dropped.add(i)
-            if state == "serving" and self.leader.get(p) == (k, source) and self.alive[source]:
-                self.fail("leader", i)
-            lead = self.last_lead.get(p)
-            if state == "serving" and lead is not None and self.rows[lead].source == source:
-                self.needs(i, lead)
+            self.check_leaving(i, row, state)
         if kind == LEAD:
             self.needs(i, self.last_lead.get(p))
             self.needs(i, self.last.get((p, k, target)))
             self.check_lead(i, row)
+
+    def begin_role(self, i, row):
+        p, k = row.partition, row.replica
+        wanted = Role.NON_VOTER if row.kind == PROMOTE else Role.VOTER
+        if self.role[k] != wanted:
+            self.fail("role", i)
+        state = self.needs_seat(i, p, k, row.target, {"serving"})
+        self.is_alone(i, row)
+        self.begin_change(i, row)
+        if row.kind == DEMOTE:
+            self.check_leaving(i, row, state)
+        self.reweigh(row, 1)
+
+    def is_alone(self, i, row):
+        """A role changes where the replica has one seat alone."""
+        p, k, n = row.partition, row.replica, row.target
+        others = [m for q, r, m in self.seats if (q, r) == (p, k) and m != n]
+        if self.ever(p, k, n) and others:
+            self.fail("precondition", i)
+
+    def reweigh(self, row, sign):
+        """Put on what a role change adds as it starts, take off what it spares as it finishes."""
+        load = self.cluster.partitions.load
+        for d in range(len(self.cluster.dimensions)):
+            voter, other = (Fraction(float(by[row.partition, d]))
+                            for by in (load.voter, load.non_voter))  # fmt: skip
+            more = (voter - other) * (1 if row.kind == PROMOTE else -1)
+            self.load[row.target, d] += sign * max(sign * more, 0)
+
+    def check_leaving(self, i, row, state):
+        """A leader that lives hands over before it goes."""
+        p, k, source = row.partition, row.replica, row.source
+        if state == "serving" and self.leader.get(p) == (k, source) and self.alive[source]:
+            self.fail("leader", i)
+        lead = self.last_lead.get(p)
+        if state == "serving" and lead is not None and self.rows[lead].source == source:
+            self.needs(i, lead)
 
     def check_source(self, i, row, begins):
         p = row.partition
@@ -218,7 +268,9 @@ class Run(Ends):
         column = row.target if row.kind == PROMOTE else row.source
         twins = [n for (q, r, n), s in self.seats.items()
                  if (q, r) == (p, k) and n != column and s == "serving"]  # fmt: skip
-        closes = row.kind == DEMOTE and bool(twins) and self.ever(p, k, column)
+        closes = (
+            row.kind == DEMOTE and not in_place(row) and bool(twins) and self.ever(p, k, column)
+        )
         if closes:
             self.needs(i, self.last.get((p, k, twins[-1])))
         now = self.pending.get(p, 0) + 1 - closes
@@ -233,7 +285,7 @@ class Run(Ends):
         p, k = row.partition, row.replica
         c = self.cluster
         fit = self.seats.get((p, k, row.target)) == "serving"
-        fit = fit and c.placement.role[k] == Role.VOTER
+        fit = fit and self.role[k] == Role.VOTER
         wanted = self.target is not None and self.target.leader_node[p] == row.target
         fit = fit and (c.nodes.may_lead[row.target] or (wanted and self.alive[row.target]))
         leader = self.leader.get(p, (-1, -1))[1]
@@ -245,6 +297,9 @@ class Run(Ends):
 
     def meanwhile(self, i, row):
         p, k = row.partition, row.replica
+        if in_place(row):
+            self.set(i, p, k, row.target, "serving")
+            return
         made = {COPY: "copying", PROMOTE: "promoting", SWAP: "promoting"}
         if row.kind in made and row.target >= 0:
             self.set(i, p, k, row.target, made[row.kind])
@@ -270,6 +325,10 @@ class Run(Ends):
     def last_part(self, i, row):
         """A step that takes time finds at its finish what it left at its start."""
         p, k = row.partition, row.replica
+        if in_place(row):
+            self.finds(i, (p, k, row.target), "serving")
+            self.is_alone(i, row)
+            return
         made = {COPY: "copying", PROMOTE: "promoting", SWAP: "promoting"}
         if row.kind in made and row.target >= 0:
             self.finds(i, (p, k, row.target), made[row.kind])
@@ -289,6 +348,14 @@ class Run(Ends):
     def end(self, i, row):
         p, k = row.partition, row.replica
         kind, source, target = row.kind, row.source, row.target
+        if in_place(row):
+            self.set(i, p, k, target, "serving")
+            if self.ever(p, k, target):
+                self.role[k] = Role.VOTER if kind == PROMOTE else Role.NON_VOTER
+            self.reweigh(row, -1)
+            self.pending[p] -= 1
+            self.last_change[p] = i
+            return
         twins = [n for (q, r, n), s in self.seats.items()
                  if (q, r) == (p, k) and n != target and s == "serving"]  # fmt: skip
         if kind == COPY:
@@ -435,4 +502,7 @@ class Run(Ends):
                     int(start.node[k]),
                     int(self.target.node[k]),
                 }:
+                    self.fail("end", -1)
+                same = self.role[k] in (start.role[k], self.target.role[k])
+                if len(on) == 1 and self.target.node[k] >= 0 and not same:
                     self.fail("end", -1)

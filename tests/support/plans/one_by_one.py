@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -77,12 +78,15 @@ def _moves(
         first, end = int(start.first[p]), int(start.first[p + 1])
         row = [int(n) for n in start.node[first:end]]
         leader = int(start.leader[p])
+        role = start.role.copy()
+        if p % 2:
+            yield from _roles(start, target, p, row, role)
         for k in range(first, end):
             old, new = row[k - first], int(target.node[k])
             if old == new:
                 continue
             size = float(cluster.partitions.load.voter[p].max(initial=0.0))
-            voter = start.role[k] == Role.VOTER
+            voter = role[k] == Role.VOTER
             joint = swaps or not voter
             leads = leader == k - first
             if new >= 0:
@@ -107,6 +111,8 @@ def _moves(
             if old >= 0:
                 yield StepKind.REMOVE, p, k, old, -1, 0.0
             row[k - first] = new
+        if p % 2 == 0:
+            yield from _roles(start, target, p, row, role)
         wanted = int(target.leader[p])
         if wanted >= 0 and leader != wanted and row[wanted] >= 0:
             yield (
@@ -117,6 +123,19 @@ def _moves(
                 row[wanted],
                 0.0,
             )
+
+
+def _roles(
+    start: Placement, target: Placement, p: int, row: list[int], role: NDArray[np.uint8]
+) -> Iterator[tuple[int, int, int, int, int, float]]:
+    """Yield what makes voters and non-voters of replicas where they are."""
+    first, end = int(start.first[p]), int(start.first[p + 1])
+    for k in range(first, end):
+        node = row[k - first]
+        if start.node[k] >= 0 and node >= 0 and role[k] != target.role[k]:
+            rises = target.role[k] == Role.VOTER
+            role[k] = target.role[k]
+            yield StepKind.PROMOTE if rises else StepKind.DEMOTE, p, k, node, node, 0.0
 
 
 def _other_voter(cluster: Cluster, row: list[int], slot: int, p: int) -> int | None:

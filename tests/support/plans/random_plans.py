@@ -1,5 +1,6 @@
 """Small clusters, targets and plans, drawn from a seed, and plans with one step tampered with."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def draw_cluster(rng: np.random.Generator) -> ek.Cluster:
         given["accepts"] = rng.random(nodes) < 0.8
     if rng.random() < 0.2:
         given["max_replicas"] = rng.integers(1, 4, nodes)
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         given["role"] = (rng.random(placement.shape) < 0.3).astype(np.uint8)
         given["role"][:, 0] = 0
         given["non_voter_load"] = load * 0.5
@@ -119,7 +120,10 @@ def draw_target(rng: np.random.Generator, cluster: ek.Cluster) -> Placement:
             slot = int(rng.integers(start.first[p + 1] - start.first[p]))
             if node[start.first[p] + slot] >= 0 and start.role[start.first[p] + slot] == 0:
                 leader[p] = slot
-    return start.replaced(node, leader)
+    role = start.role.copy()
+    if role.any():
+        role[rng.random(len(role)) < 0.4] ^= 1
+    return replace(start.replaced(node, leader), role=role)
 
 
 def overlapped(rng: np.random.Generator, rows: list[Step]) -> list[Step]:
@@ -148,9 +152,12 @@ def tampered(rng: np.random.Generator, rows: list[Step], nodes: int) -> tuple[st
     i = int(rng.integers(len(rows)))
     row = rows[i]
     way = str(rng.choice(["target", "source", "order", "start", "late", "kind", "drop", "double",
-                          "loose", "replica", "wave", "long"]))  # fmt: skip
+                          "loose", "replica", "wave", "long", "stay"]))  # fmt: skip
     if way == "target":
         rows[i] = row._replace(target=int(rng.integers(-1, nodes)))
+    elif way == "stay":
+        kind = int(rng.choice([StepKind.PROMOTE, StepKind.DEMOTE]))
+        rows[i] = row._replace(kind=kind, source=row.target, size=0.0)
     elif way == "source":
         rows[i] = row._replace(source=int(rng.integers(-1, nodes)))
     elif way == "replica":

@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from evenkeel.formats.folders import state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
@@ -69,6 +71,7 @@ def write_plan_folder(
     target = Path(os.path.realpath(folder))
     check_folder(target, overwrite=overwrite)
     carrier = _carrier(plan)
+    _check_steps(plan)
     original = plan.cluster.placement
     back = plan.undo()
     waves, ways_back = waves_of(plan, original), waves_of(back, original)
@@ -110,6 +113,16 @@ def _carrier(plan: Plan) -> Carrier:
         message = "has no commands that carry out a plan: write_plan writes its steps"
         raise InvalidInput([Fault("plan.cluster", name, message)])
     return carrier
+
+
+def _check_steps(plan: Plan) -> None:
+    """Raise for a plan that changes roles in place: none of the systems has a command for that."""
+    recast = np.flatnonzero(plan.steps.in_place)
+    if len(recast):
+        row = plan.rows_of(recast[:1])[0]
+        told = f"{row.kind} of {row.partition} on {row.target}"
+        message = f"changes roles in place, which {plan.cluster.native_format} has no command for"
+        raise InvalidInput([Fault(f"plan.steps[{row.step}]", told, message)])
 
 
 def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, bytes]:

@@ -16,6 +16,7 @@ from evenkeel.formats.registry import BEGINNING, PLAN
 
 NAME: Literal["evenkeel-plan"] = "evenkeel-plan"
 
+ChangeName = Literal["move", "lead", "promote", "demote"]
 KindName = Literal["copy", "promote", "lead", "demote", "remove", "swap"]
 StepId = Int32 | str
 NODES = {"source": "from", "target": "to"}
@@ -50,6 +51,7 @@ class BlockedDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     circle: Int32
     source: str | None = None
     target: str | None = None
+    change: ChangeName = "move"
 
 
 class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -103,6 +105,7 @@ class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     joint: bool | None = None
     whole: bool | None = None
     quorum: bool | None = None
+    roles: bool | None = None
 
 
 class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

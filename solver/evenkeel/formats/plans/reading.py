@@ -91,7 +91,9 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     check_throttle(paced, cluster, throttle)
     _moved(faults, name, paced)
     blocked = tuple(
-        Blocked(one.partition, one.replica, one.source, one.target, one.lacks, one.circle)
+        Blocked(
+            one.partition, one.replica, one.source, one.target, one.lacks, one.circle, one.change
+        )
         for one in found.blocked
     )
     faults.raise_if_any()
@@ -153,7 +155,7 @@ def _protocol(faults: FaultList, name: str, found: PlanDocument) -> Protocol:
         message = f"is not known: say whether it is joint and whole, or name one of {[*PRESETS]}"
         faults.add(f"{name}: protocol.name", quoted(given.name), message)
     base = known or Protocol(given.name)
-    said = {key: getattr(given, key) for key in ("joint", "whole", "quorum")}
+    said = {key: getattr(given, key) for key in ("joint", "whole", "quorum", "roles")}
     return replace(base, **{key: value for key, value in said.items() if value is not None})
 
 

@@ -38,7 +38,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
         else:
             here, row = slice(*start.first[p : p + 2]), slice(*there.first[q : q + 2])
             node[here] = place[there.node[row]]
-            role[here] = np.where(node[here] >= 0, role[here], there.role[row])
+            role[here] = there.role[row]
             leader[p] = there.leader[q]
     faults.raise_if_any()
     return replace(start.replaced(node, leader), role=read_only(role))

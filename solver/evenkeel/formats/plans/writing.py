@@ -78,7 +78,9 @@ def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
         "version": b"1",
         "fingerprint": _json(fingerprint(plan.cluster)),
         "protocol": _json(
-            ProtocolDocument(protocol.name, protocol.joint, protocol.whole, protocol.quorum)
+            ProtocolDocument(
+                protocol.name, protocol.joint, protocol.whole, protocol.quorum, protocol.roles
+            )
         ),
         "throttle": _json(_throttle(plan.throttle)),
         "steps": _lines(_steps(plan)),
@@ -157,7 +159,13 @@ def _steps(plan: Plan) -> list[StepDocument]:
 def _blocked(plan: Plan) -> list[BlockedDocument]:
     return [
         BlockedDocument(
-            one.partition, one.slot, one.lacks, one.circle, source=one.source, target=one.target
+            one.partition,
+            one.slot,
+            one.lacks,
+            one.circle,
+            one.source,
+            one.target,
+            one.change,  # type: ignore[arg-type]
         )
         for one in plan.blocked
     ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.account.waits import way_of
@@ -162,6 +162,9 @@ def progress_of(
     place[dropped & (node < 0)] = last[dropped & (node < 0)] + 1
     drops = dropped[steps.replica] & (hop == last[steps.replica]) & (steps.kind != StepKind.COPY)
     done = place[steps.replica] >= hop + drops
+    recast = np.flatnonzero(steps.in_place)
+    rises = steps.kind[recast] == StepKind.PROMOTE
+    done[recast] &= (observed.role[steps.replica[recast]] == Role.VOTER) == rises
     under_way &= ~done
     _settle_leads(plan, observed, done)
     moved = np.zeros(len(node), bool)

@@ -11,6 +11,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.order import SAFE, dangers
+from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind
 
 if TYPE_CHECKING:
@@ -46,13 +47,15 @@ def explained(plan: "Plan", partition: int) -> str:
 
 def way_of(row: "PlanRow") -> str:
     """Return what a step does to which slot, from where to where."""
-    ends = " -> ".join(one for one in (row.source, row.target) if one is not None)
-    return f"{row.kind} [{row.slot}] {ends}"
+    ends = [one for one in (row.source, row.target) if one is not None]
+    if len(ends) == 2 and ends[0] == ends[1]:
+        return f"{row.kind} [{row.slot}] on {ends[0]}"
+    return f"{row.kind} [{row.slot}] {' -> '.join(ends)}"
 
 
 def _blocked(plan: "Plan", one: "Blocked") -> str:
     """Return what a move lacks, and with which others it waits in a circle."""
-    way = f"[{one.slot}] {one.source or 'nowhere'} -> {one.target or 'nowhere'}: no {one.lacks}"
+    way = f"[{one.slot}] {one.way}: no {one.lacks}"
     ring = [other for other in plan.blocked if other.circle == one.circle >= 0 and other != one]
     if not ring:
         return way
@@ -209,8 +212,10 @@ class Waits:
 
     def _effects(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what each step brings to some nodes, and what it takes off them, (S, D + 1)."""
-        steps, load = self.steps, self.plan.cluster.partitions.load
-        votes = (self.plan.target.role[steps.replica] == Role.VOTER)[:, None]
+        steps, cluster = self.steps, self.plan.cluster
+        load = cluster.partitions.load
+        role = roles_of(cluster.placement, steps, self.plan.target)
+        votes = (role == Role.VOTER)[:, None]
         p = steps.partition
         weight = np.where(votes, load.voter[p], load.non_voter[p])
         lead = (steps.kind == StepKind.LEAD)[:, None]
@@ -220,7 +225,13 @@ class Waits:
         leaves = np.isin(steps.kind, (StepKind.REMOVE, StepKind.LEAD)) & np.isin(
             steps.source, nodes
         )
-        return weight * joins[:, None], weight * leaves[:, None]
+        takes, gives = weight * joins[:, None], weight * leaves[:, None]
+        recast = np.flatnonzero(steps.in_place & np.isin(steps.target, nodes))
+        more = load.voter[p[recast]] - load.non_voter[p[recast]]
+        more = np.where((steps.kind[recast] == StepKind.PROMOTE)[:, None], more, -more)
+        takes[recast, :-1], gives[recast, :-1] = np.maximum(more, 0.0), np.maximum(-more, 0.0)
+        takes[recast, -1] = gives[recast, -1] = 0.0
+        return takes, gives
 
     def _slots(
         self, step: int, mine: NDArray[np.intp], theirs: NDArray[np.intp]

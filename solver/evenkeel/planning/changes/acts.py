@@ -21,6 +21,7 @@ class Act(IntEnum):
     ADD = 1
     DROP = 2
     LEAD = 3
+    ROLE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,8 @@ class Acts:
         Whom it concerns.
     source, target : ndarray of int32, shape (M,)
         Node that is left, and joined; -1 for none. What stays is on both.
-    votes : ndarray of bool, shape (M,)
-        Whether the replica is a voter as it moves.
+    was, role : ndarray of uint8, shape (M,)
+        Its role before and after, which are the same but where the act is to change it.
     led : ndarray of bool, shape (M,)
         Whether it leads before.
     leads : ndarray of bool, shape (M,)
@@ -62,7 +63,8 @@ class Acts:
     replica: NDArray[np.int32]
     source: NDArray[np.int32]
     target: NDArray[np.int32]
-    votes: NDArray[np.bool_]
+    was: NDArray[np.uint8]
+    role: NDArray[np.uint8]
     led: NDArray[np.bool_]
     leads: NDArray[np.bool_]
     heir: NDArray[np.int32]
@@ -76,6 +78,16 @@ class Acts:
 
     def __len__(self) -> int:
         return len(self.act)
+
+    @property
+    def votes(self) -> NDArray[np.bool_]:
+        """Whether the replica is a voter, afterwards, (M,)."""
+        return np.asarray(self.role == Role.VOTER)
+
+    @property
+    def stays(self) -> NDArray[np.bool_]:
+        """Whether the replica stays on its node, (M,)."""
+        return np.asarray((self.act == Act.LEAD) | (self.act == Act.ROLE))
 
     def take(self, rows: slice | NDArray[np.integer]) -> "Acts":
         """Return some of the acts."""
@@ -91,12 +103,13 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
-    votes = ends.role == Role.VOTER
+    recasts = ends.changes_roles
     blocked = turns.disorderly & (detour < 0)
     # what is copied at once goes to nodes that hold nothing of the partition, and where the first
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
     together = protocol.whole & ~taken.any((1, 2)) & ~turns.disorderly & live[before].any(1)
+    together &= ~recasts
     together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
     together &= ~_shared(before, moves & (after >= 0))
     # copies of one partition have a source each, but for those whose own is lost
@@ -111,25 +124,38 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     place[away, detour[away]] = NEVER - 1
 
     exchanged = (ends.led == ends.leads) & (front < 0) & (ends.led >= 0)
-    exchanged &= flag_at(moves, ends.led) & flag_at(votes, ends.led)
+    exchanged &= flag_at(moves & ends.votes, ends.led)
     split = exchanged & safety.admits_union(ends.led, exchanged, place)
     via = exchanged & ~split & turns.deputes & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
     stranded = (current == ends.leads) | ((ends.leads < 0) & led_live)
     stranded &= (front < 0) & flag_at(moves, ends.led)
     blocked |= stranded & ~split & ~via
+    # nor can who loses its vote
+    heir = (ends.leads >= 0) & (ends.leads != current)
+    blocked |= (
+        recasts
+        & ~heir
+        & live[at_slot(before, current)]
+        & flag_at((ends.role == Role.VOTER) & (ends.becomes != Role.VOTER), current)
+    )
     blocked |= (front >= 0) & ~live[at_slot(before, front)]
+    # nobody leads from a dead node
+    gains = flag_at(ends.role != ends.becomes, ends.leads)
+    blocked |= recasts & gains & ~live[at_slot(after, ends.leads)]
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
     blocked |= (moves & (after >= 0) & ~live[after]).any(1)
 
-    made = [_leads_only(ends, front), _moving_acts(ends, moves, place)]
+    made = [_leads_only(ends, front), _moving_acts(ends, moves & ~ends.recasts, place)]
+    made += [_role_acts(ends, place, rises=True), _role_acts(ends, place, rises=False)]
     made.append(
         np.stack([away, detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
     )
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
-    return _described(ends, table, turns, spare, place, via, together, blocked)
+    own = together | (recasts & protocol.joint)
+    return _described(ends, table, turns, spare, place, via, own, blocked)
 
 
 def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
@@ -176,6 +202,14 @@ def _moving_acts(
     return np.stack([row, slot, place[row, slot], act])
 
 
+def _role_acts(ends: Ends, place: NDArray[np.int64], *, rises: bool) -> NDArray[np.int64]:
+    """Return acts (row, slot, place, act) of replicas that become voters, or cease to be."""
+    changes = (ends.role != ends.becomes) & ends.changes_roles[:, None]
+    row, slot = np.nonzero(changes & ((ends.becomes == Role.VOTER) == rises))
+    when = place[row, np.argmax(ends.recasts[row], axis=1)]
+    return np.stack([row, slot, when, np.full(len(row), Act.ROLE)])
+
+
 def _described(
     ends: Ends,
     table: NDArray[np.int64],
@@ -188,9 +222,10 @@ def _described(
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, when, act = table
+    slots = ends.recasts.shape[1]
     current, deputy = turns.current, turns.deputy
     count = len(row)
-    is_front = act == Act.LEAD
+    is_front, is_role = act == Act.LEAD, act == Act.ROLE
     source = ends.before[row, slot]
     target = np.where(is_front, source, ends.after[row, slot])
     target = np.where(when == -1, spare[row], target)
@@ -202,10 +237,16 @@ def _described(
         there = np.where(moved, _at_rows(ends.after, row, other), _at_rows(ends.before, row, other))
         return np.where(other >= 0, there, -1).astype(np.int32)
 
+    source = np.where(is_role, node_of(slot, when), source)
+    target = np.where(is_role, source, target)
+    recast = np.argmax(ends.recasts, axis=1)[row] if slots else row
+    late = ends.changes_roles[row] & (_at_rows(place, row, recast) < when)
+    was = np.where(late, ends.becomes[row, slot], ends.role[row, slot])
+    gains = ends.role[row, slot] != ends.becomes[row, slot]
     ends_leading = ends.leads[row] == slot
     held = current[row] == slot
     led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
-    takes = ends_leading & ~held & ~is_front
+    takes = ends_leading & ~held & ~is_front & (is_role | ~gains)
     leads = is_front | takes | (led & ends_leading)
     heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
     lends = via[row] & (act == Act.MOVE) & held
@@ -217,6 +258,8 @@ def _described(
 
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
+    own[1:] |= is_role[1:] != is_role[:-1]
+    own[1:] |= ends.changes_roles[row[1:]] & ~is_role[1:]
     to = target.astype(np.int32)
     heir_node = node_of(heir, when)
     # slots on one node have nothing to hand over
@@ -224,7 +267,8 @@ def _described(
     return Acts(
         act=act.astype(np.int8), partition=ends.partition[row],
         replica=ends.replica[row, slot].astype(np.int32),
-        source=source.astype(np.int32), target=to, votes=ends.role[row, slot] == Role.VOTER,
+        source=source.astype(np.int32), target=to, was=was,
+        role=np.where(is_role, ends.becomes[row, slot], was),
         led=led, leads=leads, heir=replica_of(heir), heir_node=heir_node,
         deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
         change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,

@@ -61,7 +61,10 @@ def _holds(
     node[:, slot] = nodes
     held = safety.keeps(rows, node, role)
     for other in others:
-        if ends.before[row, other] != ends.after[row, other]:
+        if ends.recasts[row, other]:
+            role[:] = ends.becomes[row]
+            held &= safety.keeps(rows, node, role)
+        elif ends.before[row, other] != ends.after[row, other]:
             node[:, other] = ends.after[row, other]
             held &= safety.keeps(rows, node, role)
     return held

@@ -1,6 +1,6 @@
 """Ends: the two placements of a plan, and the partitions that differ between them, as tables."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,14 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.protocols import Protocol
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
     """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot.
+
+    Where roles change in place one more slot stands for that, the last one, without a node.
 
     Parameters
     ----------
@@ -23,10 +26,14 @@ class Ends:
         Row of each slot in the placement.
     before, after : ndarray of int32, shape (A, R)
         Node of each slot.
-    role : ndarray of uint8, shape (A, R)
-        Its role, the same at both.
+    role, becomes : ndarray of uint8, shape (A, R)
+        Its role before, and after; of what is nowhere the same as at the other end.
+    recasts : ndarray of bool, shape (A, R)
+        The slots that stand for a change of roles.
     led, leads : ndarray of int64, shape (A,)
         Slot that leads before, and after.
+    late : ndarray of bool, shape (A,)
+        Whether roles are to change last where they can, else first.
     """
 
     partition: NDArray[np.int32]
@@ -34,15 +41,25 @@ class Ends:
     before: NDArray[np.int32]
     after: NDArray[np.int32]
     role: NDArray[np.uint8]
+    becomes: NDArray[np.uint8]
+    recasts: NDArray[np.bool_]
     led: NDArray[np.int64]
     leads: NDArray[np.int64]
+    late: NDArray[np.bool_]
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "Ends":
         """Compare two placements with the same rows."""
         differs = start.leader != target.leader
-        differs[start.owner[start.node != target.node]] = True
-        partition = np.flatnonzero(differs).astype(np.int32)
+        placed = (start.node >= 0) & (target.node >= 0)
+        recast = placed & (start.role != target.role)
+        differs[start.owner[(start.node != target.node) | recast]] = True
+        ends = cls.between(start, target, np.flatnonzero(differs).astype(np.int32))
+        return ends._recast() if recast.any() else ends
+
+    @classmethod
+    def between(cls, start: Placement, target: Placement, partition: NDArray[np.int32]) -> "Ends":
+        """Return what some partitions have in two placements."""
         first = start.first[partition]
         length = start.first[partition + 1] - first
         slots = np.arange(int(length.max(initial=0)))
@@ -52,14 +69,44 @@ class Ends:
         before, after = (
             np.where(inside, one.node[replica], np.int32(-1)) for one in (start, target)
         )
-        role = np.where(inside, target.role[replica], np.uint8(0))
+        then = np.where(inside, target.role[replica], np.uint8(0))
+        role = np.where(before >= 0, start.role[replica], then)
         return cls(
-            partition, replica, before, after, role,
-            _leading(start, partition), _leading(target, partition),
+            partition, replica, before, after, role, np.where(after >= 0, then, role),
+            np.zeros(before.shape, bool), _leading(start, partition), _leading(target, partition),
+            np.zeros(len(partition), bool),
+        )  # fmt: skip
+
+    def _recast(self) -> "Ends":
+        """Add the slot that stands for a change of roles."""
+        changed = (self.role != self.becomes).any(1)[:, None]
+        none = np.full(changed.shape, -1)
+        voter = np.zeros(changed.shape, np.uint8)
+        return replace(
+            self, replica=np.hstack([self.replica, none]),
+            before=np.hstack([self.before, none.astype(np.int32)]),
+            after=np.hstack([self.after, none.astype(np.int32)]),
+            role=np.hstack([self.role, voter]), becomes=np.hstack([self.becomes, voter]),
+            recasts=np.hstack([self.recasts, changed]),
         )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    @property
+    def moves(self) -> NDArray[np.bool_]:
+        """Slots that change at all, (A, R)."""
+        return np.asarray((self.before != self.after) | self.recasts)
+
+    @property
+    def changes_roles(self) -> NDArray[np.bool_]:
+        """Partitions of which roles change in place, (A,)."""
+        return np.asarray(self.recasts.any(axis=1))
+
+    @property
+    def votes(self) -> NDArray[np.bool_]:
+        """Slots that vote before and after, (A, R)."""
+        return np.asarray((self.role == Role.VOTER) & (self.becomes == Role.VOTER))
 
     def take(self, rows: NDArray[np.intp]) -> "Ends":
         """Return some of the partitions."""
@@ -91,30 +138,50 @@ def check_target(
         bad = np.flatnonzero((target.node < -1) | (target.node >= len(cluster.nodes)))
         for k in bad.tolist():
             faults.add(f"{path}.node[{k}]", int(target.node[k]), "is no node of the cluster")
-        placed = (start.node >= 0) & (target.node >= 0)
-        for k in np.flatnonzero(placed & (target.role != start.role)).tolist():
-            faults.add(
-                f"{path}.role[{k}]", int(target.role[k]),
-                f"no step changes the role of a replica: it is {int(start.role[k])}",
-            )  # fmt: skip
 
 
-def in_place(cluster: Cluster, target: Placement) -> Placement:
+def check_roles(faults: FaultList, cluster: Cluster, target: Placement, protocol: Protocol) -> None:
+    """Note roles of a target in the cluster's slots that no step makes of those there."""
+    start = cluster.placement
+    placed = (start.node >= 0) & (target.node >= 0)
+    for k in np.flatnonzero(placed & (target.role != start.role)).tolist():
+        before, after = Role(start.role[k]), Role(target.role[k])
+        told = f"it is a {_word(before)}"
+        if Role.LEARNER in (before, after):
+            why = f"only voters and non-voters become one another: {told}"
+        elif not protocol.roles:
+            why = f"protocol {protocol.name} changes no role of a replica that is there: {told}"
+        else:
+            continue
+        faults.add(f"target.role[{k}]", _word(after), why)
+
+
+def _word(role: Role) -> str:
+    return role.name.lower().replace("_", "-")
+
+
+def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placement:
     """Return a target in which a node that stays with a partition keeps its slot.
 
-    Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything.
-    A partition to which the target gives no voter as its leader keeps the one it has if that stays.
+    Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything,
+    and if they are of two roles, those change, where a protocol can. A partition to which the
+    target gives no voter as its leader keeps the one it has if that stays.
     """
     start = cluster.placement
-    ends = Ends.of(start, target)
+    differs = (start.leader != target.leader).copy()
+    differs[start.owner[(start.node != target.node) | (start.role != target.role)]] = True
+    ends = Ends.between(start, target, np.flatnonzero(differs).astype(np.int32))
     if len(ends) == 0:
         return target
-    node, leader = target.node.copy(), target.leader.copy()
-    where, leads = _unpermuted(ends)
+    node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
+    where, becomes, leads = _unpermuted(ends, protocol)
     inside = ends.replica >= 0
     node[ends.replica[inside]] = where[inside]
+    # what leaves keeps the role it had
+    becomes = np.where((where < 0) & (ends.before >= 0), ends.role, becomes)
+    role[ends.replica[inside]] = becomes[inside]
     rows = np.arange(len(ends))
-    votes = (where >= 0) & (ends.role == Role.VOTER)
+    votes = (where >= 0) & (becomes == Role.VOTER)
     if where.shape[1]:
         leads[~votes[rows, leads]] = -1
         # slots on one node are one leader
@@ -122,48 +189,58 @@ def in_place(cluster: Cluster, target: Placement) -> Placement:
         same &= where[rows, ends.led] == where[rows, leads]
         leads[same] = ends.led[same]
         stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
-        stays = stays[where[stays, ends.led[stays]] >= 0]
+        led = ends.led[stays]
+        # who leads without a vote goes on, unless that is new
+        fit = (becomes[stays, led] == Role.VOTER) | (ends.role[stays, led] != Role.VOTER)
+        stays = stays[(where[stays, led] >= 0) & fit]
         leads[stays] = ends.led[stays]
     lost = (leads < 0) & (ends.led >= 0) & votes.any(1)
     leads[lost] = np.argmax(votes[lost], axis=1)
     leader[ends.partition] = leads
-    role = np.where(start.node >= 0, start.role, target.role)
     return Placement(start.first, read_only(node), read_only(role), target.flags, read_only(leader))
 
 
-def _unpermuted(ends: Ends) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return nodes and leading slots after, nodes that stay in their role being where they were."""
-    where, leads = ends.after.copy(), ends.leads.copy()
+def _unpermuted(
+    ends: Ends, protocol: Protocol
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
+    """Return nodes, roles and leading slots after, nodes that stay being where they were."""
+    where, becomes, leads = ends.after, ends.becomes, ends.leads.copy()
     if where.size == 0:
-        return where, leads
+        return where, becomes, leads
     slots = where.shape[1]
     same = (ends.before[:, :, None] == where[:, None, :]) & (where >= 0)[:, None, :]
-    same &= ends.role[:, :, None] == ends.role[:, None, :]
+    alike = ends.role[:, :, None] == becomes[:, None, :]
+    if protocol.roles:
+        alike |= (ends.role < Role.LEARNER)[:, :, None] & (becomes < Role.LEARNER)[:, None, :]
+    same &= alike
     off = ~np.eye(slots, dtype=bool)
-    rows = np.flatnonzero((same & off).any((1, 2)))
-    return matched(where, leads, rows, same[rows])
+    other = (where >= 0) & (ends.before >= 0) & (ends.role != becomes)
+    rows = np.flatnonzero((same & off).any((1, 2)) | other.any(1))
+    return matched(ends, leads, rows, same[rows])
 
 
 def matched(
-    where: NDArray[np.int32],
-    leads: NDArray[np.int64],
-    rows: NDArray[np.intp],
-    same: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Let slots of some rows take the nodes of those they match, (n, R, R), the others the rest."""
-    slots = where.shape[1]
+    ends: Ends, leads: NDArray[np.int64], rows: NDArray[np.intp], same: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
+    """Let slots of some rows take nodes and roles of those they match, (n, R, R), others the rest.
+
+    Of the rest each takes those of its own role first.
+    """
     once = (same.sum(1) <= 1).all(1) & (same.sum(2) <= 1).all(1)
-    rows, match = rows[once], same[once]
-    where, leads = where.copy(), leads.copy()
-    kept, used = match.any(2), match.any(1)
-    # the slot that each slot is to take its node from: its match, else what is left, in order
+    rows, match = rows[once], same[once].copy()
+    where, becomes, leads = ends.after.copy(), ends.becomes.copy(), leads.copy()
+    placed = (ends.before[rows] >= 0)[:, :, None] & (where[rows] >= 0)[:, None, :]
+    alike = placed & (ends.role[rows][:, :, None] == becomes[rows][:, None, :])
+    alike &= np.max(ends.role[rows] | becomes[rows], axis=1, initial=0)[:, None, None] > 0
+    for fits in (alike, np.ones_like(alike)):
+        for slot in range(match.shape[1]):
+            open_to = fits[:, slot] & ~match.any(1) & ~match[:, slot].any(1)[:, None]
+            some = np.flatnonzero(open_to.any(1))
+            match[some, slot, np.argmax(open_to[some], axis=1)] = True
+    # the slot that each slot takes its node from
     origin = np.argmax(match, axis=2)
-    free, left = np.argsort(kept, axis=1, kind="stable"), np.argsort(used, axis=1, kind="stable")
-    count = slots - kept.sum(1)
-    for i in range(slots):
-        some = np.flatnonzero(i < count)
-        origin[some, free[some, i]] = left[some, i]
     where[rows] = np.take_along_axis(where[rows], origin, 1)
+    becomes[rows] = np.take_along_axis(becomes[rows], origin, 1)
     led = leads[rows]
     leads[rows] = np.where(led >= 0, np.argmax(origin == led[:, None], axis=1), led)
-    return where, leads
+    return where, becomes, leads

@@ -34,7 +34,7 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Pl
         rows, match = rows[stuck], circle[stuck]
         alone = np.logical_not(match.any(axis=2))
         match |= np.eye(match.shape[1], dtype=bool) & alone[:, :, None]
-        where, leads = matched(ends.after, ends.leads, rows, match)
+        where, _, leads = matched(ends, ends.leads, rows, match)
         ends = replace(ends, after=where, leads=leads)
         inside = ends.replica[rows] >= 0
         node[ends.replica[rows][inside]] = where[rows][inside]
@@ -56,7 +56,8 @@ def _circles(cluster: Cluster, ends: Ends, tier: int) -> tuple[NDArray[np.intp],
     rows = np.flatnonzero(moves.sum(1) > 1)
     moves, home, to = moves[rows], domain[before[rows]], domain[after[rows]]
     meets = (home[:, :, None] == to[:, None, :]) & (home >= 0)[:, :, None]
-    meets &= ends.role[rows, :, None] == ends.role[rows, None, :]
+    for role in (ends.role[rows], ends.becomes[rows]):
+        meets &= role[:, :, None] == role[:, None, :]
     meets &= moves[:, :, None] & moves[:, None, :] & ~eye
     some = np.flatnonzero(meets.any(2).sum(1) > 1)
     rows, meets = rows[some], meets[some]

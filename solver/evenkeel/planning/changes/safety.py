@@ -93,7 +93,7 @@ class Safety:
         admitted = ((ways < count[:, None, None]) == inside).all(2)
         row, way = np.nonzero(admitted)
         some, at = tried[row, way], rows[row]
-        fits = np.flatnonzero(_heir_first(some, leads[at], current[at], changed[at]))
+        fits = np.flatnonzero(self._heir_first(at, some, leads[at], current[at], changed[at]))
         row, way, some, at = row[fits], way[fits], some[fits], at[fits]
         admitted[:] = False
         admitted[row, way] = self._order_holds(at, some, count[row], protocol, given=True)
@@ -112,7 +112,8 @@ class Safety:
             ends, at = self.ends, slot[rows]
             done = place[rows] < place[rows, at][:, None]
             base = np.where(done, ends.after[rows], ends.before[rows])
-            role = ends.role[rows]
+            recast = np.any(done & ends.recasts[rows], axis=1, keepdims=True)
+            role = np.where(recast, ends.becomes[rows], ends.role[rows])
             admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at), at)
         return admitted
 
@@ -151,6 +152,10 @@ class Safety:
         node, role = ends.before[rows].copy(), ends.role[rows]
         for stage in range(int(count.max(initial=0))):
             slot = order[:, stage]
+            recast = np.flatnonzero((stage < count) & ends.recasts[rows, slot])
+            if len(recast) and not protocol.joint:
+                held[recast] &= self._one_by_one(rows[recast], node[recast], role[recast])
+            role[recast] = ends.becomes[rows[recast]]
             if not protocol.joint:
                 old, new = ends.before[rows, slot], ends.after[rows, slot]
                 both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
@@ -164,6 +169,44 @@ class Safety:
             held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
         return held
 
+    def _one_by_one(
+        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Whether every state keeps the rules as roles change, voters being made first."""
+        held, becomes = np.ones(len(rows), bool), self.ends.becomes[rows]
+        for rises in (True, False):
+            for slot in range(role.shape[1]):
+                new = (role[:, slot] != becomes[:, slot]) & (node[:, slot] >= 0)
+                some = np.flatnonzero(new & ((becomes[:, slot] == Role.VOTER) == rises))
+                role[some, slot] = becomes[some, slot]
+                held[some] &= self.keeps(rows[some], node[some], role[some])
+        return held
+
+    def _heir_first(
+        self,
+        rows: NDArray[np.intp],
+        order: NDArray[np.intp],
+        leads: NDArray[np.int64],
+        current: NDArray[np.int64],
+        changed: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Whether who is to lead changes before who leads does, and gets its vote in between."""
+        place = np.argsort(order, axis=1)
+        lines = np.arange(len(order))
+        heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
+        comes = (leads >= 0) & (leads != current) & changed[lines, np.maximum(leads, 0)]
+        goes = (current >= 0) & (leads != current) & changed[lines, np.maximum(current, 0)]
+        fits = ~(comes & goes) | (heir < now)
+        recasts = self.ends.recasts[rows]
+        if not recasts.any():
+            return np.asarray(fits)
+        turn = place[lines, np.argmax(recasts, axis=1)]
+        new = (self.ends.role != self.ends.becomes)[rows]
+        gets = new[lines, np.maximum(leads, 0)] & (leads >= 0)
+        loses = new[lines, np.maximum(current, 0)] & (current >= 0)
+        fits &= ~(comes & (gets | loses)) | (heir < turn)
+        return np.asarray(fits & (~(goes & gets) | (turn < now)))
+
     def _lacks(
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
@@ -176,8 +219,8 @@ class Safety:
         bad = np.flatnonzero(~now.all(1))
         if len(bad):
             at = rows[bad]
-            for one in (ends.before[at], ends.after[at]):
-                now[bad] |= ~self._survives(one, ends.role[at])
+            for one, of in ((ends.before, ends.role), (ends.after, ends.becomes)):
+                now[bad] |= ~self._survives(one[at], of[at])
             lacks |= ~now.all(1)
         return np.asarray(lacks)
 
@@ -222,7 +265,7 @@ class Safety:
                 if len(bad):
                     at = rows[bad]
                     both = kept(ends.before[at], ends.role[at], None)
-                    both &= kept(ends.after[at], ends.role[at], None)
+                    both &= kept(ends.after[at], ends.becomes[at], None)
                     breaks[bad[both]] = True
         return breaks
 
@@ -233,18 +276,3 @@ class Safety:
     @cached_property
     def _tests(self) -> list[list[Test]]:
         return [rule_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
-
-
-def _heir_first(
-    order: NDArray[np.intp],
-    leads: NDArray[np.int64],
-    current: NDArray[np.int64],
-    changed: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """Whether who is to lead changes before who leads now does."""
-    place = np.argsort(order, axis=1)
-    lines = np.arange(len(order))
-    heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
-    bound = (leads >= 0) & (current >= 0) & (leads != current)
-    bound &= changed[lines, np.maximum(leads, 0)] & changed[lines, np.maximum(current, 0)]
-    return np.asarray(~bound | (heir < now))

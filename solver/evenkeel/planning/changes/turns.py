@@ -57,14 +57,14 @@ def turns_of(
     cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, live: NDArray[np.bool_]
 ) -> Turns:
     """Order the changes of every partition, nodes being ``live (N + 1,)``."""
-    before, after = ends.before, ends.after
-    moves = before != after
-    votes = ends.role == Role.VOTER
+    before, moves = ends.before, ends.moves
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
-    heir_votes = flag_at(votes, ends.leads)
+    heir_votes = flag_at(ends.becomes == Role.VOTER, ends.leads)
     heir_stays = (ends.leads >= 0) & (ends.leads != ends.led) & ~flag_at(moves, ends.leads)
+    # who is to lead, but has no vote yet, leads once it has one
+    heir_stays &= ~flag_at(ends.role != ends.becomes, ends.leads)
     led_moves = flag_at(moves, ends.led)
-    cost = _deputies(cluster, ends, moves, votes, live)
+    cost = _deputies(cluster, ends, moves, ends.votes, live)
     deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
     least = cost.min(axis=1, initial=NEVER)
     deputes = least < NEVER
@@ -81,7 +81,7 @@ def turns_of(
     # or who is to lead does so before it moves
     able = np.append(cluster.nodes.may_lead, False) & live
     soon = turns.disorderly & (turns.front < 0) & led_moves & heir_votes
-    soon &= flag_at(moves, ends.leads) & able[at_slot(before, ends.leads)]
+    soon &= flag_at(moves & ends.votes, ends.leads) & able[at_slot(before, ends.leads)]
     turns = _lent(ends, safety, protocol, turns, soon, ends.leads, usual)
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
     return replace(turns, lends=lends)
@@ -101,6 +101,7 @@ def with_detours(
         current=np.where(lends, turns.deputy, turns.current),
     )  # fmt: skip
     third = turns.moves & (ends.before >= 0) & (ends.after >= 0) & protocol.joint
+    third &= ends.role == ends.becomes
     slots = np.arange(turns.moves.shape[1])
     for slot in (turns.current, ends.leads, turns.deputy):
         third &= slots != slot[:, None]
@@ -141,6 +142,11 @@ def _ordered(
     late |= (ends.led == ends.leads) & (front < 0)
     held = np.flatnonzero(late & (current >= 0))
     turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
+    # who leads goes only once its heir has its vote
+    waits = flag_at(ends.role != ends.becomes, ends.leads) & flag_at(moves, current)
+    turn[ends.recasts & (ends.late & ~waits)[:, None]] = LAST
+    after_heir = ends.recasts & heir_before_roles(ends, moves, current)[:, None]
+    turn[after_heir] = HEIR
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
     return *safety.orders(order, moves, ends.leads, current, protocol), front, current
@@ -173,8 +179,8 @@ def _lent(
 def _usual(
     ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_], begun: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return when each slot's turn is: what is under way or comes, then what lost its node, last
-    what goes.
+    """Return when each slot's turn is: what is under way, roles, what comes, what lost its node,
+    and last what goes.
     """
     turn = np.full(moves.shape, USUAL)
     turn[moves & ~live[ends.before]] = EARLY
@@ -183,8 +189,20 @@ def _usual(
     slot = ends.leads[some]
     turn[some, slot] = np.minimum(turn[some, slot], HEIR)
     turn[ends.after < 0] = LAST
-    turn[begun & moves] = UNDER_WAY
+    turn[(begun & moves & (ends.replica >= 0)) | ends.recasts] = UNDER_WAY
     return turn
+
+
+def heir_before_roles(
+    ends: Ends, moves: NDArray[np.bool_], current: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether who is to lead moves before roles change, (A,).
+
+    It does if it leads from then on, or if ``current``, who leads until then, loses its vote.
+    """
+    comes = flag_at(moves, ends.leads) & (ends.leads != current)
+    new = ends.role != ends.becomes
+    return np.asarray(comes & (flag_at(new, ends.leads) | flag_at(new, current)))
 
 
 def at_slot(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int32]:

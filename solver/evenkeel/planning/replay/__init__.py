@@ -42,7 +42,7 @@ from evenkeel.planning.replay.structure import (
     pairs,
     unreached,
 )
-from evenkeel.planning.replay.timeline import Timeline
+from evenkeel.planning.replay.timeline import LOWER, RAISE, Timeline
 from evenkeel.planning.replay.transitions import (
     Needs,
     check_changes,
@@ -95,11 +95,12 @@ def replay(
         Limits on copies under way.
     changes : int or None, optional
         Most membership changes of a partition that are unsettled at a time; None for any number.
-        A change is a promotion, a demotion or a swap, and is unsettled until its step has finished;
-        that of a replica which is promoted on one node, until it is demoted on the other.
+        A change is a promotion, a demotion, of a role in place or not, or a swap, and is unsettled
+        until its step has finished; that of a replica which is promoted on one node, until it is
+        demoted on the other.
     joint : bool, optional
-        Whether swaps of a partition at one instant are one change, of which only the outcome is
-        seen.
+        Whether swaps and changes of roles of a partition at one instant are one change, of which
+        only the outcome is seen.
     quorum : bool, optional
         Whether voters need a majority that survives the loss of any domain, where both ends have
         one; else one live replica has to survive it.
@@ -145,15 +146,14 @@ def replay(
         return unusable
     timeline = Timeline.of(steps)
     found = Findings(cluster, timeline)
-    needs = Needs(np.zeros(len(steps), bool))
+    needs = Needs(np.zeros(len(steps), bool), np.zeros(len(steps), bool))
     other = target if towards is None else towards
     final = _replay_partitions(found, needs, other, changes, joint, quorum)
     end = compare_ends(found, target, *final)
     _check_order(found, needs)
-    check_roles(found)
     check_arrivals(found, other)
     check_pins(found, other)
-    check_loads(found, needs.fresh, other)
+    check_loads(found, needs, other)
     if throttle is not None:
         check_flights(found, throttle)
     return Certificate(found.breaches(), found.tightest(), end, len(steps))
@@ -182,19 +182,23 @@ def _replay_partitions(
     changes: int | None,
     joint: bool,
     quorum: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Check all that concerns one partition at a time; return nodes and leaders in the end."""
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
+    """Check what concerns one partition at a time; return nodes, roles and leaders in the end."""
     cluster, timeline = found.cluster, found.timeline
     live = live_nodes(cluster)
-    node = cluster.placement.node.copy()
+    node, role = cluster.placement.node.copy(), cluster.placement.role.copy()
+    if target is not None:
+        # what was nowhere comes as what it is to be
+        role = np.where(node >= 0, role, target.role)
     leader = cluster.placement.leader_node.copy()
     grouped = binds_groups(cluster)
-    flows: list[tuple[Flow, Flow]] = []
+    flows: list[tuple[Flow, Flow, Flow]] = []
     seats = Seats.of(cluster, timeline.steps)
-    for course in courses(cluster, timeline, seats):
+    for course in courses(cluster, timeline, seats, role.copy()):
         check_seats(found, course, needs)
         check_copies(found, course, needs, live)
         mark_fresh(found, course, needs)
+        check_roles(found, course, needs)
         check_changes(found, course, needs, changes)
         partition = course.partition[course.initial]
         leader[partition] = check_leaders(found, course, needs, live, target)
@@ -211,18 +215,18 @@ def _replay_partitions(
         check_limits(passage)
         check_terms(passage)
         if grouped:
-            flows.append(
-                (flow_of(cluster, course, states.serving), flow_of(cluster, course, states.present))
-            )
-        settle(found, course, node, live)
+            held = states.serving, states.present, states.voting
+            serving, present, voting = (flow_of(cluster, course, one) for one in held)
+            flows.append((serving, present, voting))
+        settle(found, course, node, role, live)
     if flows:
-        serving, present = (joined_flows([*one]) for one in zip(*flows, strict=True))
-        check_groups(found, serving, present, target)
-    return node, leader
+        serving, present, voting = (joined_flows([*one]) for one in zip(*flows, strict=True))
+        check_groups(found, serving, present, voting, target)
+    return node, role, leader
 
 
 def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_]:
-    """Return the states that are seen: with joint changes, none before the last swap at once."""
+    """Return the states that are seen: of joint changes at once, none before the last."""
     judged = np.ones(len(course.step), bool)
     at = course.at
     if joint and len(at):
@@ -230,7 +234,7 @@ def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_
         opens = np.ones(len(at), bool)
         opens[1:] = (course.partition[at[1:]] != course.partition[at[:-1]]) | (time[1:] > time[:-1])
         instant = np.cumsum(opens) - 1
-        swaps = np.flatnonzero(course.event((StepKind.SWAP,)) & course.ends)
+        swaps = np.flatnonzero(course.event((StepKind.SWAP, RAISE, LOWER)) & course.ends)
         last = np.full(int(instant[-1]) + 1, -1)
         last[instant[swaps]] = swaps
         judged[at] = np.arange(len(at)) >= last[instant]

@@ -32,7 +32,7 @@ def check_pins(found: Findings, target: Placement | None) -> None:
     steps, start = found.timeline.steps, found.cluster.placement
     if not start.flags.any():
         return
-    leaves = np.isin(steps.kind, (StepKind.DEMOTE, StepKind.SWAP, StepKind.REMOVE))
+    leaves = np.isin(found.timeline.kind, (StepKind.DEMOTE, StepKind.SWAP, StepKind.REMOVE))
     pinned = (start.flags[steps.replica] & Flag.PINNED) != 0
     at_home = (start.node[steps.replica] == steps.source) & (steps.source >= 0)
     which = np.flatnonzero(leaves & pinned & at_home)

@@ -13,7 +13,7 @@ BREACHES = {
     "wave": "steps in an earlier wave than one that they wait for",
     "precondition": "steps that do not find what they need on their target or source",
     "source": "copies from a node that has nothing to read, or stops having it",
-    "role": "promotions and demotions of replicas that do not vote",
+    "role": "promotions and demotions of replicas in the wrong role",
     "leader": "leaders that go before they hand over, and hand-overs to or from the wrong replica",
     "change": "membership changes while others of the partition are unsettled",
     "min_active": "fewer live replicas than a partition needs",

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
 from evenkeel.planning.replay.seats import Seats
-from evenkeel.planning.replay.timeline import BEGINNING, Timeline, sort_by
+from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, Timeline, sort_by
 from evenkeel.planning.steps import StepKind
 
 BATCH = 60_000
@@ -33,14 +34,16 @@ class Seat(IntEnum):
 NONE = -1
 """A kind of step that changes no seat on that side."""
 
-JOINED = {
+JOINED: dict[int, tuple[Seat, Seat]] = {
     StepKind.COPY: (Seat.COPYING, Seat.CAUGHT_UP),
     StepKind.PROMOTE: (Seat.PROMOTING, Seat.SERVING),
     StepKind.SWAP: (Seat.PROMOTING, Seat.SERVING),
+    RAISE: (Seat.SERVING, Seat.SERVING),
+    LOWER: (Seat.SERVING, Seat.SERVING),
 }
 """What a step makes of its target while it lasts, and in the end."""
 
-VACATED = {
+VACATED: dict[int, tuple[Seat, Seat]] = {
     StepKind.DEMOTE: (Seat.DEMOTING, Seat.LEFT),
     StepKind.SWAP: (Seat.DEMOTING, Seat.LEFT),
     StepKind.REMOVE: (Seat.REMOVING, Seat.EMPTY),
@@ -85,10 +88,12 @@ class Events:
         order = np.argsort(owner * np.int64(timeline.end + 1) + rank)
         step = step[order]
         whose = steps.partition[step], steps.replica[step]
+        vacated = seats.find(cluster, *whose, steps.source[step])
+        # who changes its role stays on its seat
+        vacated[timeline.kind[step] >= RAISE] = -1
         return cls(
             step, rank[order], owner[order], begins[order], ends[order],
-            seats.find(cluster, *whose, steps.target[step]),
-            seats.find(cluster, *whose, steps.source[step]),
+            seats.find(cluster, *whose, steps.target[step]), vacated,
         )  # fmt: skip
 
 
@@ -105,7 +110,7 @@ class Course:
     initial : ndarray of int64, shape (Q,)
         Column of each partition's beginning.
     kind : ndarray of int8, shape (E,)
-        Kind of each event's step.
+        Kind of each event's step, ``RAISE`` and ``LOWER`` where it changes a role in place.
     step, rank : ndarray of int64, shape (n,)
         Step and rank of each column; -1 at the beginning.
     partition : ndarray of int64, shape (n,)
@@ -118,6 +123,8 @@ class Course:
         A ``Seat``, after the event.
     since : ndarray of int32, shape (W, n)
         Column of the event that last changed each seat.
+    role : ndarray of uint8, shape (V, n)
+        Role of the replica in each slot, after the event.
     """
 
     at: NDArray[np.int64]
@@ -134,6 +141,7 @@ class Course:
     slot: NDArray[np.int32]
     state: NDArray[np.int8]
     since: NDArray[np.int32]
+    role: NDArray[np.uint8]
 
     @cached_property
     def serving(self) -> NDArray[np.bool_]:
@@ -146,11 +154,19 @@ class Course:
         return np.asarray(self.state != Seat.EMPTY)
 
     @cached_property
+    def votes(self) -> NDArray[np.bool_]:
+        """Seats of replicas that vote, whether they serve or not, (W, n)."""
+        if not self.role.any():
+            return np.broadcast_to(np.True_, self.node.shape)
+        slot = np.minimum(np.maximum(self.slot, 0), len(self.role) - 1)
+        return np.asarray(np.take_along_axis(self.role, slot, 0) == Role.VOTER)
+
+    @cached_property
     def final(self) -> NDArray[np.int64]:
         """Column of each partition's last state, (Q,)."""
         return np.append(self.initial[1:], len(self.step)) - 1
 
-    def event(self, kinds: tuple[StepKind, ...]) -> NDArray[np.bool_]:
+    def event(self, kinds: tuple[int, ...]) -> NDArray[np.bool_]:
         """Return which events are of steps of some kinds, (E,)."""
         found = self.kind == kinds[0]
         for one in kinds[1:]:
@@ -158,8 +174,10 @@ class Course:
         return np.asarray(found)
 
 
-def courses(cluster: Cluster, timeline: Timeline, seats: Seats) -> Iterator[Course]:
-    """Yield the states of all changed partitions, some partitions at a time."""
+def courses(
+    cluster: Cluster, timeline: Timeline, seats: Seats, role: NDArray[np.uint8]
+) -> Iterator[Course]:
+    """Yield the states of all partitions that change; replicas begin in ``role (K,)``."""
     steps, count = timeline.steps, len(seats.partition)
     owner = seats.local[steps.partition]
     by_owner = sort_by(owner, count)
@@ -170,11 +188,19 @@ def courses(cluster: Cluster, timeline: Timeline, seats: Seats) -> Iterator[Cour
         events, first = (float(ends[q - 1]), int(step_ends[q - 1])) if q else (0.0, 0)
         beyond = max(int(np.searchsorted(ends, events + BATCH, side="right")), q + 1)
         some = by_owner[first : int(step_ends[beyond - 1])]
-        yield _course(timeline, seats, Events.of(cluster, timeline, seats, some), slice(q, beyond))
+        events_of = Events.of(cluster, timeline, seats, some)
+        yield _course(cluster, timeline, seats, role, events_of, slice(q, beyond))
         q = beyond
 
 
-def _course(timeline: Timeline, seats: Seats, events: Events, owners: slice) -> Course:
+def _course(
+    cluster: Cluster,
+    timeline: Timeline,
+    seats: Seats,
+    role: NDArray[np.uint8],
+    events: Events,
+    owners: slice,
+) -> Course:
     """Fill the table of some partitions: each seat is what the last event on it has made of it."""
     owner = events.owner - owners.start
     count = owners.stop - owners.start
@@ -186,7 +212,7 @@ def _course(timeline: Timeline, seats: Seats, events: Events, owners: slice) -> 
     rank = np.full(columns, BEGINNING, np.int64)
     step[at], rank[at] = events.step, events.rank
     whose = np.repeat(np.arange(owners.start, owners.stop), per + 1)
-    kind = timeline.steps.kind[events.step]
+    kind = timeline.kind[events.step]
     begins, finishes = events.begins, events.ends
     joined, vacated = events.joined, events.vacated
     node, slot = seats.node[:, whose], seats.slot[:, whose]
@@ -202,17 +228,47 @@ def _course(timeline: Timeline, seats: Seats, events: Events, owners: slice) -> 
         value[where] = np.where(finishes[changed], after[kind[changed]], meanwhile[kind[changed]])
     np.maximum.accumulate(since, axis=1, out=since)
     state = np.take_along_axis(value, since, 1)
+    partition = seats.partition[whose]
+    changed = np.flatnonzero((kind >= RAISE) & finishes & (joined >= 0))
+    to = np.where(kind[changed] == RAISE, Role.VOTER, Role.NON_VOTER)
+    own = slot[joined[changed], at[changed]]
+    roles = _roles(cluster, partition, role, initial, at[changed], own, to)
     return Course(
-        at, initial, kind, step, rank, seats.partition[whose], begins, finishes, joined, vacated,
-        node, slot, state, since,
+        at, initial, kind, step, rank, partition, begins, finishes, joined, vacated, node, slot,
+        state, since, roles,
     )  # fmt: skip
 
 
+def _roles(
+    cluster: Cluster,
+    partition: NDArray[np.int64],
+    role: NDArray[np.uint8],
+    initial: NDArray[np.int64],
+    at: NDArray[np.int64],
+    slot: NDArray[np.int32],
+    to: NDArray[np.integer],
+) -> NDArray[np.uint8]:
+    """Return the role of each slot in each column, which some columns change."""
+    first = cluster.placement.first[partition]
+    width = cluster.placement.first[partition + 1] - first
+    slots = np.arange(int(width.max(initial=1)))[:, None]
+    if len(at) == 0 and not role.any():
+        return np.broadcast_to(np.uint8(Role.VOTER), (len(slots), len(partition)))
+    begin = np.where(slots < width, role[np.minimum(first + slots, len(role) - 1)], Role.VOTER)
+    if len(at) == 0:
+        return begin.astype(np.uint8)
+    since = np.zeros(begin.shape, np.int64)
+    since[:, initial] = initial
+    begin[slot, at], since[slot, at] = to, at
+    np.maximum.accumulate(since, axis=1, out=since)
+    return np.take_along_axis(begin, since, 1).astype(np.uint8)
+
+
 def _made(
-    table: dict[StepKind, tuple[Seat, Seat]],
+    table: dict[int, tuple[Seat, Seat]],
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     """Return what each kind of step makes of a seat while it lasts, and in the end."""
-    meanwhile, after = (np.full(len(StepKind), NONE, np.int8) for _ in range(2))
+    meanwhile, after = (np.full(KINDS, NONE, np.int8) for _ in range(2))
     for kind, (during, then) in table.items():
         meanwhile[kind], after[kind] = during, then
     return meanwhile, after

@@ -11,9 +11,13 @@ from evenkeel.planning.replay.findings import Findings
 
 
 def settle(
-    found: Findings, course: Course, final: NDArray[np.int32], live: NDArray[np.bool_]
+    found: Findings,
+    course: Course,
+    final: NDArray[np.int32],
+    role: NDArray[np.uint8],
+    live: NDArray[np.bool_],
 ) -> None:
-    """Write down where some partitions' replicas stand in the end; find what is left over."""
+    """Write down where replicas stand in the end, and as what; find what is left over."""
     end = course.final
     partition = course.partition[end]
     first = found.cluster.placement.first[partition]
@@ -22,6 +26,7 @@ def settle(
     for slot in range(len(served)):
         inside = np.flatnonzero(slot < width)
         final[first[inside] + slot] = -1
+        role[first[inside] + slot] = course.role[slot, end[inside]]
     left = np.full(len(end), -1, np.int64)
     for c in range(len(course.node)):
         state, slot, node = course.state[c, end], course.slot[c, end], course.node[c, end]
@@ -41,19 +46,24 @@ def settle(
 
 
 def compare_ends(
-    found: Findings, target: Placement | None, node: NDArray[np.int32], leader: NDArray[np.int32]
+    found: Findings,
+    target: Placement | None,
+    node: NDArray[np.int32],
+    role: NDArray[np.uint8],
+    leader: NDArray[np.int32],
 ) -> End:
-    """Say how the last state, nodes (K,) and leading nodes (P,), lies to the target."""
+    """Say how the last state, nodes and roles (K,) and leading nodes (P,), lies to the target."""
     if target is None:
         return "open"
     start = found.cluster.placement
     moved = node != target.node
+    other = (role != target.role) & (node >= 0) & (target.node >= 0)
     wanted = target.leader_node
     led = leader != wanted
-    if not moved.any() and not led.any():
+    if not (moved.any() or other.any() or led.any()):
         return "target"
-    if (moved & (node != start.node)).any():
-        astray = np.flatnonzero(moved & (node != start.node))
+    astray = np.flatnonzero((moved & (node != start.node)) | (other & (role != start.role)))
+    if len(astray):
         owner = np.searchsorted(start.first, astray, side="right") - 1
         none = np.full(len(astray), -1)
         found.breach(

@@ -48,7 +48,9 @@ def binds_groups(cluster: Cluster) -> bool:
     return bool((cluster.partitions.group_rule >= 0).any() or len(cluster.depends))
 
 
-def check_groups(found: Findings, serving: Flow, present: Flow, target: Placement | None) -> None:
+def check_groups(
+    found: Findings, serving: Flow, present: Flow, voting: Flow, target: Placement | None
+) -> None:
     """Find events after which a group breaks a hard rule that both ends keep."""
     cluster = found.cluster
     ends = [cluster.placement] if target is None else [cluster.placement, target]
@@ -61,7 +63,8 @@ def check_groups(found: Findings, serving: Flow, present: Flow, target: Placemen
             mine = (scope.rule == q) & scope.wanted
             for kind, counts in (("place", demands.place), ("voters_place", demands.voters_place)):
                 for text, least in counts:
-                    _check_place(found, kind, text, least, mine, serving, ends)
+                    flow = serving if kind == "place" else voting
+                    _check_place(found, kind, text, least, mine, flow, ends)
     if len(cluster.depends):
         _check_depends(found, serving, ends)
 
@@ -309,25 +312,23 @@ def _check_place(
     text: str,
     least: int,
     mine: NDArray[np.bool_],
-    serving: Flow,
+    held: Flow,
     ends: list[Placement],
 ) -> None:
     """Check that some groups keep replicas, or voters, on the nodes of an expression."""
     cluster = found.cluster
     if not mine.any():
         return
-    role = cluster.placement.role
     mask = np.append(nodes_that_meet(cluster, [text]), False)
     totals = []
     for end in ends:
-        inside = mask[end.node] & ((kind == "place") | (role == Role.VOTER))
+        inside = mask[end.node] & ((kind == "place") | (end.role == Role.VOTER))
         group = cluster.partitions.group[end.owner[inside]]
         totals.append(np.bincount(group, minlength=len(mine)))
     kept = mine & np.logical_and.reduce([total >= least for total in totals])
-    owner = _owner(cluster, serving)
-    counts = mask[serving.node] & ((kind == "place") | (role[serving.replica] == Role.VOTER))
-    which = np.flatnonzero(counts & kept[owner])
-    flow = serving.take(which)
+    owner = _owner(cluster, held)
+    which = np.flatnonzero(mask[held.node] & kept[owner])
+    flow = held.take(which)
     amount = np.full(len(mine), least, np.int64)
     _check_total(found, kind, text, flow, owner[which], flow.sign, totals[0], amount, 1, -1)
 

@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.course import Course, Seat
 from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.timeline import LOWER
 from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
 
-LEAVING = (StepKind.DEMOTE, StepKind.REMOVE, StepKind.SWAP)
+LEAVING = (StepKind.DEMOTE, StepKind.REMOVE, StepKind.SWAP, LOWER)
 
 
 def check_leaders(
@@ -32,7 +33,7 @@ def check_leaders(
     step, to = course.step[at], course.joined[lead]
     partition = course.partition[at]
     state = np.where(to >= 0, course.state[to, at - 1], Seat.EMPTY)
-    fit = (state == Seat.SERVING) & (cluster.placement.role[steps.replica[step]] == Role.VOTER)
+    fit = (state == Seat.SERVING) & course.votes[to, at - 1]
     may = cluster.nodes.may_lead
     if target is not None:
         # where the target itself wants a leader that may not lead, the plan has no choice
@@ -68,10 +69,11 @@ def _check_leaving(
     column: NDArray[np.int64],
     since: NDArray[np.int64],
 ) -> None:
-    """Find live leaders that are demoted, swapped or removed."""
+    """Find live leaders that are demoted, where they are or not, swapped or removed."""
     steps = found.timeline.steps
-    gone = np.flatnonzero(course.event(LEAVING) & course.begins & (course.vacated >= 0))
-    at, col = course.at[gone], course.vacated[gone]
+    seat = np.where(course.kind == LOWER, course.joined, course.vacated)
+    gone = np.flatnonzero(course.event(LEAVING) & course.begins & (seat >= 0))
+    at, col = course.at[gone], seat[gone]
     step = course.step[at]
     leads = (column[at - 1] == col) & live[steps.source[step]]
     leads &= course.state[col, at - 1] == Seat.SERVING

@@ -12,7 +12,8 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.timeline import sort_by
+from evenkeel.planning.replay.timeline import LOWER, RAISE, sort_by
+from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
 
 ONE = 2.0**52
@@ -76,7 +77,7 @@ class Entries:
             yield place[some], (self.step[some], self.rank[some], self.sign[some])
 
 
-def check_loads(found: Findings, fresh: NDArray[np.bool_], target: Placement | None) -> None:
+def check_loads(found: Findings, needs: Needs, target: Placement | None) -> None:
     """Find nodes and domains that carry more than they can, and more than either end asks of them.
 
     The limit of a node is its capacity, or what it carries at the beginning or in the target where
@@ -86,7 +87,7 @@ def check_loads(found: Findings, fresh: NDArray[np.bool_], target: Placement | N
     cluster = found.cluster
     nodes = cluster.nodes
     serving = (nodes.alive | nodes.keeps) & ~nodes.gone
-    entries, weigh = _entries(found), _weigher(found, fresh)
+    entries, weigh = _entries(found), _weigher(found, needs)
     start = PlacementCounts.of(cluster, cluster.placement)
     ends = [start.loads]
     if target is not None:
@@ -133,10 +134,11 @@ def _entries(found: Findings) -> Entries:
     """List what steps put on nodes as they start, and take off as they finish."""
     timeline = found.timeline
     steps = timeline.steps
-    kind = steps.kind
+    kind = timeline.kind
     copy, lead = kind == StepKind.COPY, kind == StepKind.LEAD
-    joins = copy | (kind == StepKind.PROMOTE) | (kind == StepKind.SWAP)
+    joins = copy | (kind == StepKind.PROMOTE) | (kind == StepKind.SWAP) | (kind >= RAISE)
     leaves = (kind == StepKind.DEMOTE) | (kind == StepKind.REMOVE) | (kind == StepKind.SWAP)
+    leaves |= kind >= RAISE
     # what a leader weighs more or less than a voter moves with the lead
     return Entries.of((
         (np.flatnonzero(joins & (steps.target >= 0)), steps.target, timeline.start, 1),
@@ -146,28 +148,34 @@ def _entries(found: Findings) -> Entries:
     ))  # fmt: skip
 
 
-def _weigher(found: Findings, fresh: NDArray[np.bool_]) -> Weigh:
+def _weigher(found: Findings, needs: Needs) -> Weigh:
     """Return what tells the load that steps put on or take off in a dimension."""
-    cluster, steps = found.cluster, found.timeline.steps
-    load, role = cluster.partitions.load, cluster.placement.role
+    cluster, steps, kinds = found.cluster, found.timeline.steps, found.timeline.kind
+    load = cluster.partitions.load
+    in_place = bool((kinds >= RAISE).any())
 
     def weigh(step: Ints, sign: Signs, d: int) -> NDArray[np.float64]:
-        partition, kind = steps.partition[step], steps.kind[step]
+        partition, kind = steps.partition[step], kinds[step]
         value = load.voter[partition, d]
         if load.non_voter is not load.voter:
-            light = role[steps.replica[step]] == Role.NON_VOTER
-            value = np.where(light, load.non_voter[partition, d], value)
+            value = np.where(needs.light[step], load.non_voter[partition, d], value)
         moves = (kind == StepKind.COPY) | (kind == StepKind.REMOVE)
         leading = kind == StepKind.LEAD
         if cluster.transient[d]:
             counts = moves
         else:
             # only where a learner joined does it matter that the replica was nowhere
-            new = fresh[step]
+            new = needs.fresh[step]
             counts = (moves & new) | (~(moves | leading) & ~(new & (sign > 0)))
         value = np.where(counts, value, 0.0)
         led = np.flatnonzero(leading)
         value[led] = load.leader[partition[led], d] - load.voter[partition[led], d]
+        if in_place:
+            # more as it starts, less as it has finished
+            here = np.flatnonzero(kind >= RAISE)
+            of = partition[here]
+            more = np.where(kind[here] == LOWER, -1.0, 1.0) * sign[here]
+            value[here] = np.maximum(more * (load.voter[of, d] - load.non_voter[of, d]), 0.0)
         return np.where(sign > 0, value, -value)
 
     return weigh
@@ -178,7 +186,7 @@ def _target_loads(
 ) -> NDArray[np.float64]:
     """Return what nodes carry in the target, from what changes alone."""
     start, first = cluster.placement, cluster.placement.first
-    differs = start.node != target.node
+    differs = (start.node != target.node) | (start.role != target.role)
     led = np.flatnonzero(start.leader != target.leader)
     for one in (start, target):
         here = led[one.leader[led] >= 0]
@@ -187,8 +195,8 @@ def _target_loads(
     owner = start.owner[replica]
     slot = replica - first[owner]
     total, load = loads.copy(), cluster.partitions.load
-    light = start.role[replica] == Role.NON_VOTER
     for placement, sign in ((start, -1.0), (target, 1.0)):
+        light = placement.role[replica] == Role.NON_VOTER
         node = placement.node[replica] + 1
         leads = placement.leader[owner] == slot
         for d in range(total.shape[1]):

@@ -31,6 +31,8 @@ class Standing:
         Node and slot of each seat.
     serving, present : ndarray of bool, shape (W, n)
         Whether it serves, and whether it holds anything at all.
+    votes : ndarray of bool, shape (W, n)
+        Whether its replica votes.
     """
 
     cluster: Cluster
@@ -39,6 +41,7 @@ class Standing:
     slot: NDArray[np.int32]
     serving: Flags
     present: Flags
+    votes: Flags
 
     @classmethod
     def of_course(cls, cluster: Cluster, course: Course) -> "Standing":
@@ -47,7 +50,10 @@ class Standing:
         present = course.present
         if not live.all():
             present = present & ((course.state < Seat.LEFT) | at_node(live, course.node))
-        return cls(cluster, course.partition, course.node, course.slot, course.serving, present)
+        return cls(
+            cluster, course.partition, course.node, course.slot, course.serving, present,
+            course.votes,
+        )  # fmt: skip
 
     @classmethod
     def of_placement(
@@ -61,7 +67,9 @@ class Standing:
         replica = np.minimum(first + slot, max(len(placement.node) - 1, 0))
         node = np.where(inside, placement.node[replica], np.int32(-1))
         held = node >= 0
-        return cls(cluster, partition, node, np.broadcast_to(slot, node.shape), held, held)
+        votes = np.asarray(placement.role[replica] == Role.VOTER)
+        slot = np.broadcast_to(slot, node.shape)
+        return cls(cluster, partition, node, slot, held, held, votes)
 
     @cached_property
     def live(self) -> Flags:
@@ -72,12 +80,7 @@ class Standing:
     @cached_property
     def voting(self) -> Flags:
         """Seats that serve and vote, (W, n)."""
-        placement = self.cluster.placement
-        if not placement.role.any():
-            return self.serving
-        replica = placement.first[self.partition] + np.maximum(self.slot, 0)
-        votes: Flags = placement.role[np.minimum(replica, len(placement.role) - 1)] == Role.VOTER
-        return self.serving & votes
+        return self.serving & self.votes
 
     def domains(self, tier: int) -> NDArray[np.int32]:
         """Return the domain of each seat on a tier, -1 for none; (W, n)."""

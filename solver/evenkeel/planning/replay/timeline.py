@@ -5,10 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.steps import Steps
+from evenkeel.planning.steps import StepKind, Steps
 
 BEGINNING = -1
 """Rank of the state before any step."""
+
+RAISE, LOWER = len(StepKind), len(StepKind) + 1
+"""Kinds of steps that promote or demote a replica on the node where it stays."""
+
+KINDS = len(StepKind) + 2
+"""How many kinds of steps there are, these two included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +26,7 @@ class Timeline:
     """
 
     steps: Steps
+    kind: NDArray[np.int8]
     start: NDArray[np.int32]
     finish: NDArray[np.int32]
     lasting: NDArray[np.bool_]
@@ -37,7 +44,7 @@ class Timeline:
         start = rank[len(longer) :]
         finish = start + 1
         finish[longer] = rank[: len(longer)]
-        return cls(steps, start, finish, lasting)
+        return cls(steps, _kinds(steps), start, finish, lasting)
 
     @property
     def end(self) -> int:
@@ -52,6 +59,18 @@ class Timeline:
         at = np.maximum(step, 0)
         by_step = np.where(rank == self.finish[at], self.steps.finish[at], self.steps.start[at])
         return np.where(step >= 0, by_step, np.where(rank > BEGINNING, last, 0.0))
+
+
+def _kinds(steps: Steps) -> NDArray[np.int8]:
+    """Return the kind of each step, those that change a role in place being of their own."""
+    kind = steps.kind
+    changes = (kind == StepKind.PROMOTE) | (kind == StepKind.DEMOTE)
+    here = np.flatnonzero(changes & (steps.source == steps.target) & (steps.source >= 0))
+    if len(here) == 0:
+        return kind
+    kind = kind.copy()
+    kind[here] = np.where(kind[here] == StepKind.PROMOTE, RAISE, LOWER)
+    return kind
 
 
 def sort_by(place: NDArray[np.integer], places: int) -> NDArray[np.intp]:

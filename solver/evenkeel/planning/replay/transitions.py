@@ -10,22 +10,25 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.replay.course import JOINED, VACATED, Course, Seat
 from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.timeline import KINDS, LOWER, RAISE
 from evenkeel.planning.steps import StepKind
 
-NEEDED_TO_JOIN = {
+NEEDED_TO_JOIN: dict[int, tuple[Seat, ...]] = {
     StepKind.COPY: (Seat.EMPTY,),
     StepKind.PROMOTE: (Seat.CAUGHT_UP,),
     StepKind.SWAP: (Seat.CAUGHT_UP,),
+    RAISE: (Seat.SERVING,),
+    LOWER: (Seat.SERVING,),
 }
-NEEDED_TO_LEAVE = {
+NEEDED_TO_LEAVE: dict[int, tuple[Seat, ...]] = {
     StepKind.DEMOTE: (Seat.SERVING,),
     StepKind.SWAP: (Seat.SERVING,),
     StepKind.REMOVE: (Seat.LEFT, Seat.CAUGHT_UP),
 }
 """What a step may find on its target, and on its source, as it starts."""
 
-CHANGES = (StepKind.PROMOTE, StepKind.DEMOTE, StepKind.SWAP)
-"""Kinds that change who is a member."""
+CHANGES = (StepKind.PROMOTE, StepKind.DEMOTE, StepKind.SWAP, RAISE, LOWER)
+"""Kinds that change who is a member, and as what."""
 
 CAN_BE_READ = (Seat.CAUGHT_UP, Seat.PROMOTING, Seat.SERVING, Seat.DEMOTING)
 """What can be copied from."""
@@ -33,17 +36,20 @@ CAN_BE_READ = (Seat.CAUGHT_UP, Seat.PROMOTING, Seat.SERVING, Seat.DEMOTING)
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """Which steps build on which, and which learners are of replicas that were nowhere.
+    """Which steps build on which, and of which replicas they are.
 
     Parameters
     ----------
     fresh : ndarray of bool, shape (S,)
         Copies of a replica that was nowhere, and what is done with their learners later.
+    light : ndarray of bool, shape (S,)
+        Steps of replicas that are non-voters as they start.
     later, earlier, rank : list of ndarray of int32
         Steps, those that each builds on, and the rank of its start.
     """
 
     fresh: NDArray[np.bool_]
+    light: NDArray[np.bool_]
     later: list[NDArray[np.int32]] = field(default_factory=list)
     earlier: list[NDArray[np.int32]] = field(default_factory=list)
     rank: list[NDArray[np.int32]] = field(default_factory=list)
@@ -65,7 +71,7 @@ def check_seats(found: Findings, course: Course, needs: Needs) -> None:
         (course.joined, steps.target, NEEDED_TO_JOIN, JOINED),
         (course.vacated, steps.source, NEEDED_TO_LEAVE, VACATED),
     ):
-        fits = np.zeros((2, len(StepKind), len(Seat)), bool)
+        fits = np.zeros((2, KINDS, len(Seat)), bool)
         for kind, states in needed.items():
             fits[0, kind, list(states)] = True
             fits[1, kind, made[kind][0]] = True
@@ -86,12 +92,34 @@ def check_seats(found: Findings, course: Course, needs: Needs) -> None:
         needs.note(course, event, course.since[col, course.at[event] - 1])
 
 
-def check_roles(found: Findings) -> None:
-    """Find steps that exchange voters of replicas that do not vote."""
-    steps, cluster = found.timeline.steps, found.cluster
-    voters_only = (steps.kind == StepKind.PROMOTE) | (steps.kind == StepKind.DEMOTE)
-    bad = np.flatnonzero(voters_only & (cluster.placement.role[steps.replica] != Role.VOTER))
-    found.breach("role", bad, found.timeline.start[bad], partition=steps.partition[bad])
+def check_roles(found: Findings, course: Course, needs: Needs) -> None:
+    """Find steps that exchange what is no voter, or change the role of what is of another one.
+
+    A role changes where the replica is alone: not while it is copied, nor before what it left is
+    removed.
+    """
+    if not course.role.any() and not (course.kind >= RAISE).any():
+        return
+    steps = found.timeline.steps
+    event = np.flatnonzero(course.begins)
+    at = course.at[event]
+    step = course.step[at]
+    slot = steps.replica[step] - found.cluster.placement.first[course.partition[at]]
+    role, kind = course.role[slot, at - 1], course.kind[event]
+    needs.light[step] = role == Role.NON_VOTER
+    voters_only = (kind == StepKind.PROMOTE) | (kind == StepKind.DEMOTE) | (kind == LOWER)
+    bad = (voters_only & (role != Role.VOTER)) | ((kind == RAISE) & (role != Role.NON_VOTER))
+    found.breach("role", step[bad], course.rank[at[bad]], partition=course.partition[at[bad]])
+    event = np.flatnonzero((course.kind >= RAISE) & (course.joined >= 0))
+    at = course.at[event]
+    other = course.slot[:, at] == course.slot[course.joined[event], at]
+    other &= course.state[:, at - 1] != Seat.EMPTY
+    other[course.joined[event], np.arange(len(event))] = False
+    bad = other.any(0)
+    found.breach(
+        "precondition", course.step[at[bad]], course.rank[at[bad]],
+        partition=course.partition[at[bad]], node=steps.target[course.step[at[bad]]],
+    )  # fmt: skip
 
 
 def check_copies(found: Findings, course: Course, needs: Needs, live: NDArray[np.bool_]) -> None:
@@ -148,7 +176,8 @@ def check_changes(found: Findings, course: Course, needs: Needs, most: int | Non
     event = np.flatnonzero(course.event(CHANGES))
     at, kind = course.at[event], course.kind[event]
     begins, ends = course.begins[event], course.ends[event]
-    column = np.where(kind == StepKind.PROMOTE, course.joined[event], course.vacated[event])
+    stays = (kind == StepKind.PROMOTE) | (kind >= RAISE)
+    column = np.where(stays, course.joined[event], course.vacated[event])
     twin = np.full(len(event), -1, np.int64)
     own = course.slot[np.maximum(column, 0), at]
     for c in range(len(course.node)):

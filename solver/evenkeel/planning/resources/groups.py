@@ -92,7 +92,7 @@ def _charge_least(
     group = cluster.partitions.group[acts.partition].astype(np.int64)
     before, after = inside[acts.source], inside[acts.target]
     if voters:
-        before, after = before & acts.votes, after & acts.votes
+        before, after = before & (acts.was == Role.VOTER), after & acts.votes
     one = np.ones(len(acts))
     for which, charge in ((before & ~after, resources.claim), (after & ~before, resources.give)):
         rows = np.flatnonzero(which & held[group])

@@ -62,7 +62,7 @@ def charge_space(
                for tier in cluster.topology.tier_capacity]  # fmt: skip
     found = []
     for some in _blocks(acts):
-        effects = effects_of(cluster, target, acts.take(some))
+        effects = effects_of(cluster, acts.take(some))
         nodes.charge(resources, effects.change, effects.node,
                      effects.before, effects.peak, effects.after)  # fmt: skip
         for room, domain in domains:
@@ -173,13 +173,11 @@ def _charge_domains(
     room.charge(resources, change, where, before, peak, after)
 
 
-def effects_of(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
+def effects_of(cluster: Cluster, acts: Acts) -> Effects:
     """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in."""
-    kind, nothing = acts.act, np.zeros(len(acts), bool)
-    role = target.role[acts.replica]
-    in_place = kind == Act.LEAD
+    nothing, role, in_place = np.zeros(len(acts), bool), acts.role, acts.stays
     plain = _weights(cluster, acts.partition, role, nothing)
-    led = _weights(cluster, acts.partition, role, acts.led)
+    led = _weights(cluster, acts.partition, acts.was, acts.led)
     settled = _weights(cluster, acts.partition, role, acts.leads)
     leading = _weights(cluster, acts.partition, role, ~nothing)
     found = []
@@ -200,8 +198,8 @@ def effects_of(cluster: Cluster, target: Placement, acts: Acts) -> Effects:
 
     add(~in_place, acts.target, None, plain, settled)
     add(~in_place, acts.source, led, plain, None)
-    add(in_place, acts.source, led, plain, settled)
     voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
+    add(in_place, acts.source, led, voting, settled)
     add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
     add(acts.deputy >= 0, acts.deputy_node, voting, leading, voting)
     columns = zip(*found, strict=True)

@@ -227,11 +227,11 @@ class Room:
     def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return nodes and roles of a partition when it is an act's turn."""
         ends, acts = self.draft.ends, self.draft.acts
-        node, role = ends.before[row].copy(), ends.role[row]
+        node, role = ends.before[row].copy(), ends.role[row].copy()
         low = int(np.searchsorted(acts.partition, ends.partition[row]))
         for i in range(low, act):
-            if acts.act[i] != Act.LEAD:
-                node[ends.replica[row] == acts.replica[i]] = acts.target[i]
+            slot = ends.replica[row] == acts.replica[i]
+            node[slot], role[slot] = acts.target[i], acts.role[i]
         return node, role
 
     def _admitted(self, act: int, n: int) -> bool:

@@ -1,13 +1,14 @@
 """Observed: what a system shows of a plan's replicas, brought into the plan's slots."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.ends import check_target
 
@@ -29,14 +30,36 @@ def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement)
         _check_names(faults, cluster, observed)
     faults.raise_if_any()
     start = cluster.placement
+    now = _flying(start, now)
     rows = np.arange(len(start), dtype=np.int32)
     if np.array_equal(now.first, start.first):
         rows = np.unique(now.owner[(now.node != start.node) & (now.node != target.node)])
     if len(rows):
         now = _seated(faults, start, target, now, rows)
+    now = _recast(start, target, now)
     check_target(faults, cluster, now, path="observed")
     faults.raise_if_any()
     return now
+
+
+def _flying(start: Placement, now: Placement) -> Placement:
+    """Return what is observed with learners flagged as incoming, where a partition had none."""
+    learns = now.role == Role.LEARNER
+    if not learns.any():
+        return now
+    had = np.zeros(len(start), bool)
+    had[start.owner[start.role == Role.LEARNER]] = True
+    flags = np.where(learns & ~had[now.owner], now.flags | Flag.INCOMING, now.flags)
+    return replace(now, flags=read_only(flags.astype(np.uint16)))
+
+
+def _recast(start: Placement, target: Placement, now: Placement) -> Placement:
+    """Return what is observed with the plan's roles of what is still a learner on its way."""
+    if not now.role.any() or not np.array_equal(now.first, start.first):
+        return now
+    comes = (now.role == Role.LEARNER) & ((now.flags & Flag.INCOMING) != 0)
+    known = np.where(start.node >= 0, start.role, target.role)
+    return replace(now, role=read_only(np.where(comes, known, now.role).astype(np.uint8)))
 
 
 def _check_names(faults: FaultList, cluster: Cluster, observed: Cluster) -> None:
@@ -87,9 +110,18 @@ def _seated(
         for n in rest:
             faults.add(f"observed.partitions[{p}]", n, "is a node too many for the plan's slots")
         taken = [place.get(n, -1) for n in row]
-        some = now.flags[theirs]
+        some, roles = now.flags[theirs], now.role[theirs]
         node[mine] = row
         flags[mine] = [int(some[i]) if i >= 0 else 0 for i in taken]
+        # what is on its way is what it is where it comes from
+        home = [
+            place.get(was, i) if i >= 0 and some[i] & Flag.INCOMING else i
+            for i, was in zip(taken, before, strict=True)
+        ]
+        role[mine] = [
+            int(roles[i]) if i >= 0 else known
+            for i, known in zip(home, start.role[mine].tolist(), strict=True)
+        ]
         led = seen[leader[p]] if 0 <= leader[p] < len(seen) else -1
         if led in row:
             leader[p] = row.index(led)

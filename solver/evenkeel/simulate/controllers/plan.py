@@ -8,6 +8,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import plan
 from evenkeel.planning.protocols import Protocol
@@ -159,7 +160,12 @@ class Planned(Balancing):
         ):
             return given
         start = before.placement
-        role = np.where(start.node >= 0, start.role, after.role)
+        protocol = self._protocol
+        if isinstance(protocol, str):
+            protocol = Protocol.named(protocol)
+        learns = (start.role == Role.LEARNER) | (after.role == Role.LEARNER)
+        kept = (start.node >= 0) & (learns | (not protocol.roles))
+        role = np.where(kept, start.role, after.role)
         faults = FaultList()
         check_throttle(faults, before, self._throttle)
         faults.raise_if_any()
@@ -200,18 +206,23 @@ def changes_of(plan: Plan, *, led: bool) -> tuple[list[Change], list[set[int]]]:
     # changes are counted in the order of their first steps
     _, opens, number = np.unique(plan.change, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(opens))[number]
-    role = plan.target.role[steps.replica]
+    role = roles_of(plan.cluster.placement, steps, plan.target)
+    recast = steps.in_place.tolist()
     kinds = steps.kind.tolist()
     count = int(number.max(initial=-1)) + 1
     add: list[list[tuple[int, Role]]] = [[] for _ in range(count)]
     drop: list[list[int]] = [[] for _ in range(count)]
+    becomes: list[list[tuple[int, Role]]] = [[] for _ in range(count)]
     lead, partition = [-1] * count, [0] * count
     ahead: list[set[int]] = [set() for _ in range(count)]
     first, before = steps.first.tolist(), steps.before.tolist()
     of, source, target = number.tolist(), steps.source.tolist(), steps.target.tolist()
     for i, c in enumerate(of):
         partition[c] = int(steps.partition[i])
-        if kinds[i] == StepKind.COPY:
+        if recast[i]:
+            rises = kinds[i] == StepKind.PROMOTE
+            becomes[c].append((target[i], Role.VOTER if rises else Role.NON_VOTER))
+        elif kinds[i] == StepKind.COPY:
             add[c].append((target[i], Role(int(role[i]))))
         elif kinds[i] == StepKind.REMOVE:
             drop[c].append(source[i])
@@ -220,7 +231,9 @@ def changes_of(plan: Plan, *, led: bool) -> tuple[list[Change], list[set[int]]]:
         ahead[c].update(of[k] for k in before[first[i] : first[i + 1]])
         ahead[c].discard(c)
     changes = [
-        Change(partition[c], tuple(add[c]), tuple(drop[c]), lead=lead[c], reason="plan")
+        Change(
+            partition[c], tuple(add[c]), tuple(drop[c]), tuple(becomes[c]), lead[c], reason="plan"
+        )
         for c in range(count)
     ]
     return changes, ahead

@@ -1,0 +1,261 @@
+"""Roles that change where replicas are, and what protocols make of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel import simulate
+from evenkeel.model.placement import Flag
+from evenkeel.planning.replay import replay
+from evenkeel.planning.steps import StepKind
+from tests.naive.planning.replay import replay as plain_replay
+from tests.support.effort import mostly_long
+from tests.support.plans.one_by_one import rows_of, steps_of
+from tests.support.plans.random_plans import tampered
+from tests.support.plans.role_clusters import with_roles
+
+
+def three(**given):
+    """A range with voters on n0, n1 and n2, led from n0, and a non-voter on n3."""
+    arguments = {
+        "capacity": [[9.0]] * 6, "load": [[2.0]], "non_voter_load": [[1.0]],
+        "dimensions": ["disk"], "bytes": "disk", "placement": [[0, 1, 2, 3]],
+        "role": [[0, 0, 0, 1]], "leader": [0], "domains": {"zone": list("abcdef")},
+    }  # fmt: skip
+    return ek.Cluster.from_arrays(**arguments | given)
+
+
+def to(cluster, node, role, leader):
+    target = cluster.placement.replaced(np.array(node, np.int32), np.array([leader], np.int16))
+    return replace(target, role=np.array(role, np.uint8))
+
+
+def held(placement):
+    rows = placement.owner, placement.node, placement.role
+    return sorted(zip(*(one.tolist() for one in rows), strict=True))
+
+
+def told(plan):
+    return [(row.kind, row.slot, row.source, row.target) for row in plan.rows()]
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_plans_that_change_roles_are_safe_and_lead_back_bit_for_bit(batch):
+    complete = changed = 0
+    for seed in range(batch * 60, (batch + 1) * 60):
+        cluster, target, protocol = with_roles(seed)
+        plan = ek.plan(cluster, target, protocol=protocol)
+        found = plan.check()
+        assert found.ok, (seed, str(found))
+        assert found.end == "target" or plan.blocked, seed
+        complete += plan.complete
+        changed += int(plan.steps.in_place.sum())
+        back = plan.undo()
+        assert back.check().ok, seed
+        if back.complete:
+            for name in ("first", "node", "role", "flags", "leader"):
+                was, now = getattr(cluster.placement, name), getattr(back.end, name)
+                assert np.array_equal(was, now), (seed, name)
+    assert complete > 45
+    assert changed > 100
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_a_plan_that_changes_roles_is_begun_and_gone_on_with(batch):
+    for seed in range(batch * 40, (batch + 1) * 40):
+        cluster, target, protocol = with_roles(seed)
+        plan = ek.plan(cluster, target, protocol=protocol)
+        begun = plan.prefix(int(np.random.default_rng(seed).integers(len(plan) + 1)))
+        assert begun.check().ok, seed
+        seen = plan.progress(begun.end)
+        assert seen.done[: len(begun)].all(), seed
+        assert not seen.done[len(begun) :].any(), seed
+        for onwards in (plan.resume(begun.end), plan.merge(plan.target, len(begun))):
+            assert onwards.check().ok, seed
+            if plan.complete and onwards.complete:
+                assert held(onwards.end) == held(plan.end), seed
+        assert begun.undo().check().ok, seed
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_a_tampered_change_of_a_role_is_found(batch):
+    for seed in range(batch * 40, (batch + 1) * 40):
+        cluster, target, protocol = with_roles(seed)
+        plan = ek.plan(cluster, target, protocol=protocol)
+        if not len(plan):
+            continue
+        rows = rows_of(plan.steps)
+        way, rows = tampered(np.random.default_rng([seed, 7]), rows, len(cluster.nodes))
+        steps, asked = steps_of(rows), {"target": plan.target, "joint": protocol.joint}
+        found = {one.kind for one in replay(cluster, steps, **asked).breaches}
+        assert found == {kind for kind, _ in plain_replay(cluster, steps, **asked)}, (seed, way)
+
+
+def test_voter_and_non_voter_trade_roles_at_one_instant_and_nothing_is_copied():
+    cluster = three()
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 0], [0, 0, 0, 1], 0), protocol="cockroach")
+    assert told(plan) == [
+        ("promote", 3, "n3", "n3"), ("lead", 3, "n0", "n3"), ("demote", 0, "n0", "n0"),
+    ]  # fmt: skip
+    assert (plan.copies, plan.makespan, len(plan.waves)) == (0, 0.0, 1)
+    assert plan.check().end == "target"
+    assert plan.end.role.tolist() == [1, 0, 0, 0]
+    assert plan.end.leader_node.tolist() == [3]
+    assert "promote [3] on n3" in plan.explain(0)
+
+
+def test_where_a_system_changes_one_member_at_a_time_roles_change_one_by_one():
+    cluster = three()
+    protocol = ek.Protocol("raft", joint=False)
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 0], [0, 0, 0, 1], 0), protocol=protocol)
+    assert [row.kind for row in plan.rows()] == ["promote", "lead", "demote"]
+    assert len(set(plan.change.tolist())) == 2
+    assert plan.check().end == "target"
+
+
+def test_who_leaves_gives_its_vote_to_who_stays_and_one_is_copied_as_a_non_voter():
+    cluster = three()
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 4], [0, 0, 0, 1], 0), protocol="cockroach")
+    assert [row.kind for row in plan.rows()] == [
+        "promote", "lead", "demote", "copy", "swap", "remove",
+    ]  # fmt: skip
+    assert plan.bytes == 1.0
+    assert plan.check().end == "target"
+
+
+def test_a_dead_voter_s_vote_goes_to_the_non_voter_before_anything_is_copied():
+    cluster = three(alive=[True, True, False, True, True, True])
+    plan = ek.plan(cluster, to(cluster, [0, 1, 3, 5], [0, 0, 0, 1], 0), protocol="cockroach")
+    first = plan.rows()[0]
+    assert (first.kind, first.target, first.finish) == ("promote", "n3", 0.0)
+    assert plan.check().end == "target"
+
+
+def test_a_target_may_add_votes_and_take_them():
+    cluster = three()
+    more = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0))
+    assert told(more) == [("promote", 3, "n3", "n3")]
+    less = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 1, 0, 1], 0))
+    assert told(less) == [("demote", 1, "n1", "n1")]
+    assert less.check().ok
+    # nobody is left to lead
+    none = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [1, 1, 1, 1], -1))
+    assert {str(one).split(":")[0] for one in none.blocked} >= {"p0[0] demote on n0"}
+    assert none.check().ok
+
+
+def test_a_vote_counts_from_the_step_that_gives_it():
+    """Two voters of three lose their votes first: what is left could not lose a node."""
+    cluster = three(min_active=3)
+    target = to(cluster, [0, 1, 2, 3], [0, 0, 1, 0], 0)
+    plan = ek.plan(cluster, target, protocol=ek.Protocol("raft", joint=False))
+    rows = rows_of(plan.steps)
+    assert [row.kind for row in rows] == [StepKind.PROMOTE, StepKind.DEMOTE]
+    turned = [rows[1]._replace(before=()), rows[0]._replace(before=(0,), wave=1)]
+    found = replay(cluster, steps_of(turned), target=target)
+    assert "quorum" in found.counts
+    assert replay(cluster, steps_of(turned), target=target, joint=True).ok
+    again = replay(cluster, steps_of([*rows, rows[0]._replace(before=(1,), wave=9)]), target=target)
+    assert again.counts == {"role": 1}
+
+
+def test_rules_on_voters_hold_while_roles_change():
+    """The voter that zone d must have comes before the one that zone c must have goes."""
+    rule = ek.Rule(voters_place={"zone=a": 1})
+    cluster = three(rules=[rule], rule=[0])
+    target = to(cluster, [0, 4, 2, 3], [0, 0, 0, 1], 0)
+    assert ek.plan(cluster, target).check().ok
+    strict = three(rules=[ek.Rule(voters_require=["zone!=d"])], rule=[0])
+    plan = ek.plan(strict, to(strict, [0, 4, 2, 1], [0, 0, 0, 1], 0))
+    assert plan.complete
+    assert plan.check().ok
+
+
+def test_room_in_another_role_is_found_once_the_replica_has_moved():
+    """The non-voter weighs more as a voter than its node can bear; where it goes there is room."""
+    cluster = three(capacity=[[9.0]] * 3 + [[1.0]] + [[9.0]] * 2)
+    plan = ek.plan(cluster, to(cluster, [0, 1, 2, 4], [0, 0, 0, 0], 0))
+    assert plan.complete
+    assert [row.kind for row in plan.rows()] == ["copy", "swap", "remove", "promote"]
+    assert plan.check().ok
+
+
+@pytest.mark.parametrize("protocol", ["kafka", "ceph", "helix", "longhorn"])
+def test_a_protocol_without_roles_says_so(protocol):
+    cluster = three()
+    with pytest.raises(ek.InvalidInput, match=f"protocol {protocol} changes no role") as error:
+        ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0), protocol=protocol)
+    assert [one.path for one in error.value.faults] == ["target.role[3]"]
+    # of two that trade roles, each goes where the other was
+    traded = ek.plan(cluster, to(cluster, [3, 1, 2, 0], [0, 0, 0, 1], 1), protocol=protocol)
+    assert not traded.steps.in_place.any()
+    assert traded.copies or traded.blocked
+    assert traded.check().ok
+
+
+def test_learners_are_neither_made_nor_promoted_in_place():
+    cluster = three()
+    with pytest.raises(ek.InvalidInput, match="only voters and non-voters become one another"):
+        ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 2], 0))
+
+
+def test_slots_that_are_told_in_another_order_are_the_same_roles():
+    cluster = three()
+    same = ek.plan(cluster, to(cluster, [3, 2, 1, 0], [1, 0, 0, 0], 3))
+    assert len(same) == 0
+    moved = ek.plan(cluster, to(cluster, [5, 4, 1, 0], [1, 0, 0, 0], 3))
+    assert [row.kind for row in moved.rows()].count("copy") == 2
+    assert not moved.steps.in_place.any()
+
+
+def test_the_file_of_a_plan_holds_changes_of_roles(tmp_path):
+    cluster = three()
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 4], [0, 0, 0, 1], 0), protocol="cockroach")
+    read = ek.read_plan(ek.write_plan(plan, tmp_path / "plan.json"))
+    assert read.rows() == plan.rows()
+    assert read.protocol == plan.protocol
+    assert read.check().end == "target"
+    assert np.array_equal(read.target.role, plan.target.role)
+    blocked = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [1, 1, 1, 1], -1))
+    again = ek.read_plan(ek.write_plan(blocked, tmp_path / "blocked.json"))
+    assert again.blocked == blocked.blocked
+
+
+def test_what_is_observed_tells_roles_by_node():
+    """CockroachDB lists voters before non-voters, and a learner while it is copied."""
+    cluster = three()
+    target = to(cluster, [3, 1, 2, 4], [0, 0, 0, 1], 0)
+    plan = ek.plan(cluster, target, protocol="cockroach")
+    now = to(cluster, [1, 2, 3, 0], [0, 0, 0, 1], 2)
+    assert plan.progress(now).done.tolist() == [True] * 3 + [False] * 3
+    rest = plan.resume(now)
+    assert [row.kind for row in rest.rows()] == ["copy", "swap", "remove"]
+    first = np.array([0, 5])
+    learner = replace(
+        now, first=first, node=np.array([1, 2, 3, 0, 4], np.int32),
+        role=np.array([0, 0, 0, 1, 2], np.uint8), flags=np.zeros(5, np.uint16),
+    )  # fmt: skip
+    seen = plan.progress(learner)
+    assert seen.under_way.tolist() == [False] * 3 + [True, False, False]
+    rest = plan.resume(learner)
+    assert rest.cluster.placement.flags[0] & Flag.INCOMING
+    assert rest.cluster.placement.role.tolist() == [1, 0, 0, 0]
+    assert [row.kind for row in rest.rows()] == ["copy", "swap", "remove"]
+    assert rest.check().end == "target"
+
+
+def test_a_simulated_cluster_carries_changes_of_roles_out():
+    cluster = three()
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 4], [0, 0, 0, 1], 0), protocol="cockroach")
+    history = simulate.play(cluster, (), plan, until=600.0)
+    # a voter weighs two, a non-voter one
+    assert history.load[-1, :, 0].tolist() == [0.0, 2.0, 2.0, 2.0, 1.0, 0.0]
+
+
+def test_a_curve_counts_what_another_role_weighs():
+    cluster = three()
+    plan = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0))
+    # of 54 there were 7, and each of four voters weighs two of 9
+    assert plan.curve().over[-1] == pytest.approx(4 * (2 / 9 - 7 / 54))
