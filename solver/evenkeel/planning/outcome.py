@@ -3,43 +3,51 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.steps import StepKind, Steps
 
 
-def outcome(start: Placement, steps: Steps, target: Placement) -> Placement:
-    """Return where replicas stand, and who leads, once all of some settled steps are done.
+def outcome(
+    start: Placement, steps: Steps, target: Placement, some: NDArray[np.intp] | None = None
+) -> Placement:
+    """Return where replicas stand, and who leads, once all steps are done, or ``some`` of them.
 
-    Flags of replicas that have reached the nodes of the target are those of the target.
+    What is copied and neither promoted nor swapped yet is flagged as incoming. Other flags of
+    replicas that have reached the nodes of the target are those of the target.
     """
-    node, leader = start.node.copy(), start.leader.copy()
-    for kinds, to in (
-        ((StepKind.REMOVE,), np.full(len(steps), -1, np.int32)), ((StepKind.COPY,), steps.target),
-    ):  # fmt: skip
-        # of several the last one counts: assignment goes in the order of the steps
-        which = np.flatnonzero(np.isin(steps.kind, kinds))
-        node[steps.replica[which]] = to[which]
-    touched = np.unique(steps.partition)
+    rows = np.arange(len(steps)) if some is None else some
+    kind, replica, to = steps.kind[rows], steps.replica[rows], steps.target[rows]
+    node, role, leader = start.node.copy(), start.role.copy(), start.leader.copy()
+    # of several the last one counts: assignment goes in the order of the steps
+    node[replica[kind == StepKind.REMOVE]] = -1
+    copied = kind == StepKind.COPY
+    node[replica[copied]] = to[copied]
+    touched = np.unique(steps.partition[rows])
     leader[touched[start.leader_node[touched] < 0]] = -1
-    led = np.flatnonzero(steps.kind == StepKind.LEAD)
-    partition = steps.partition[led]
-    leader[partition] = (steps.replica[led] - start.first[partition]).astype(leader.dtype)
+    led = np.flatnonzero(kind == StepKind.LEAD)
+    partition = steps.partition[rows[led]]
+    leader[partition] = (replica[led] - start.first[partition]).astype(leader.dtype)
     # a leader that was dropped has left nobody behind
     gone = np.flatnonzero(leader >= 0)
     gone = gone[node[start.first[gone] + leader[gone]] < 0]
     leader[gone] = np.where(start.leader[gone] == leader[gone], leader[gone], -1)
-    role, flags = start.role.copy(), start.flags.copy()
+    flags = start.flags.copy()
     done = np.zeros(len(node), bool)
-    done[steps.replica] = True
+    done[replica] = True
     done &= node == target.node
     flags[done] = target.flags[done]
     # what was nowhere, or is nowhere now, has the role that the target says
     done &= (start.node < 0) | (node < 0)
     role[done] = target.role[done]
-    recast = np.flatnonzero(steps.in_place)
-    rises = steps.kind[recast] == StepKind.PROMOTE
-    role[steps.replica[recast]] = np.where(rises, Role.VOTER, Role.NON_VOTER)
+    recast = np.flatnonzero(steps.in_place[rows])
+    rises = kind[recast] == StepKind.PROMOTE
+    role[replica[recast]] = np.where(rises, Role.VOTER, Role.NON_VOTER)
+    coming = np.zeros(len(node), bool)
+    coming[replica[copied]] = True
+    served = np.flatnonzero((kind == StepKind.PROMOTE) | (kind == StepKind.SWAP))
+    coming[replica[served[to[served] == node[replica[served]]]]] = False
+    flags[coming] |= np.uint16(Flag.INCOMING)
     return Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
     )

@@ -11,6 +11,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.planning.account.progress import Progress, progress_of
@@ -200,6 +201,40 @@ class Plan(Shown):
     def end(self) -> Placement:
         """Where the plan ends: the target, but for what is blocked."""
         return outcome(self.cluster.placement, self.steps, self.target)
+
+    def after(self, waves: int) -> Placement:
+        """Return what is to be seen once so many waves are done.
+
+        Waves are not in the order of the steps, so that this is not where ``prefix`` ends.
+
+        Parameters
+        ----------
+        waves : int
+            How many of ``waves`` are done, from the first one on.
+
+        Returns
+        -------
+        Placement
+            Where replicas are, as what, and who leads. What is copied by then, and serves only in a
+            later wave, is flagged ``INCOMING``, as ``resume`` and ``progress`` read it.
+
+        Raises
+        ------
+        InvalidInput
+            If there are not so many waves.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(throttle=ek.Throttle(copies=1))
+        >>> [plan.after(done).node.tolist() for done in range(len(plan.waves) + 1)]
+        [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
+        """
+        if not (is_whole(waves) and 0 <= waves <= len(self.waves)):
+            raise InvalidInput([Fault("waves", waves, f"must be 0 to {len(self.waves)}")])
+        some = np.sort(np.concatenate([*self.waves[:waves], np.zeros(0, np.intp)]))
+        return outcome(self.cluster.placement, self.steps, self.target, some)
 
     def check(self) -> Certificate:
         """Replay every state between the steps, with code that the planner has no part in.
