@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
+from evenkeel.model.placement import Flag
 from evenkeel.simulate.scenarios.generators import expansion
 from tests.support import places
 
@@ -212,6 +214,30 @@ class TestResume:
         figures = json.loads(capsys.readouterr().out)
         assert figures["progress"]["done"] == len(plan)
         assert figures["rest"]["steps"] == 0
+
+    def test_what_has_arrived_is_not_copied_again(self, tmp_path, capsys):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 3, load=[[4.0]], placement=[["n=0"]], dimensions=["disk"],
+            bytes="disk", node_names=["n=0", "=", "n=2"], partition_names=["a=b=c"],
+        )  # fmt: skip
+        file, seen = str(tmp_path / "plan.json"), str(tmp_path / "seen.json")
+        target = cluster.placement.replaced(np.array([2], np.int32), cluster.placement.leader)
+        ek.write_plan(ek.plan(cluster, target), file)
+        flying = replace(target, flags=np.array([Flag.INCOMING], np.uint16))
+        ek.write(cluster.with_placement(flying), seen)
+        for share in ("0.75", "75%"):
+            assert main(["resume", file, seen, "--json", "--arrived", f"a=b=c=n=2={share}"]) == 0
+            figures = json.loads(capsys.readouterr().out)
+            assert figures["rest"]["bytes"] == 1.0
+            assert figures["progress"]["bytes_done"] == 3.0
+        given = ["half", "a=b=c=n=2=x", "a=b=c=n=7=0.5", "a=b=c=n=2=0.5", "a=b=c=n=2=0.6"]
+        assert main(["resume", file, seen, *(f"--arrived={one}" for one in given)]) == 2
+        told = capsys.readouterr().err
+        assert told.count("is not of the form PARTITION=NODE=SHARE") == 2
+        assert "names no partition and node of the plan (got 'a=b=c=n=7=0.5')" in told
+        assert "is given twice (got 'a=b=c=n=2=0.6')" in told
+        assert main(["resume", file, seen, "--arrived", "a=b=c=n=2=120%"]) == 2
+        assert "must be a share, 0 to 1" in capsys.readouterr().err
 
     def test_what_is_seen_may_be_another_description(self, swap_files, tmp_path, capsys):
         now, wanted = swap_files()

@@ -1,12 +1,19 @@
 """Recovery: how long anything is short of live replicas, counted along the plan."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import evenkeel as ek
 from evenkeel.planning.account.recovery import short_until
+from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
+from tests.naive.planning.replay import replay as plain_replay
 from tests.planning.test_plan import drawn
+from tests.support.effort import mostly_long
+from tests.support.plans.one_by_one import rows_of, steps_of
+from tests.support.plans.tight_clusters import tight
 
 
 def lost_one(copies=1):
@@ -60,3 +67,46 @@ def test_it_is_what_is_seen_after_every_step(seed):
             serving[k] = 1
         note(steps.finish[i])
     assert short_until(plan).tolist() == until.tolist()
+
+
+def behind_a_barrier(seed):
+    """A full cluster that has lost a node, with a plan that repairs it first."""
+    cluster, target, throttle, protocol = tight(seed)
+    rng = np.random.default_rng([seed, 5])
+    dead = int(rng.integers(len(cluster.nodes)))
+    cluster = cluster.down(cluster.nodes.names[dead])
+    start = cluster.placement
+    node = np.where(target.node == dead, start.node, target.node)
+    for k in np.flatnonzero(node == dead).tolist():
+        row = slice(*start.first[start.owner[k] : start.owner[k] + 2])
+        free = np.setdiff1d(
+            np.flatnonzero(cluster.nodes.may_receive), [*node[row], *start.node[row]]
+        )
+        node[k] = rng.choice(free) if len(free) else dead
+    slow = replace(throttle or ek.Throttle(), recovery_first=True)
+    target = start.replaced(node.astype(np.int32), target.leader)
+    return ek.plan(cluster, target, throttle=slow, protocol=protocol)
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_a_copy_that_jumps_the_barrier_is_found(batch):
+    jumped = 0
+    for seed in range(batch * 40, (batch + 1) * 40):
+        plan = behind_a_barrier(seed)
+        assert plan.check().ok, seed
+        rows = rows_of(plan.steps)
+        copies = [i for i, row in enumerate(rows) if row.kind == StepKind.COPY]
+        if not copies or len(rows) > 80:
+            continue
+        i = int(np.random.default_rng(seed).choice(copies))
+        rows[i] = rows[i]._replace(start=0.0, finish=rows[i].finish, before=())
+        asked = {"target": plan.target, "joint": plan.protocol.joint, "throttle": plan.throttle}
+        asked["quorum"] = plan.protocol.quorum
+        found = {
+            (one.kind, one.step) for one in replay(plan.cluster, steps_of(rows), **asked).breaches
+        }
+        plain = plain_replay(plan.cluster, steps_of(rows), **asked)
+        some = {one for one in plain if one[0] == "recovery"}
+        assert {one for one in found if one[0] == "recovery"} == some, seed
+        jumped += bool(some)
+    assert jumped > 2

@@ -41,7 +41,8 @@ def asked(rng, target):
             bytes_in=some(2), bytes_out=some(2), bytes=some(3), group_copies=some(3),
             domain_bandwidth={"zone": 1.5} if rng.random() < 0.5 else {},
             link_bandwidth={["zone", "node"][int(rng.integers(2))]: 1.0}
-            if rng.random() < 0.5 else {}, windows=None, recovery_first=False,
+            if rng.random() < 0.5 else {}, windows=None,
+            recovery_first=bool(rng.random() < 0.5),
         )  # fmt: skip
     held["quorum"] = bool(rng.random() < 0.7)
     return held

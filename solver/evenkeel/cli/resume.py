@@ -1,6 +1,7 @@
 """``evenkeel resume``: how far a plan has come, and the rest of it from where everything is."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.output import page, tell
@@ -14,6 +15,10 @@ from evenkeel.cli.plan import (
 )
 from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
 
 def add(commands: Commands) -> None:
@@ -26,13 +31,21 @@ def add(commands: Commands) -> None:
         "--elapsed", type=float, metavar="S", help="seconds since the plan began, to tell its pace"
     )
     parser.add_argument(
+        "--arrived", action="append", default=[], metavar="PARTITION=NODE=SHARE",
+        help="what share, such as 0.6 or 60%%, of a copy in flight to a node is there already; "
+        "may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
         "-o", "--out", metavar="OUT",
         help="file for the rest of the plan, if it ends in .json; else a folder, as of plan",
     )  # fmt: skip
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
-    parser.examples = ("evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",)
+    parser.examples = (
+        "evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",
+        "evenkeel resume plan.json now.npz --arrived orders-17=n5=60%",
+    )
     add_output(parser)
 
 
@@ -48,8 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         plan = read_plan(arguments.plan)
         now = observed_by_name(plan.cluster, read_cluster(arguments, waiting))
         waiting.doing("planning")
-        progress = plan.progress(now, elapsed=arguments.elapsed)
-        rest = plan.resume(now)
+        arrived = arrived_of(plan, arguments.arrived)
+        progress = plan.progress(now, elapsed=arguments.elapsed, arrived=arrived)
+        rest = plan.resume(now, arrived=arrived)
         certificate = rest.check()
         out, force = arguments.out, arguments.force
         written = [] if out is None else write_plan_out(rest, certificate, out, force=force)
@@ -69,3 +83,32 @@ def run(arguments: argparse.Namespace) -> int:
         + told_plan_files(written, certificate, out),
         verdict=verdict_of_plan(rest, certificate),
     )  # fmt: skip
+
+
+def arrived_of(plan: "Plan", given: list[str]) -> dict[tuple[str, str], float]:
+    """Return shares of copies by partition and node, out of texts such as ``orders-17=n5=60%``.
+
+    Names may hold ``=`` themselves: a text is divided where both sides are known.
+    """
+    faults = FaultList()
+    partitions, nodes = ({*one.names} for one in (plan.cluster.partitions, plan.cluster.nodes))
+    found: dict[tuple[str, str], float] = {}
+    for text in given:
+        names, _, share = text.rpartition("=")
+        words = names.split("=")
+        pairs = [("=".join(words[:i]), "=".join(words[i:])) for i in range(1, len(words))]
+        known = [pair for pair in pairs if pair[0] in partitions and pair[1] in nodes]
+        percent = share.strip().endswith("%")
+        try:
+            value = float(share.strip().removesuffix("%")) / (100.0 if percent else 1.0)
+        except ValueError:
+            faults.add("arrived", text, "is not of the form PARTITION=NODE=SHARE")
+            continue
+        if not known:
+            faults.add("arrived", text, "names no partition and node of the plan")
+        elif known[0] in found:
+            faults.add("arrived", text, "is given twice")
+        else:
+            found[known[0]] = value
+    faults.raise_if_any()
+    return found

@@ -65,6 +65,8 @@ class Run(Ends):
         self.dropped = set()  # removals of such a learner
         self.was_seen = {}
         self.joined = {}  # when a seat began to serve
+        self.came = {}  # partition -> replicas that live again, and when
+        self.copied = {}  # copy -> when it began
         self.pending = {}  # partition -> changes that are under way or half done
         self.flying = set()
         self.alive = cluster.nodes.alive & ~cluster.nodes.gone
@@ -106,6 +108,8 @@ class Run(Ends):
                 self.meanwhile(i, row)
             self.judge(i, row, begins, ends)
         self.finish()
+        if self.throttle is not None and self.throttle.recovery_first:
+            self.check_recovery()
         return self.broken
 
     def events(self):
@@ -193,6 +197,7 @@ class Run(Ends):
                 self.fresh.add(i)
             self.put(p, k, target, 1, "all" if nowhere else "transient")
             self.flying.add(i)
+            self.copied[i] = self.position
             self.check_throttle(i)
         if kind in (PROMOTE, SWAP) and target >= 0:
             state = self.needs_seat(i, p, k, target, {"caught up"})
@@ -364,6 +369,8 @@ class Run(Ends):
         if kind in (PROMOTE, SWAP) and target >= 0:
             self.set(i, p, k, target, "serving")
             self.joined[p, k, target] = self.position
+            if self.alive[target]:
+                self.came.setdefault(p, []).append((k, self.position))
         if kind in (DEMOTE, SWAP) and source >= 0:
             self.put(p, k, source, -1, "serving")
             self.set(i, p, k, source, "left")
@@ -482,6 +489,29 @@ class Run(Ends):
             both = [r for r in out if r in into]
             if one >= 0 and other >= 0 and over(t.link_bandwidth.get(tier), rate(both)):
                 self.fail("link_bytes", i)
+
+    def check_recovery(self):
+        """No copy begins before what lacks live replicas has those that it gets."""
+        c, start = self.cluster, self.cluster.placement
+        lives = {k: n >= 0 and bool(self.alive[n]) for k, n in enumerate(start.node.tolist())}
+        lack = {}
+        for p in range(len(start)):
+            wanted = max(int(c.partitions.min_active[p]), int(c.partitions.replicas[p]))
+            lack[p] = wanted - sum(lives[k] for k in range(start.first[p], start.first[p + 1]))
+        excused = {row.partition for row in self.rows for b in row.before
+                   if lack[row.partition] > 0 >= lack[self.rows[b].partition]}  # fmt: skip
+        until = -1
+        for p, came in self.came.items():
+            first = {}
+            for k, at in came:
+                if not lives[k]:
+                    first.setdefault(k, at)
+            if p not in excused and lack[p] > 0:
+                until = max([until, *[*first.values()][: lack[p]]])
+        for i, at in self.copied.items():
+            under_way = start.flags[self.rows[i].replica] & Flag.INCOMING
+            if lack[self.rows[i].partition] <= 0 and not under_way and at < until:
+                self.fail("recovery", i)
 
     def finish(self):
         start = self.cluster.placement
