@@ -11,14 +11,14 @@ from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts, under_way, ushered
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.order import begun, ranks
+from evenkeel.planning.order import begun, busiest, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.resources.turns import charge_recovery, charge_turns
-from evenkeel.planning.scheduling import Scheduled, chained, scheduled
+from evenkeel.planning.scheduling import Hurry, Scheduled, chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.ties import tied
@@ -68,11 +68,15 @@ class Draft:
         lasts = copies.durations(acts, count)
         charge_recovery(resources, acts, begun(cluster, acts, count), lasts)
         chain = chained(acts, count)
-        by_rank = ranks(cluster, acts, copies, shifts, throttle, chain)
+        by_rank, rank = ranks(cluster, acts, copies, shifts, throttle, chain)
         del shifts
         previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
-        schedule = scheduled(resources, lasts, by_rank, previous, held_back)
+        hurry = None
+        if throttle.hurries and previous is chain:
+            least = float(busiest(acts, copies, throttle, count).max(initial=0.0))
+            hurry = Hurry(rank, max(least, float(lasts.max(initial=0.0))))
+        schedule = scheduled(resources, lasts, by_rank, previous, held_back, hurry)
         return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
 
     @property

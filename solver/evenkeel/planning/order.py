@@ -23,8 +23,10 @@ def ranks(
     shifts: Shifts,
     throttle: Throttle,
     previous: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    """Return changes in the order of their priority, (C,), ``previous`` being those before them.
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return changes in the order of their priority, (C,), and the class of each, the first 0.
+
+    ``previous (C,)`` are the changes before them. Classes come one after another in any order.
 
     Copies that are under way go on first. Then come partitions with the fewest live replicas of
     those that lack some, then groups by their priority, then what relieves nodes above capacity.
@@ -41,14 +43,18 @@ def ranks(
         size = copies.moves.astype(np.float64)
     total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
     if not throttle.hurries:
-        return _by_benefit(cluster, shifts, urgency, total, previous)
+        by_benefit = _by_benefit(cluster, shifts, urgency, total, previous)
+        return by_benefit, np.zeros(changes, np.int64)
     relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
     with np.errstate(over="ignore"):
         gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
-    late = np.where(relieved > 0.0, -gain, -_held_up(acts, copies, throttle, previous))
+    held_up = busiest(acts, copies, throttle, changes) + _afterwards(acts, copies, previous)
+    late = np.where(relieved > 0.0, -gain, -held_up)
     relieves = -(relieved > 0.0).astype(np.int8)
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
-    return order.astype(np.int32)
+    # those that relieve nodes come first of those that are as urgent
+    rank = 2 * np.unique(urgency, return_inverse=True)[1] + 1 + relieves
+    return order.astype(np.int32), rank
 
 
 def _by_priority(
@@ -129,22 +135,23 @@ def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
     return np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
 
 
-def _held_up(
-    acts: Acts, copies: Copies, throttle: Throttle, previous: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """Return the seconds that the busier end of each change's copies, and what follows it, take."""
+def busiest(acts: Acts, copies: Copies, throttle: Throttle, changes: int) -> NDArray[np.float64]:
+    """Return the seconds that the busier end of each change's copies takes for all of its own."""
     rows = np.flatnonzero(copies.moves)
-    busiest = np.zeros(len(previous))
+    found = np.zeros(changes)
     for where, slots in ((acts.target, throttle.node_in), (copies.source, throttle.node_out)):
         at_once = 1 if slots is None or throttle.node_bandwidth is not None else slots
         node = where[rows]
         work = np.bincount(node + 1, copies.seconds[rows]) / at_once
         work[:1] = 0.0
-        np.maximum.at(busiest, acts.change[rows], work[node + 1])
-    # what the same partition goes through after it
+        np.maximum.at(found, acts.change[rows], work[node + 1])
+    return found
+
+
+def _afterwards(acts: Acts, copies: Copies, previous: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the seconds that what a partition goes through after each change takes."""
     own = copies.durations(acts, len(previous))
     whole = np.cumsum(own)
     opens = np.flatnonzero(previous < 0)
     ends = np.append(opens[1:], len(previous)) - 1
-    after = np.repeat(whole[ends], np.diff(np.append(opens, len(previous)))) - whole
-    return busiest + after
+    return np.asarray(np.repeat(whole[ends], np.diff(np.append(opens, len(previous)))) - whole)

@@ -9,6 +9,15 @@ from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 
+ROUNDS, WORK = 16, 24_000
+"""Schedules that are tried for a shorter one, and changes in all of them."""
+
+NEAR = 1.02
+"""What is as close to the least is short enough."""
+
+LATE, PUSH, ALIKE = 0.9, 0.3, 0.2
+"""What ends after so much of a schedule is late; how far up it goes, and what is alike of that."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
@@ -43,6 +52,50 @@ class Scheduled:
     taker: NDArray[np.int32]
     gift_first: NDArray[np.int64]
     gift_on: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Hurry:
+    """The class of each change, within which the order is free, and the least seconds in all."""
+
+    rank: NDArray[np.int64]
+    least: float
+
+
+def _hurried(
+    changes: Changes,
+    made: Schedule,
+    free: NDArray[np.float64],
+    by_rank: NDArray[np.int32],
+    hurry: Hurry,
+) -> Schedule:
+    """Return the shortest of some schedules in each of which what was late before comes earlier.
+
+    That is squeaky wheel optimization (Joslin and Clements 1999): of what ends late, the change and
+    those before it in its partition are moved up within their classes, and all is scheduled anew.
+    """
+    count = len(by_rank)
+    key = np.empty(count)
+    key[by_rank] = np.arange(count) / max(count, 1)
+    best, current = made, made
+    for _ in range(min(ROUNDS, WORK // max(count, 1))):
+        length = float(np.nanmax(best.finish, initial=0.0))
+        if np.isnan(best.finish).any() or length <= hurry.least * NEAR:
+            break
+        late = np.maximum(np.nan_to_num(current.finish) - max(hurry.least, LATE * length), 0.0)
+        push = np.where(late > 0.0, PUSH * (ALIKE + late / length), 0.0)
+        for c in np.flatnonzero(changes.previous >= 0)[::-1].tolist():
+            push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
+        key -= push
+        order = np.lexsort((np.arange(count), key, hurry.rank)).astype(np.int32)
+        rank = np.empty(count, np.int32)
+        rank[order] = np.arange(count, dtype=np.int32)
+        again = changes._replace(rank=rank)
+        current = fresh(again, free)
+        run_schedule(again, current, order)
+        if np.nanmax(current.finish, initial=0.0) < length and not np.isnan(current.finish).any():
+            best = current
+    return best
 
 
 def chained(acts: Acts, changes: int) -> NDArray[np.int32]:
@@ -101,6 +154,7 @@ def scheduled(
     by_rank: NDArray[np.int32],
     previous: NDArray[np.int32],
     held_back: NDArray[np.bool_],
+    hurry: Hurry | None = None,
 ) -> Scheduled:
     """Return when each change starts, some being ``held_back``; what they claim is used up."""
     free = np.concatenate([*resources.free, np.zeros(1)])
@@ -112,6 +166,8 @@ def scheduled(
     resources.gifts.clear()
     made = fresh(changes, free)
     run_schedule(changes, made, by_rank)
+    if hurry is not None:
+        made = _hurried(changes, made, free, by_rank, hurry)
     count, arrows = made.counts.tolist()
     return Scheduled(
         made.start, made.finish, made.wave, made.sequence[:count], made.lacks, made.free,
