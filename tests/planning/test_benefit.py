@@ -94,7 +94,9 @@ def test_benefit_comes_early(seed, monkeypatch):
             order = np.argsort(key(cluster, acts, copies, len(previous)), kind="stable")
             first = np.searchsorted(acts.change, order)
             danger = order_module.dangers(cluster)[acts.partition[first]]
-            return order[np.argsort(danger, kind="stable")].astype(np.int32)
+            return order[np.argsort(danger, kind="stable")].astype(np.int32), np.zeros(
+                len(previous), np.int64
+            )
 
         with monkeypatch.context() as patched:
             patched.setattr(draft, "ranks", ranks)
