@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from evenkeel import __version__
-from evenkeel.cli import (
+from evenkeel.cli.arguments import Parser
+from evenkeel.cli.commands import (
     check,
     demo,
     explain,
@@ -17,7 +18,6 @@ from evenkeel.cli import (
     versions,
     warmup,
 )
-from evenkeel.cli.arguments import Parser
 from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
 from evenkeel.cli.files import convert, diff
 from evenkeel.cli.output import complain
