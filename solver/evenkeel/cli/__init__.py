@@ -23,11 +23,11 @@ from evenkeel.cli.files import convert, diff
 from evenkeel.cli.output import complain
 from evenkeel.cli.settings import completion
 from evenkeel.cli.settings.config import parsed
-from evenkeel.cli.studies import frontier, simulate, sweep
+from evenkeel.cli.studies import frontier, simulate, size, sweep
 from evenkeel.model.errors import InvalidInput
 
 COMMANDS = (
-    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, simulate,
+    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
     generate, demo, warmup, completion, versions,
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""

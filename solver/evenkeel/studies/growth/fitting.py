@@ -21,11 +21,8 @@ from evenkeel.strategies.shared.size import size_of
 from evenkeel.studies.sweep import Sweep, sweep
 from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes
 
-SMALL = 2_000
-"""Replicas x nodes up to which CP-SAT decides where the search finds no place."""
-
-SECONDS = 2.0
-"""What that may take, in deterministic seconds."""
+SECONDS = 0.5
+"""What CP-SAT may take where it decides, in deterministic seconds."""
 
 ROUNDING = 1e-9
 """Share of a capacity by which a load may exceed it."""
@@ -58,6 +55,8 @@ class Terms(NamedTuple):
         Seconds for each solve.
     seed : int
         All randomness comes from it.
+    decided : int
+        Replicas x nodes up to which CP-SAT decides where the search finds no place.
     """
 
     at_most: NDArray[np.float64]
@@ -67,6 +66,7 @@ class Terms(NamedTuple):
     goals: Goals | None
     time_limit: float | None
     seed: int
+    decided: int
 
 
 class Fit(NamedTuple):
@@ -131,7 +131,7 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
             return tried
         fit = tried if fit is None or fit.losses is None else fit
     assert fit is not None
-    if fit.losses is None and 0 < size_of(cluster) <= SMALL:
+    if fit.losses is None and 0 < size_of(cluster) <= terms.decided:
         result, impossible = _decided(filled, terms, ANY if terms.goals is None else terms.goals)
         if told := _what_is_missed(result, terms):
             return Fit(result, None, "impossible" if impossible else "search", told)
@@ -148,8 +148,8 @@ def _bearing(cluster: Cluster, result: Result, terms: Terms) -> Fit:
     ways: list[tuple[str, Goals, Options | None]] = [("balance", ANY, None)]
     if terms.recover:
         ways.append(("balance", LEVEL, None))
-        if 0 < size_of(cluster) <= SMALL:
-            ways.append(("exact", ANY, Exact(largest=SMALL, effort=SECONDS)))
+        if 0 < size_of(cluster) <= terms.decided:
+            ways.append(("exact", ANY, Exact(largest=terms.decided, effort=SECONDS)))
     fit = None
     for method, goals, options in ways:
         found = sweep(
@@ -175,7 +175,7 @@ def filled_to(cluster: Cluster, share: NDArray[np.float64]) -> Cluster:
 def _decided(cluster: Cluster, terms: Terms, goals: Goals) -> tuple[Result, bool]:
     """Let CP-SAT place everything, and say whether it is proven that nothing does."""
     found = solve(
-        cluster, "exact", goals=goals, options=Exact(largest=SMALL, effort=SECONDS),
+        cluster, "exact", goals=goals, options=Exact(largest=terms.decided, effort=SECONDS),
         seed=terms.seed, time_limit=terms.time_limit,
     )  # fmt: skip
     proof = found.native

@@ -30,6 +30,9 @@ ALL = "all"
 NEARLY = 1e-9
 """Share by which sums of loads may differ with their order."""
 
+SMALL = 200
+"""Replicas x nodes up to which CP-SAT decides where the search finds no place."""
+
 LEAST = 1e-3
 """Share of the bound below which nothing is tried any more."""
 
@@ -49,7 +52,7 @@ class Reach(NamedTuple):
     at_most : float
         Proven: at no greater factor everything has its place; ``inf`` if nothing limits it, 0 if it
         has none at any factor.
-    measure : str
+    full : str
         What is full then: a dimension, nodes, replicas, or domains of a tier; empty for nothing.
     where : str
         The nodes that are full, such as ``"zone a"``; empty for all.
@@ -61,7 +64,7 @@ class Reach(NamedTuple):
     loss: str
     at_least: float
     at_most: float
-    measure: str
+    full: str
     where: str
     reason: str
 
@@ -158,7 +161,7 @@ class Headroom:
         heading = ("grows", "loses", "at least", "at most", "then full")
         cells = [heading]
         for one in self.reaches:
-            full = ", ".join(filter(None, (one.measure, one.where)))
+            full = ", ".join(filter(None, (one.full, one.where)))
             cells.append(
                 (
                     one.grows,
@@ -246,7 +249,7 @@ def headroom(
         faults.raise_if_any()
     terms = read_terms(
         faults, cluster, survive=survive, recover=recover, at_most=at_most, after_loss=after_loss,
-        goals=None, time_limit=time_limit, seed=seed,
+        goals=None, time_limit=time_limit, seed=seed, decided=SMALL,
     )  # fmt: skip
     ways = _ways(faults, cluster, grows)
     if not is_real(precision) or not 1e-6 <= precision < 1.0:

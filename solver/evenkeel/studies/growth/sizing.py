@@ -40,6 +40,9 @@ AGAIN = 6
 PROOFS = 12
 """Attempts that are proven to be in vain before more is asked for."""
 
+SMALL = 2_000
+"""Replicas x nodes up to which CP-SAT decides where the search finds no place."""
+
 LARGEST = 100_000
 """Nodes that may join in all."""
 
@@ -233,7 +236,7 @@ def size(
     kinds = read_types(faults, grown, node_types)
     terms = read_terms(
         faults, grown, survive=survive, recover=recover, at_most=at_most, after_loss=after_loss,
-        goals=goals, time_limit=time_limit, seed=seed,
+        goals=goals, time_limit=time_limit, seed=seed, decided=SMALL,
     )  # fmt: skip
     candidates = grown if faults else check_candidates(faults, grown, kinds)
     faults.raise_if_any()

@@ -22,6 +22,7 @@ def read_terms(
     goals: Goals | None,
     time_limit: float | None,
     seed: int,
+    decided: int,
 ) -> Terms | None:
     """Read terms; note what is wrong with them, and return None if anything is."""
     texts = [survive] if isinstance(survive, str) else [*survive]
@@ -48,4 +49,6 @@ def read_terms(
         faults.add("recover", recover, "must be True or False")
     if faults:
         return None
-    return Terms(usual, after, tuple(dict.fromkeys(texts)), recover, goals, time_limit, seed)
+    return Terms(
+        usual, after, tuple(dict.fromkeys(texts)), recover, goals, time_limit, seed, decided
+    )
