@@ -16,7 +16,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.result import Result
 from evenkeel.solving import solve
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.options import Exact, Options
+from evenkeel.strategies.options import Exact
 from evenkeel.strategies.shared.size import size_of
 from evenkeel.studies.sweep import Sweep, sweep
 from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes
@@ -119,48 +119,43 @@ def _several(text: str) -> int:
 def fitted(cluster: Cluster, terms: Terms) -> Fit:
     """Place everything, and lose what may be lost; level where less does not do."""
     filled = filled_to(cluster, terms.at_most)
-    fit = None
+    small = 0 < size_of(cluster) <= terms.decided
+    best = None
     for goals in (ANY, LEVEL) if terms.goals is None else (terms.goals,):
         result = solve(filled, goals=goals, time_limit=terms.time_limit, seed=terms.seed)
         if told := _what_is_missed(result, terms):
             cause: Cause = "impossible" if result.status == "infeasible" else "search"
-            tried = Fit(result, None, cause, told)
+            fit = Fit(result, None, cause, told)
         else:
-            tried = _bearing(cluster, result, terms)
-        if tried.cause in ("", "impossible"):
-            return tried
-        fit = tried if fit is None or fit.losses is None else fit
-    assert fit is not None
-    if fit.losses is None and 0 < size_of(cluster) <= terms.decided:
+            fit = _bearing(cluster, result, terms, LEVEL if goals == LEVEL else ANY)
+        if fit.cause != "search":
+            return fit
+        best = fit if best is None or best.losses is None else best
+    assert best is not None
+    if not small:
+        return best
+    result = best.result
+    if best.losses is None:
         result, impossible = _decided(filled, terms, ANY if terms.goals is None else terms.goals)
         if told := _what_is_missed(result, terms):
             return Fit(result, None, "impossible" if impossible else "search", told)
-        return _bearing(cluster, result, terms)
-    return fit
+    return _bearing(cluster, result, terms, ANY, "exact" if terms.recover else "balance")
 
 
-def _bearing(cluster: Cluster, result: Result, terms: Terms) -> Fit:
+def _bearing(
+    cluster: Cluster, result: Result, terms: Terms, goals: Goals, method: str = "balance"
+) -> Fit:
     """Lose what may be lost of what was placed."""
     if not terms.survive:
         return Fit(result, None, "", "")
     stands = cluster.with_placement(replace(result.placement))
-    after = filled_to(stands, terms.after_loss)
-    ways: list[tuple[str, Goals, Options | None]] = [("balance", ANY, None)]
-    if terms.recover:
-        ways.append(("balance", LEVEL, None))
-        if 0 < size_of(cluster) <= terms.decided:
-            ways.append(("exact", ANY, Exact(largest=terms.decided, effort=SECONDS)))
-    fit = None
-    for method, goals, options in ways:
-        found = sweep(
-            after, terms.survive, method=method, goals=goals, options=options, seed=terms.seed,
-            time_limit=terms.time_limit, limits=None if terms.recover else Limits(moves=0),
-        )  # fmt: skip
-        fit = Fit(result, found, *_not_borne(found, terms))
-        if fit.cause != "search":
-            return fit
-    assert fit is not None
-    return fit
+    found = sweep(
+        filled_to(stands, terms.after_loss), terms.survive, method=method, goals=goals,
+        options=Exact(largest=terms.decided, effort=SECONDS) if method == "exact" else None,
+        limits=None if terms.recover else Limits(moves=0), seed=terms.seed,
+        time_limit=terms.time_limit,
+    )  # fmt: skip
+    return Fit(result, found, *_not_borne(found, terms))
 
 
 def filled_to(cluster: Cluster, share: NDArray[np.float64]) -> Cluster:

@@ -31,10 +31,10 @@ from evenkeel.studies.sweep import Sweep
 
 logger = logging.getLogger("evenkeel.size")
 
-SLACKS = (0.0, 0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+SLACKS = (0.0, 0.0, 0.01, 0.04, 0.12, 0.3, 0.64)
 """How much more than is proven to be needed is asked for, attempt by attempt, until one fits."""
 
-AGAIN = 6
+AGAIN = 4
 """Further attempts to find something cheaper than what fits."""
 
 PROOFS = 12
