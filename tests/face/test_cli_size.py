@@ -58,7 +58,8 @@ def test_a_group_grows_by_itself(file, capsys):
 
 @pytest.mark.parametrize(
     ("asked", "named"),
-    [(["--type", "n,gpu=3"], "gpu"), (["--type", "n,cpu=3"], "disk"), (["--type", "n,price=b"], "price"),
+    [(["--type", "n,gpu=3"], "gpu"), (["--type", "n,cpu=3"], "disk"),
+     (["--type", "n,price=b"], "price"),
      (["--type", "=3"], "type"), (["--grow", "cpu"], "--grow"), (["--grow", "none"], "--grow"),
      (["--grow", "gpu=2"], "gpu"), (["--grow-group", "other=2"], "other"),
      (["--survive", "row"], "row"), (["--at-most", "120%"], "at_most")],
