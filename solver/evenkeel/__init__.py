@@ -8,6 +8,7 @@
 ``Session, Changes``            a cluster held ready: changes in, answers out in milliseconds
 ``plan``                        steps that carry it out, safe at every instant
 ``sweep, frontier``             what if nodes are lost or loads grow; levelness against moves
+``size, headroom``              the cheapest nodes for a forecast; how far loads may grow
 ``relaxation, conflicts``       better bounds; which demands cannot hold together
 ``cockroach_cluster, hottest``  stores and ranges as CockroachDB speaks of them; what loads a node
 ``warmup, versions``            compile ahead; what belongs in a bug report
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     from evenkeel.strategies.exact.conflicts import conflicts
     from evenkeel.strategies.relaxation.method import relaxation
     from evenkeel.studies.frontier import Frontier, frontier
+    from evenkeel.studies.growth.forecast import Forecast
+    from evenkeel.studies.growth.headroom import Headroom, headroom
+    from evenkeel.studies.growth.node_types import NodeType
+    from evenkeel.studies.growth.sizing import Sizing, size
     from evenkeel.studies.sweep import Sweep, sweep
     from evenkeel.studies.what_if import WhatIf
 
@@ -75,12 +80,15 @@ __all__ = [
     "Cost",
     "Fault",
     "Flag",
+    "Forecast",
     "Frontier",
     "Goals",
     "GroupTable",
+    "Headroom",
     "InvalidInput",
     "Limits",
     "NodeTable",
+    "NodeType",
     "Placement",
     "Plan",
     "Proportion",
@@ -89,6 +97,7 @@ __all__ = [
     "Role",
     "Rule",
     "Session",
+    "Sizing",
     "Sweep",
     "Throttle",
     "WhatIf",
@@ -96,12 +105,14 @@ __all__ = [
     "cockroach_cluster",
     "conflicts",
     "frontier",
+    "headroom",
     "hottest",
     "options",
     "plan",
     "read",
     "read_plan",
     "relaxation",
+    "size",
     "solve",
     "sweep",
     "versions",
@@ -128,12 +139,18 @@ _LATER = {
     "write": "evenkeel.formats.registry",
     "write_plan": "evenkeel.formats.plans.writing",
     "write_plan_folder": "evenkeel.formats.folders.writing",
+    "Forecast": "evenkeel.studies.growth.forecast",
     "Frontier": "evenkeel.studies.frontier",
+    "Headroom": "evenkeel.studies.growth.headroom",
+    "NodeType": "evenkeel.studies.growth.node_types",
+    "Sizing": "evenkeel.studies.growth.sizing",
     "Sweep": "evenkeel.studies.sweep",
     "WhatIf": "evenkeel.studies.what_if",
     "cockroach_cluster": "evenkeel.strategies.cockroach.intake",
     "conflicts": "evenkeel.strategies.exact.conflicts",
     "frontier": "evenkeel.studies.frontier",
+    "headroom": "evenkeel.studies.growth.headroom",
+    "size": "evenkeel.studies.growth.sizing",
     "hottest": "evenkeel.strategies.cockroach.hottest",
     "relaxation": "evenkeel.strategies.relaxation.method",
     "sweep": "evenkeel.studies.sweep",

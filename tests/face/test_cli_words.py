@@ -101,7 +101,7 @@ class TestNames:
     )  # fmt: skip
     def test_are_spelled_out(self, hostile_file, asked, styled, capsys, monkeypatch):
         page = {"width": 120, "styled": styled}
-        for where in ("output", "solve", "check", "plan"):
+        for where in ("output", "commands.solve", "commands.check", "commands.plan"):
             monkeypatch.setattr(f"evenkeel.cli.{where}.page", lambda: page)
         command, *rest = asked
         main([command, hostile_file, *rest])

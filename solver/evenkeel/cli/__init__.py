@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from evenkeel import __version__
-from evenkeel.cli import (
+from evenkeel.cli.arguments import Parser
+from evenkeel.cli.commands import (
     check,
     demo,
     explain,
@@ -17,17 +18,16 @@ from evenkeel.cli import (
     versions,
     warmup,
 )
-from evenkeel.cli.arguments import Parser
 from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
 from evenkeel.cli.files import convert, diff
 from evenkeel.cli.output import complain
 from evenkeel.cli.settings import completion
 from evenkeel.cli.settings.config import parsed
-from evenkeel.cli.studies import frontier, simulate, sweep
+from evenkeel.cli.studies import frontier, simulate, size, sweep
 from evenkeel.model.errors import InvalidInput
 
 COMMANDS = (
-    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, simulate,
+    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
     generate, demo, warmup, completion, versions,
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""

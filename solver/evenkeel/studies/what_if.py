@@ -144,14 +144,18 @@ def changed(cluster: Cluster, change: Change) -> Cluster:
     if len(change.lost) or len(change.back):
         made = replace(made, nodes=replace(cluster.nodes, **_states(cluster, change)))
     if change.factor is not None:
-        load = cluster.partitions.load
-        scaled: dict[int, NDArray[np.float64]] = {}
-        for each in (load.leader, load.voter, load.non_voter):
-            if id(each) not in scaled:
-                scaled[id(each)] = read_only(each * change.factor)
-        by_role = (scaled[id(each)] for each in (load.leader, load.voter, load.non_voter))
-        made = replace(made, partitions=replace(cluster.partitions, load=Loads(*by_role)))
+        load = multiplied(cluster.partitions.load, change.factor)
+        made = replace(made, partitions=replace(cluster.partitions, load=load))
     return made
+
+
+def multiplied(load: Loads, factor: NDArray[np.float64]) -> Loads:
+    """Return loads times factors that broadcast to (P, D); roles that share an array still do."""
+    scaled: dict[int, NDArray[np.float64]] = {}
+    for each in (load.leader, load.voter, load.non_voter):
+        if id(each) not in scaled:
+            scaled[id(each)] = read_only(each * factor)
+    return Loads(*(scaled[id(each)] for each in (load.leader, load.voter, load.non_voter)))
 
 
 def _states(cluster: Cluster, change: Change) -> dict[str, Any]:

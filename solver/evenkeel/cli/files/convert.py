@@ -3,10 +3,10 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
 from evenkeel.cli.output import check_outputs, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
 
 

@@ -11,10 +11,10 @@ from evenkeel.cli.arguments import (
     add_output,
     level_of,
 )
+from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
 from evenkeel.cli.output import tell
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
 

@@ -12,11 +12,11 @@ from evenkeel.cli.arguments import (
     limits_of,
     options_of,
 )
+from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import tell
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.solve import read_cluster
 from evenkeel.cli.waiting import Waiting
 
 

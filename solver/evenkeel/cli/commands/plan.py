@@ -14,8 +14,9 @@ from evenkeel.cli.arguments import (
     number_or_text,
     tier_count_of,
 )
+from evenkeel.cli.commands.explain import index_of
+from evenkeel.cli.commands.solve import read_cluster, solved
 from evenkeel.cli.exits import DONE, FELL_SHORT, INTERRUPTED, LEFT_BROKEN
-from evenkeel.cli.explain import index_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
     check_outputs,
@@ -26,7 +27,6 @@ from evenkeel.cli.output import (
     told_files,
 )
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean

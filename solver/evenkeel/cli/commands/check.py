@@ -15,17 +15,17 @@ from evenkeel.cli.arguments import (
     limits_of,
     option_name,
 )
-from evenkeel.cli.exits import DONE, LEFT_BROKEN
-from evenkeel.cli.output import counted, page, tell
-from evenkeel.cli.plan import (
+from evenkeel.cli.commands.plan import (
     code_of_plan,
     figures_of_plan,
     throttle_from,
     throttle_of,
     verdict_of_plan,
 )
+from evenkeel.cli.commands.solve import files_of
+from evenkeel.cli.exits import DONE, LEFT_BROKEN
+from evenkeel.cli.output import counted, page, tell
 from evenkeel.cli.settings.changes import add_changes, changed
-from evenkeel.cli.solve import files_of
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 

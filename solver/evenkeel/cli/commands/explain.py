@@ -5,11 +5,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
+from evenkeel.cli.commands.solve import read_cluster, solved
 from evenkeel.cli.exits import DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import tell
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.solve import read_cluster, solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.commands.solve import STDIN
 from evenkeel.cli.exits import DONE, FELL_SHORT
 from evenkeel.cli.output import complain, print_json, say
-from evenkeel.cli.solve import STDIN
 
 MOST_LISTED = 50
 """Differences that are told one by one."""

@@ -4,8 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.output import page, tell
-from evenkeel.cli.plan import (
+from evenkeel.cli.commands.plan import (
     check_plan_out,
     code_of_plan,
     figures_of_plan,
@@ -13,7 +12,8 @@ from evenkeel.cli.plan import (
     verdict_of_plan,
     write_plan_out,
 )
-from evenkeel.cli.solve import read_cluster
+from evenkeel.cli.commands.solve import read_cluster
+from evenkeel.cli.output import page, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, add_output
+from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import figures_of, page, tell, told_files, write_plan, write_table
-from evenkeel.cli.solve import solved
 from evenkeel.cli.waiting import Waiting
 from evenkeel.measure.loads import replica_counts
 

@@ -1,0 +1,269 @@
+"""``evenkeel size``: the nodes that a forecast takes, or how far loads may grow as it is."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.cli.arguments import (
+    Commands,
+    add_command,
+    add_files,
+    add_output,
+    level_of,
+    number_or_text,
+    tolerance_of,
+)
+from evenkeel.cli.commands.solve import read_cluster
+from evenkeel.cli.exits import DONE, LEFT_BROKEN
+from evenkeel.cli.output import page, tell
+from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+    from evenkeel.studies.growth.forecast import Forecast
+    from evenkeel.studies.growth.headroom import Headroom
+    from evenkeel.studies.growth.node_types import NodeType
+    from evenkeel.studies.growth.sizing import Sizing
+
+WORDS = ("price", "most", "at", "tags", "max-replicas")
+"""What may be said of a type of nodes beside its capacities."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = (
+        "tell which nodes a forecast takes at least, and at what price; or, without one, how far "
+        "loads may grow until the cluster is full"
+    )
+    parser = add_command(commands, "size", summary, run)
+    add_files(parser)
+    parser.add_argument(
+        "--grow", type=factors_of, metavar="X|NAME=X,...",
+        help="what loads are multiplied by, all or by dimension: 1.4 or +40%%; 1 for as they are",
+    )  # fmt: skip
+    parser.add_argument(
+        "--grow-group", action="append", default=[], type=group_factor_of, metavar="GROUP=X",
+        help="the same for one group, in place of --grow; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--type", action="append", default=[], type=type_of, metavar="NAME,NAME=X,...",
+        help="a type of nodes that one can get: what it is called, its capacity in every "
+        "dimension, and any of price=X, most=N in each place, at=DOMAIN+DOMAIN, tags=TAG+TAG, "
+        "max-replicas=N; may be given several times; like most nodes, by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--survive", action="append", default=[], metavar="WHAT",
+        help="node, the name of a tier, or two at once as in 'node pairs': what may be lost; may "
+        "be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without-recovery", action="store_true",
+        help="what is lost need not find another place; no partition may be without a quorum",
+    )  # fmt: skip
+    for name, when in (("--at-most", "always"), ("--after-loss", "after a loss")):
+        parser.add_argument(
+            name, type=level_of, default=1.0, metavar="X|NAME=X,...",
+            help=f"how full a node may be {when}: 0.8 or 80%%, or cpu=0.7,disk=0.9 (1)",
+        )  # fmt: skip
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each solve")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    add_changes(parser)
+    add_output(parser)
+    parser.examples = (
+        "evenkeel size cluster.npz --survive zone --at-most 80%",
+        "evenkeel size cluster.npz --grow +40% --type big,cpu=64,disk=4000,price=3 --survive zone",
+    )
+
+
+def factors_of(text: str) -> float | dict[str, float]:
+    """Read a factor for all dimensions, or one for each that is named.
+
+    Examples
+    --------
+    >>> factors_of("1.4"), factors_of("cpu=+40%,disk=2")
+    (1.4, {'cpu': 1.4, 'disk': 2.0})
+    """
+    if "=" not in text:
+        return _factor_of(text)
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not (equals and name.strip()) or name.strip() in found:
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or told twice")
+        found[name.strip()] = _factor_of(value)
+    return found
+
+
+def group_factor_of(text: str) -> tuple[str, float]:
+    """Read the factor of a group.
+
+    Examples
+    --------
+    >>> group_factor_of("orders=+100%")
+    ('orders', 2.0)
+    """
+    name, equals, value = text.rpartition("=")
+    if not (equals and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form GROUP=X")
+    return name.strip(), _factor_of(value)
+
+
+def _factor_of(text: str) -> float:
+    more = text.strip().startswith("+")
+    value = tolerance_of(text.strip().removeprefix("+"))
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no factor, such as 1.4 or +40%")
+    return round(1.0 + value, 12) if more else value
+
+
+def type_of(text: str) -> tuple[str, dict[str, str]]:
+    """Read a type of nodes: what it is called, and what is said of it.
+
+    Examples
+    --------
+    >>> type_of("big,cpu=64,price=3,at=a+b")
+    ('big', {'cpu': '64', 'price': '3', 'at': 'a+b'})
+    """
+    name, *told = text.split(",")
+    found: dict[str, str] = {}
+    for part in told:
+        key, equals, value = part.partition("=")
+        if not (equals and key.strip() and value.strip()) or key.strip() in found:
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or told twice")
+        found[key.strip()] = value.strip()
+    if not name.strip() or "=" in name:
+        raise argparse.ArgumentTypeError(f"{text!r} does not begin with the name of the type")
+    return name.strip(), found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.studies.growth.headroom import headroom
+    from evenkeel.studies.growth.sizing import size
+
+    with Waiting(arguments.quiet) as waiting:
+        cluster = read_cluster(arguments, waiting)
+        asked: dict[str, Any] = {
+            "survive": arguments.survive, "recover": not arguments.without_recovery,
+            "at_most": arguments.at_most, "after_loss": arguments.after_loss,
+            "time_limit": arguments.time_limit, "seed": arguments.seed,
+        }  # fmt: skip
+        types = _types(cluster, arguments.type)
+        waiting.doing("solving")
+        if arguments.grow is None and not arguments.grow_group and types is None:
+            found = headroom(cluster, **asked)
+            return _tell_headroom(arguments, found)
+        return _tell_sizing(arguments, size(cluster, _forecast(arguments), types, **asked))
+
+
+def _forecast(arguments: argparse.Namespace) -> "Forecast":
+    from evenkeel.studies.growth.forecast import Forecast
+
+    load = 1.0 if arguments.grow is None else arguments.grow
+    return Forecast(load=load, groups=dict(arguments.grow_group))
+
+
+def _types(
+    cluster: "Cluster", given: Sequence[tuple[str, dict[str, str]]]
+) -> "list[NodeType] | None":
+    """Return the types that the arguments name; None if they name none."""
+    from evenkeel.model.reading.quantities import read_bytes
+    from evenkeel.studies.growth.node_types import NodeType
+
+    faults, types = FaultList(), []
+    for name, told in given:
+        capacity: dict[str, Any] = {}
+        words: dict[str, Any] = {}
+        for key, value in told.items():
+            path = f"--type {name}: {key}"
+            number = number_or_text(value)
+            if key in cluster.dimensions:
+                capacity[key] = number if not isinstance(number, str) else read_bytes(
+                    faults, path, number
+                )  # fmt: skip
+            elif key in ("at", "tags"):
+                words[key] = value.split("+")
+            elif key not in WORDS:
+                known = [*cluster.dimensions, *WORDS]
+                faults.add(path, value, f"is neither a dimension nor one of those known: {known}")
+            elif isinstance(number, str):
+                faults.add(path, value, "must be a number")
+            else:
+                words[key.replace("-", "_")] = number
+        places = words.pop("at", None)
+        types.append(NodeType(name, capacity, places=places, **words))
+    faults.raise_if_any()
+    return types or None
+
+
+def _tell_sizing(arguments: argparse.Namespace, found: "Sizing") -> int:
+    """Tell which nodes a forecast takes."""
+    code = DONE if found.cluster is not None else LEFT_BROKEN
+    rows = [(one.type, one.place, f"{one.nodes:,}", f"{one.price:,.6g}") for one in found.nodes]
+    lacking = [one.reason for one in found.shortages]
+    return tell(
+        arguments, code,
+        figures=lambda: {
+            "status": found.status, "message": found.message, "price": found.price,
+            "price_at_least": found.price_at_least, "gap": found.gap,
+            "nodes": [one._asdict() for one in found.nodes],
+            "shortages": [one._asdict() | {"reason": one.reason} for one in found.shortages],
+            "losses": [] if found.losses is None else [
+                row._asdict() for row in found.losses.rows()
+            ],
+        },
+        text=lambda: _laid_out(
+            found.status, f"{found.status}: {found.message}",
+            [("type", "place", "nodes", "price of each"), *rows] if rows else [],
+            ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
+            if lacking else [],
+        ),
+        verdict=f"{found.status}: {found.message}",
+    )  # fmt: skip
+
+
+def _tell_headroom(arguments: argparse.Namespace, found: "Headroom") -> int:
+    """Tell how far loads may grow."""
+    short = [one for one in found.reaches if one.at_least < 1.0]
+    rows = [
+        (one.grows, one.loss or "nothing", f"{one.at_least:.4f}", f"{one.at_most:.4f}",
+         ", ".join(filter(None, (one.full, one.where))))
+        for one in found.reaches
+    ]  # fmt: skip
+    verdict = "loads do not fit as they are" if short else ""
+    worst = dict.fromkeys(f"proven: {one.reason}" for one in found.reaches if one.at_most < 1.0)
+    return tell(
+        arguments, LEFT_BROKEN if short else DONE,
+        figures=lambda: {
+            name: [one._asdict() for one in getattr(found, name)]
+            for name in ("reaches", "losses", "domains")
+        },
+        text=lambda: _laid_out(
+            "partial" if short else "optimal", verdict,
+            [("grows", "loses", "fits up to", "never above", "then full"), *rows], [*worst],
+        ),
+        verdict=verdict,
+    )  # fmt: skip
+
+
+def _laid_out(
+    status: str, verdict: str, table: Sequence[tuple[str, ...]], notes: Sequence[str]
+) -> str:
+    """Lay out a verdict, a table of which the first row is the heading, and notes."""
+    from evenkeel.view.layout import escaped, marked_line, plain_table, rendered
+
+    style = {"optimal": "green", "feasible": "yellow"}.get(status, "red")
+    parts: list[Any] = [marked_line(f"[{style}]{escaped(verdict)}[/]")] if verdict else []
+    if table:
+        heading, *rows = table
+        laid = plain_table()
+        for name in heading:
+            number = name in ("nodes", "price of each", "fits up to", "never above")
+            laid.add_column(name, justify="right" if number else "left")
+        for row in rows:
+            laid.add_row(*map(escaped, row))
+        parts.append(laid)
+    parts += [marked_line(f"[dim]{escaped(note)}[/]") for note in notes]
+    return rendered(parts, **page()).lstrip("\n")

@@ -1,0 +1,382 @@
+"""Needs: what sets of nodes must be able to hold for all that is wanted to have its place.
+
+Rules leave replicas only so many places outside a set of nodes; what finds none there has to be
+inside, where every node holds only so much. Each need is a condition that every placement meets
+which places all replicas and breaks no hard rule, whatever stands where. With a fixed number of
+domains, the needs of all sets of them are also enough for a fractional placement of one dimension.
+
+Source: Ford, Fulkerson, Maximal flow through a network, 1956 (the needs of sets of domains are the
+cuts of a transport); Martello, Toth, Knapsack Problems, 1990, section 8.3 (whole replicas).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.binding import NONE, Scope, nodes_that_meet, partition_scope
+from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.bounds.share import Classes
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders, wanted_load
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.topology import NODE_TIER
+
+ALL_SUBSETS = 6
+"""Domains up to which every set of them is looked at."""
+
+MOST_PARTS = 24
+"""Sets of nodes that rules name, which are looked at one by one."""
+
+DEEPEST = 4
+"""Replicas on one node up to which sizes are told apart that just do not fit once more."""
+
+NEARLY = 1e-9
+"""Share by which sums of loads may differ with their order."""
+
+Kind = Literal["load", "whole replicas", "replicas of a node", "nodes", "domains", "leading"]
+
+
+class Case(NamedTuple):
+    """What a cluster has to bear. N nodes, D dimensions.
+
+    Parameters
+    ----------
+    name : str
+        What is lost; empty for nothing.
+    lost : ndarray of bool, shape (N,)
+        Nodes that are lost.
+    most : ndarray of float64, shape (D,)
+        Share of its capacity that a node may then be filled to.
+    spare : int
+        Any so many nodes that are lost beside.
+    recovered : bool
+        Whether what is lost gets another place, or only the leaders do.
+    """
+
+    name: str
+    lost: NDArray[np.bool_]
+    most: NDArray[np.float64]
+    spare: int = 0
+    recovered: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Need:
+    """What a set of nodes must hold, in one measure. N nodes.
+
+    Parameters
+    ----------
+    case : Case
+        When.
+    kind : str
+        In what: the load of a dimension; replicas of at least some size, which are whole; replicas
+        that nodes count; the replicas of one partition, on nodes or in domains; loads of leaders.
+    dimension : int
+        Of that load or size; for domains, the row of their tier; -1 for none.
+    where : str
+        The set in words; empty for all nodes.
+    amount : float
+        What it must hold.
+    room : ndarray of float64, shape (N,)
+        What each node can hold, before it is rounded down if ``whole``; 0 outside the set.
+    kept : ndarray of float64, shape (N,)
+        What stands on nodes of the set that accept nothing.
+    whole : bool
+        Whether only whole replicas count.
+    spare : int
+        Any so many nodes that are lost.
+    """
+
+    case: Case
+    kind: Kind
+    dimension: int
+    where: str
+    amount: float
+    room: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    whole: bool = False
+    spare: int = 0
+
+    @property
+    def holds(self) -> NDArray[np.float64]:
+        """What each node holds at most, (N,) float64."""
+        room = np.floor(self.room * (1.0 + NEARLY)) if self.whole else self.room
+        return room + self.kept
+
+
+class _Measure(NamedTuple):
+    """A way to count: what replicas of each class weigh (Q,), and what nodes hold (N,)."""
+
+    kind: Kind
+    dimension: int
+    weight: NDArray[np.float64]
+    room: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    whole: bool
+
+
+class _Part(NamedTuple):
+    """A set of nodes, (N,), in words, and the tier by whose domains it is told."""
+
+    where: str
+    inside: NDArray[np.bool_]
+    tier: str
+
+
+class _Ground(NamedTuple):
+    """What all needs of a case are counted from."""
+
+    placed: PlacementCounts
+    scope: Scope
+    classes: Classes
+    case: Case
+    usable: NDArray[np.bool_]
+    receives: NDArray[np.bool_]
+
+
+def needs(cluster: Cluster, case: Case) -> Iterator[Need]:
+    """Yield what sets of nodes must hold in a case, for all that is wanted to have its place."""
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    scope = partition_scope(cluster)
+    nodes = cluster.nodes
+    receives = nodes.may_receive & ~case.lost
+    usable = receives | (nodes.may_hold & ~case.lost)
+    ground = _Ground(placed, scope, Classes.of(placed, scope), case, usable, receives)
+    if (placed.per_partition(usable & ~receives)[piling(placed, scope)] > 0).any():
+        return  # of a partition that may pile up, more may stand where nothing is accepted
+    if not case.recovered:
+        yield from _by_role(ground, "leading", cluster.partitions.load.leader)
+        return
+    yield from _by_role(ground, "load", None)
+    yield from _large_leaders(ground)
+    measures = list(_measures(ground))
+    for part in _parts(ground):
+        forced = _forced(ground, part)
+        if not forced.any():
+            continue
+        for one in measures:
+            amount = float(forced @ one.weight)
+            if amount > 0.0:
+                yield Need(
+                    case, one.kind, one.dimension, part.where, amount,
+                    np.where(part.inside, one.room, 0.0), np.where(part.inside, one.kept, 0.0),
+                    one.whole, case.spare,
+                )  # fmt: skip
+        yield from _of_one_partition(ground, part, forced)
+    yield from _domains(ground)
+
+
+def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -> Iterator[Need]:
+    """All load by role, on all nodes; or what leaders alone weigh, (P, D)."""
+    cluster, case = ground.placed.cluster, ground.case
+    wanted = wanted_load(cluster)
+    if leading is not None:
+        led = has_leaders(cluster) & (cluster.partitions.replicas > 0)
+        wanted = leading[led].sum(0)
+    held = ground.placed.weighed(ground.placed.heaviest.T, ground.placed.seat)
+    keeps = ground.usable & ~ground.receives
+    for d, amount in enumerate(wanted.tolist()):
+        if amount > 0.0:
+            room = np.where(ground.receives, case.most[d] * cluster.nodes.capacity[:, d], 0.0)
+            kept = np.where(keeps, held[:, d], 0.0)
+            yield Need(case, kind, d, "", amount, room, kept, spare=case.spare)
+
+
+def _large_leaders(ground: _Ground) -> Iterator[Need]:
+    """Leaders of at least some size, which are whole, on all nodes."""
+    cluster, case, placed = ground.placed.cluster, ground.case, ground.placed
+    load = cluster.partitions.load
+    if not has_leaders(cluster) or load.leader is load.voter:
+        return
+    keeps = ground.usable & ~ground.receives
+    for d in range(len(cluster.dimensions)):
+        leading = np.where(cluster.partitions.replicas > 0, load.leader[:, d], 0.0)
+        capacity = np.where(ground.receives, case.most[d] * cluster.nodes.capacity[:, d], 0.0)
+        for size in _sizes(leading, capacity[ground.receives]):
+            large = (leading >= size).astype(np.float64)
+            with np.errstate(over="ignore"):
+                room = capacity / size
+            kept = _kept(placed, keeps, large)
+            yield Need(case, "whole replicas", d, "", large.sum(), room, kept, True, case.spare)
+
+
+def _measures(ground: _Ground) -> Iterator[_Measure]:
+    """Yield the ways to count what forced replicas weigh, and what nodes hold of that."""
+    cluster, classes, placed = ground.placed.cluster, ground.classes, ground.placed
+    lightest = placed.lightest
+    keeps = ground.usable & ~ground.receives
+    count = len(classes.rule)
+    sums = classes.loads(lightest)
+    for d in range(len(cluster.dimensions)):
+        column = np.ascontiguousarray(lightest[:, d])
+        capacity = np.where(
+            ground.receives, ground.case.most[d] * cluster.nodes.capacity[:, d], 0.0
+        )
+        kept = _kept(placed, keeps, column)
+        yield _Measure("load", d, sums[:, d], capacity, kept, False)
+        for size in _sizes(column[cluster.partitions.replicas > 0], capacity[ground.receives]):
+            large = (column >= size).astype(np.float64)
+            weight = np.bincount(classes.member, large, count).astype(np.float64)
+            with np.errstate(over="ignore"):
+                room = capacity / size
+            yield _Measure("whole replicas", d, weight, room, _kept(placed, keeps, large), True)
+    most = cluster.nodes.max_replicas
+    if (most[ground.receives] >= 0).any():
+        every = np.ones(len(lightest))
+        room = np.where(ground.receives, np.where(most >= 0, most, np.inf), 0.0)
+        weight = np.bincount(classes.member, every, count).astype(np.float64)
+        kept = _kept(placed, keeps, every)
+        yield _Measure("replicas of a node", -1, weight, room, kept, False)
+
+
+def _kept(
+    placed: PlacementCounts, keeps: NDArray[np.bool_], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return what stands on nodes that keep and accept nothing, (N,), by weight (P,)."""
+    if not keeps.any():
+        return np.zeros(len(keeps))
+    return np.where(keeps, placed.weighed(weight[None], placed.seat)[:, 0], 0.0)
+
+
+def _sizes(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> list[float]:
+    """Return sizes of replicas of which a node holds one less than it would if they were split."""
+    values = np.unique(load[load > 0.0])
+    if not len(values):
+        return []
+    found = {float(values[0]), float(values[-1])}
+    rooms = np.unique(capacity[np.isfinite(capacity) & (capacity > 0.0)])[-DEEPEST:]
+    for room in rooms.tolist():
+        for count in range(1, DEEPEST + 1):
+            at = int(np.searchsorted(values, room / (count + 1) * (1.0 + NEARLY), side="right"))
+            if at < len(values):
+                found.add(float(values[at]))
+    return sorted(found)
+
+
+def _parts(ground: _Ground) -> Iterator[_Part]:
+    """Yield sets of nodes: those that rules name, and in each every set of domains."""
+    cluster, scope = ground.placed.cluster, ground.scope
+    everywhere = np.ones(len(cluster.nodes), bool)
+    named: dict[bytes, tuple[str, NDArray[np.bool_]]] = {everywhere.tobytes(): ("", everywhere)}
+    for demands, mask in zip(scope.demands, scope.open, strict=True):
+        named.setdefault(mask.tobytes(), (", ".join(demands.require), mask))
+        for text, _ in demands.place:
+            inside = nodes_that_meet(cluster, [text])
+            named.setdefault(inside.tobytes(), (text, inside))
+    tiers = dict.fromkeys(
+        one.tier for one in scope.bindings
+        if one.kind == "spread" and one.hard and one.tier != NODE_TIER
+    )  # fmt: skip
+    for text, mask in [*named.values()][:MOST_PARTS]:
+        yield _Part(text, mask & ground.usable, "")
+        for tier in tiers:
+            yield from _of_domains(ground, tier, text, mask)
+
+
+def _of_domains(ground: _Ground, tier: str, text: str, mask: NDArray[np.bool_]) -> Iterator[_Part]:
+    """Yield sets of the domains of a tier, within some nodes."""
+    cluster = ground.placed.cluster
+    topology = cluster.topology
+    row = topology.tier_index(tier)
+    domain = topology.domain_with_nodes[row]
+    there = np.unique(domain[ground.usable & mask & (domain >= 0)])
+    for some in _some(there, cluster, domain, ground.receives):
+        inside = np.isin(domain, some) & mask & ground.usable
+        names = " + ".join(topology.domain_name(row, int(d)) for d in some)
+        yield _Part(f"{tier} {names}{', ' if text else ''}{text}", inside, tier)
+
+
+def _some(
+    there: NDArray[np.int32],
+    cluster: Cluster,
+    domain: NDArray[np.int32],
+    receives: NDArray[np.bool_],
+) -> list[tuple[int, ...]]:
+    """Return sets of domains: all there are of a few, else one, all but one, and the smallest."""
+    one = there.tolist()
+    if len(one) <= ALL_SUBSETS:
+        return [some for size in range(1, len(one) + 1) for some in combinations(one, size)]
+    found = {(d,) for d in one} | {tuple(d for d in one if d != left) for left in one}
+    found.add(tuple(one))
+    for capacity in cluster.nodes.capacity.T:
+        inside = receives & (domain >= 0)
+        room = np.bincount(domain[inside], capacity[inside], int(domain.max()) + 1)
+        order = there[np.argsort(room[there], kind="stable")].tolist()
+        found |= {tuple(sorted(order[:size])) for size in range(2, len(order))}
+    return sorted(found)
+
+
+def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
+    """Return how many replicas of a partition of each class have to stand in a part, (Q,)."""
+    cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
+    topology = cluster.topology
+    forced = np.zeros(len(classes.rule))
+    outside = ground.usable & ~part.inside
+    spreads = [one for one in scope.bindings if one.kind == "spread" and one.hard]
+    for q, rule in enumerate(classes.rule.tolist()):
+        if len(classes.first) <= q:
+            continue
+        left = outside & scope.open[rule]
+        wanted = float(classes.wanted[q])
+        places = np.inf if left.any() else 0.0
+        for one in spreads:
+            amount = int(one.amount[classes.first[q]])
+            if amount == NONE or one.tier != part.tier:
+                continue
+            domain = topology.domain_with_nodes[topology.tier_index(one.tier)][left]
+            if (domain >= 0).all():  # nodes outside every domain take any number
+                places = min(places, float(amount * len(np.unique(domain))))
+        forced[q] = max(0.0, wanted - places)
+        for text, count in scope.demands[rule].place:
+            if not (nodes_that_meet(cluster, [text]) & ground.usable & ~part.inside).any():
+                forced[q] = max(forced[q], float(min(count, wanted)))
+    return forced
+
+
+def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64]) -> Iterator[Need]:
+    """Nodes take only so many replicas of one partition, which asks for so many nodes."""
+    scope, classes = ground.scope, ground.classes
+    told: set[tuple[float, int, bytes]] = set()
+    for one in scope.bindings:
+        if one.kind != "spread" or not one.hard or one.tier != NODE_TIER:
+            continue
+        for q in np.flatnonzero(forced > 0.0).tolist():
+            amount = int(one.amount[classes.first[q]])
+            inside = part.inside & scope.open[classes.rule[q]]
+            key = float(forced[q]), amount, inside.tobytes()
+            if amount == NONE or key in told:
+                continue
+            told.add(key)
+            room = np.where(inside, float(amount), 0.0)
+            none = np.zeros(len(room))
+            yield Need(
+                ground.case, "nodes", -1, part.where, key[0], room, none, spare=ground.case.spare
+            )
+
+
+def _domains(ground: _Ground) -> Iterator[Need]:
+    """Domains take only so many replicas of one partition, which asks for so many domains.
+
+    Each node has the room of its domain: whoever adds them up counts a domain once.
+    """
+    cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
+    topology = cluster.topology
+    told: set[tuple[int, int, str, bytes]] = set()
+    for one in scope.bindings:
+        if one.kind != "spread" or not one.hard or one.tier == NODE_TIER:
+            continue
+        row = topology.tier_index(one.tier)
+        domain = topology.domain_with_nodes[row]
+        for q in range(len(classes.first)):
+            amount = int(one.amount[classes.first[q]])
+            inside = ground.usable & scope.open[classes.rule[q]]
+            key = int(classes.wanted[q]), amount, one.tier, inside.tobytes()
+            if amount == NONE or key in told or (domain[inside] < 0).any():
+                continue
+            told.add(key)
+            room = np.where(inside, float(amount), 0.0)
+            yield Need(ground.case, "domains", row, "", float(key[0]), room, np.zeros(len(room)))

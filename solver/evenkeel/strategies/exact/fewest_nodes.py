@@ -1,0 +1,196 @@
+"""The cheapest numbers of nodes that meet every need: an integer covering program, by CP-SAT.
+
+Each row asks that what nodes hold together is no less than an amount. It also asks that where any
+few nodes may be lost, what is left still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+EFFORT = 2.0
+"""Deterministic seconds for each question."""
+
+SCALE = 1 << 30
+"""What a row's largest entry is scaled to, so that its others can be whole numbers."""
+
+FINEST = 10**9
+"""The most that prices are multiplied by to make them whole."""
+
+NEARLY = 1e-9
+"""Share of a need that may be rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Needs as rows. M rows, J kinds of nodes.
+
+    Parameters
+    ----------
+    holds : ndarray of float64, shape (M, J)
+        What a node of each kind holds; infinite where it holds anything.
+    lacking : ndarray of float64, shape (M, k + 1)
+        What is lacking without new nodes, if 0 to k of those lost are new ones; a row that bears no
+        such losses says the same in each column.
+    spare : ndarray of int64, shape (M,)
+        Nodes that may be lost, k at most.
+    """
+
+    holds: NDArray[np.float64]
+    lacking: NDArray[np.float64]
+    spare: NDArray[np.int64]
+
+    def met_by(self, count: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which rows so many nodes (J,) meet, losses of new nodes aside; (M,)."""
+        used = count > 0
+        held = np.where(used, self.holds, 0.0) @ np.where(used, count, 0).astype(np.float64)
+        met: NDArray[np.bool_] = held >= self.lacking[:, 0] * (1.0 - NEARLY)
+        return met
+
+    def most_useful(self) -> NDArray[np.int64]:
+        """Return how many nodes of each kind are of use at most: so many meet all rows alone."""
+        open_rows = self.lacking.max(1, initial=0.0) > 0.0
+        lacking, holds = self.lacking[open_rows].max(1, initial=0.0), self.holds[open_rows]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            alone = np.where(holds > 0.0, np.ceil(lacking[:, None] / holds), 0.0)
+        spare = int(self.spare.max(initial=0))
+        most: NDArray[np.float64] = np.minimum(alone.max(0, initial=0.0), 2.0**31) + spare
+        return most.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Cheapest:
+    """What is known of the cheapest numbers of nodes.
+
+    Parameters
+    ----------
+    count : ndarray of int64, shape (J,), or None
+        Nodes of each kind; None if none were found.
+    at_least : float
+        Proven: nothing that meets all rows is cheaper; ``inf`` if nothing meets them.
+    """
+
+    count: NDArray[np.int64] | None
+    at_least: float
+
+
+def cheapest(
+    rows: Rows,
+    price: Sequence[float],
+    most: NDArray[np.int64],
+    *,
+    even: NDArray[np.int64],
+    standing: NDArray[np.int64],
+    too_few: Sequence[NDArray[np.int64]] = (),
+    below: float = np.inf,
+    seed: int = 0,
+) -> Cheapest:
+    """Return the cheapest numbers of nodes, at most ``most (J,)`` each; of these an even choice.
+
+    ``even (J,)`` is the domain of each kind, of which ``standing`` nodes each are there already;
+    what is no more than one of ``too_few`` in every kind, or not ``below`` a price, is left out.
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    x = [model.new_int_var(0, int(m), "") for m in most]
+    _meet(model, x, rows, most)
+    for few in too_few:
+        larger = [model.new_bool_var("") for _ in x]
+        for one, least, var in zip(larger, few.tolist(), x, strict=True):
+            model.add(var >= least + 1).only_enforce_if(one)
+        model.add_bool_or(larger)
+    whole, unit = whole_prices(price)
+    cost = sum(p * var for p, var in zip(whole, x, strict=True))
+    if np.isfinite(below):
+        model.add(cost <= int(np.ceil(below / unit - NEARLY)) - 1)
+    model.minimize(cost)
+    solver, status = _solved(model, seed)
+    if status == cp_model.INFEASIBLE:
+        return Cheapest(None, np.inf)
+    at_least = max(0.0, float(np.ceil(solver.best_objective_bound - 1e-6)) * unit)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Cheapest(None, at_least)
+    count = np.array([solver.value(var) for var in x], np.int64)
+    model.add(cost <= round(solver.objective_value))
+    top = model.new_int_var(0, int(most.sum() + standing.max(initial=0)), "")
+    for domain, there in enumerate(standing.tolist()):
+        model.add(top >= there + sum(var for var, at in zip(x, even, strict=True) if at == domain))
+    model.clear_hints()
+    for var, value in zip(x, count.tolist(), strict=True):
+        model.add_hint(var, value)
+    model.minimize(top)
+    solver, status = _solved(model, seed)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        count = np.array([solver.value(var) for var in x], np.int64)
+    return Cheapest(count, at_least)
+
+
+def whole_prices(price: Sequence[float]) -> tuple[list[int], float]:
+    """Return prices as whole numbers, and the unit; rounded down where they have no small one.
+
+    Examples
+    --------
+    >>> whole_prices([0.45, 1.2])
+    ([9, 24], 0.05)
+    """
+    exact = [Fraction(str(float(one))) for one in price]
+    unit = lcm(*(one.denominator for one in exact)) if exact else 1
+    if unit <= FINEST and max(exact, default=Fraction(0)) * unit < FINEST:
+        return [int(one * unit) for one in exact], 1.0 / unit
+    scale = max(price) / FINEST
+    return [int(one / scale) for one in price], scale
+
+
+def _meet(model: CpModel, x: Sequence[Any], rows: Rows, most: NDArray[np.int64]) -> None:
+    """Add the rows, in whole numbers that ask for no more than they do: amounts rounded down."""
+    at_least: dict[tuple[int, int], Any] = {}
+
+    def reached(j: int, count: int) -> Any:
+        """Return a flag that holds if there are so many nodes of a kind."""
+        if (j, count) not in at_least:
+            flag = at_least[j, count] = model.new_bool_var("")
+            model.add(x[j] >= count).only_enforce_if(flag)
+            model.add(x[j] <= count - 1).only_enforce_if(~flag)
+        return at_least[j, count]
+
+    for holds, lacking, spare in zip(rows.holds, rows.lacking, rows.spare.tolist(), strict=True):
+        for lost in range(spare + 1):
+            need = float(lacking[lost]) * (1.0 - NEARLY)
+            if need <= 0.0:
+                continue
+            each = np.minimum(holds, need)  # a row asks for no more than its amount
+            scale = SCALE / need
+            amounts = [int(np.ceil(one * scale)) for one in each]
+            total = sum(a * var for a, var in zip(amounts, x, strict=True) if a)
+            if lost == 0:
+                if not any(a and m for a, m in zip(amounts, most, strict=True)):
+                    total = model.new_constant(0)
+                model.add(total >= int(SCALE))
+                continue
+            for j, a in enumerate(amounts):
+                if a and most[j] >= lost:
+                    held = model.add(total - lost * a >= int(SCALE))
+                    held.only_enforce_if(reached(j, lost))
+
+
+def _solved(model: CpModel, seed: int) -> tuple[Any, Any]:
+    """Run CP-SAT as long as it may take."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed & 0x7FFFFFFF
+    solver.parameters.max_deterministic_time = EFFORT
+    solver.parameters.catch_sigint_signal = False
+    return solver, solver.solve(model)

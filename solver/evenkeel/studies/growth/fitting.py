@@ -1,0 +1,214 @@
+"""Whether everything fits: solved for real, audited, and swept for what may be lost."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds.needs import Case
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Goals
+from evenkeel.model.limits import Limits
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.result import Result
+from evenkeel.solving import solve
+from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.options import Exact
+from evenkeel.strategies.shared.size import size_of
+from evenkeel.studies.sweep import Sweep, sweep
+from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes
+
+SECONDS = 0.5
+"""What CP-SAT may take where it decides, in deterministic seconds."""
+
+ROUNDING = 1e-9
+"""Share of a capacity by which a load may exceed it."""
+
+ANY = Goals(level=None)
+"""Goals where it only matters that everything has its place."""
+
+LEVEL = Goals(level=0.02)
+"""Goals where more has its place if nodes are level."""
+
+Cause = Literal["", "search", "impossible", "rules"]
+"""Why something does not fit: the search found no place, there is none, or rules forbid too little
+for nodes to be of any help; empty if it fits."""
+
+
+class Terms(NamedTuple):
+    """When a cluster counts as large enough. D dimensions.
+
+    Parameters
+    ----------
+    at_most, after_loss : ndarray of float64, shape (D,)
+        How full a node may be, always and after a loss.
+    survive : tuple of str
+        What may be lost, as ``sweep`` names it.
+    recover : bool
+        Whether what is lost gets another place, or only the leaders do.
+    goals : Goals or None
+        Tolerances to meet.
+    time_limit : float or None
+        Seconds for each solve.
+    seed : int
+        All randomness comes from it.
+    decided : int
+        Replicas x nodes up to which CP-SAT decides where the search finds no place.
+    """
+
+    at_most: NDArray[np.float64]
+    after_loss: NDArray[np.float64]
+    survive: tuple[str, ...]
+    recover: bool
+    goals: Goals | None
+    time_limit: float | None
+    seed: int
+    decided: int
+
+
+class Fit(NamedTuple):
+    """What came of an attempt to place everything.
+
+    Parameters
+    ----------
+    result : Result
+        Of the solve, with capacities as full as they may be.
+    losses : Sweep or None
+        What becomes of each loss; None if none may happen or it did not come to that.
+    cause : str
+        Why it does not fit; empty if it does.
+    why : str
+        The same in a sentence.
+    """
+
+    result: Result
+    losses: Sweep | None
+    cause: Cause
+    why: str
+
+
+def cases_of(cluster: Cluster, terms: Terms) -> Iterator[Case]:
+    """Yield what a cluster has to bear: first nothing, then every loss."""
+    nobody = np.zeros(len(cluster.nodes), bool)
+    yield Case("", nobody, terms.at_most)
+    for text in terms.survive:
+        if text in ("node", f"node{PAIRS}"):
+            spare = _several(text)
+            name = "loss of a node" if spare == 1 else f"loss of {spare} nodes"
+            yield Case(name, nobody, terms.after_loss, spare, terms.recover)
+            continue
+        for change in _losses(cluster, text):
+            lost = nobody.copy()
+            lost[change.lost] = True
+            yield Case(f"loss of {change.name}", lost, terms.after_loss, 0, terms.recover)
+
+
+def _losses(cluster: Cluster, text: str) -> list[Change]:
+    """Return each loss that a text such as "zone" or "rack pairs" stands for."""
+    return read_changes(FaultList(), cluster, text)
+
+
+def _several(text: str) -> int:
+    """Return how many domains are lost at once."""
+    return 2 if text.endswith(PAIRS) else 1
+
+
+def fitted(cluster: Cluster, terms: Terms) -> Fit:
+    """Place everything, and lose what may be lost; level where less does not do."""
+    filled = filled_to(cluster, terms.at_most)
+    small = 0 < size_of(cluster) <= terms.decided
+    best = None
+    for goals in (ANY, LEVEL) if terms.goals is None else (terms.goals,):
+        result = solve(filled, goals=goals, time_limit=terms.time_limit, seed=terms.seed)
+        if told := _what_is_missed(result, terms):
+            cause: Cause = "impossible" if result.status == "infeasible" else "search"
+            fit = Fit(result, None, cause, told)
+        else:
+            fit = _bearing(cluster, result, terms, LEVEL if goals == LEVEL else ANY)
+        if fit.cause != "search":
+            return fit
+        best = fit if best is None or best.losses is None else best
+    assert best is not None
+    if not small:
+        return best
+    result = best.result
+    if best.losses is None:
+        result, impossible = _decided(filled, terms, ANY if terms.goals is None else terms.goals)
+        if told := _what_is_missed(result, terms):
+            return Fit(result, None, "impossible" if impossible else "search", told)
+    return _bearing(cluster, result, terms, ANY, "exact" if terms.recover else "balance")
+
+
+def _bearing(
+    cluster: Cluster, result: Result, terms: Terms, goals: Goals, method: str = "balance"
+) -> Fit:
+    """Lose what may be lost of what was placed."""
+    if not terms.survive:
+        return Fit(result, None, "", "")
+    stands = cluster.with_placement(replace(result.placement))
+    found = sweep(
+        filled_to(stands, terms.after_loss), terms.survive, method=method, goals=goals,
+        options=Exact(largest=terms.decided, effort=SECONDS) if method == "exact" else None,
+        limits=None if terms.recover else Limits(moves=0), seed=terms.seed,
+        time_limit=terms.time_limit,
+    )  # fmt: skip
+    return Fit(result, found, *_not_borne(found, terms))
+
+
+def filled_to(cluster: Cluster, share: NDArray[np.float64]) -> Cluster:
+    """Return a cluster of which nodes hold a share of what they hold, (D,)."""
+    if (share == 1.0).all():
+        return cluster
+    capacity = read_only(np.ascontiguousarray(cluster.nodes.capacity * share))
+    nodes = replace(cluster.nodes, capacity=capacity)
+    return replace(cluster, nodes=nodes, placement=replace(cluster.placement))
+
+
+def _decided(cluster: Cluster, terms: Terms, goals: Goals) -> tuple[Result, bool]:
+    """Let CP-SAT place everything, and say whether it is proven that nothing does."""
+    found = solve(
+        cluster, "exact", goals=goals, options=Exact(largest=terms.decided, effort=SECONDS),
+        seed=terms.seed, time_limit=terms.time_limit,
+    )  # fmt: skip
+    proof = found.native
+    assert isinstance(proof, Proof)
+    first = proof.stages[0] if proof.stages else None
+    missing = first is not None and first.name == "missing" and first.bound >= 1.0
+    return found, missing or proof.status == "infeasible"
+
+
+def _what_is_missed(result: Result, terms: Terms) -> str:
+    """Say what a result falls short of; empty if nothing."""
+    missed = terms.goals is not None and result.status == "missed"
+    return result.message if result.audit.hard or missed else ""
+
+
+def _not_borne(found: Sweep, terms: Terms) -> tuple[Cause, str]:
+    """Say which loss a placement does not bear, and why; empty if it bears all."""
+    cluster, now = found.cluster, found.now
+    several = [_several(text) for text in terms.survive for _ in _losses(cluster, text)]
+    for change, one, domains in zip(found.changes, found.outlooks, several, strict=True):
+        # what has no more replicas than domains are lost, no rule could keep
+        kept = cluster.partitions.replicas > domains
+        lost = int(kept[np.setdiff1d(one.before.lost, now.before.lost)].sum())
+        if lost:
+            told = f"{lost:,} partition{'s' * (lost != 1)} would be lost with {change.name}"
+            return "rules", f"{told}: no rule keeps their replicas apart"
+        if terms.recover and not one.fits:
+            impossible = one.status == "infeasible"
+            if not impossible and found.method == "exact":
+                _, impossible = _decided(changed(cluster, change), terms, ANY)
+            cause: Cause = "impossible" if impossible else "search"
+            return cause, f"after the loss of {change.name}: {one.message}"
+        if not terms.recover:
+            voting = cluster.partitions.voters > 2 * domains
+            before = np.setdiff1d(one.before.without_quorum, now.before.without_quorum)
+            if voting[before].any():
+                told = f"{int(voting[before].sum()):,} partitions would have no quorum"
+                return "rules", f"{told} without {change.name}: no rule keeps their voters apart"
+            if (one.fullest > 1.0 + ROUNDING).any():
+                return "search", f"leaders do not fit after the loss of {change.name}"
+    return "", ""

@@ -1,0 +1,125 @@
+"""Shortages: needs as rows of a covering program over kinds of nodes, and in words."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds.needs import Kind, Need
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.topology import NODE_TIER
+from evenkeel.strategies.exact.fewest_nodes import Rows
+
+FURTHEST = 0.65
+"""Share by which a need may be met and is kept, since more may be asked for than is needed."""
+
+
+class Shortage(NamedTuple):
+    """What nodes must hold for everything to have its place, and what they hold.
+
+    Parameters
+    ----------
+    loss : str
+        What is lost; empty for nothing.
+    kind : str
+        ``"load"`` of a dimension, ``"leading"`` for what leaders load alone, ``"whole replicas"``
+        of at least some size, ``"replicas of a node"``, or the replicas of one partition in as many
+        ``"nodes"`` or ``"domains"``.
+    measure : str
+        The dimension, or the tier of the domains; empty for nodes and replicas.
+    where : str
+        The nodes that must hold it; empty for all.
+    needed, held : float
+        What they must hold, and what they hold.
+    """
+
+    loss: str
+    kind: Kind
+    measure: str
+    where: str
+    needed: float
+    held: float
+
+    @property
+    def full(self) -> str:
+        """What it is that is full, in a word or two."""
+        if self.kind == "domains":
+            return f"domains of {self.measure}"
+        return self.measure or ("nodes" if self.kind == "nodes" else "replicas")
+
+    @property
+    def reason(self) -> str:
+        """All of it in a sentence."""
+        when = f"after the {self.loss}, " if self.loss else ""
+        where = f" in {self.where}" if self.where else ""
+        needed, held = f"{self.needed:,.6g}", f"{self.held:,.6g}"
+        if self.kind == "domains":
+            return (
+                f"{when}{needed} replicas of a partition need places in different domains of "
+                f"{self.measure}, which have {held}"
+            )
+        if self.kind == "nodes":
+            return f"{when}{needed} replicas of a partition need places{where}, which has {held}"
+        if self.kind == "replicas of a node":
+            return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
+        large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
+        return f"{when}{self.measure}{where} holds {held} of the {needed}{large} wanted there"
+
+
+def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, list[Shortage]]:
+    """Return needs as rows, each with its words; the last nodes stand for the kinds."""
+    old = len(cluster.nodes) - kinds
+    needs = list(needs)
+    spare = max((one.spare for one in needs), default=0)
+    holds, lacking, spares, told = [], [], [], []
+    seen: set[bytes] = set()
+    for need in needs:
+        held, each = held_by(cluster, need, old)
+        standing = float(held.sum())
+        largest = np.sort(held)[::-1]
+        left = [
+            need.amount - standing + float(largest[: max(need.spare - lost, 0)].sum())
+            if np.isfinite(standing) else -np.inf
+            for lost in range(spare + 1)
+        ]  # fmt: skip
+        if max(left) <= -FURTHEST * need.amount:
+            continue
+        row = np.array([*each, *left, need.spare])
+        if row.tobytes() in seen:
+            continue
+        seen.add(row.tobytes())
+        holds.append(each)
+        lacking.append(left)
+        spares.append(need.spare)
+        told.append(shortage_of(cluster, need, need.amount - left[0]))
+    shape = len(holds), kinds
+    return Rows(
+        np.array(holds, np.float64).reshape(shape),
+        np.array(lacking, np.float64).reshape(len(holds), spare + 1),
+        np.array(spares, np.int64),
+    ), told
+
+
+def held_by(
+    cluster: Cluster, need: Need, old: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each node there is holds, and a node of each kind; a domain counts once."""
+    holds = need.holds
+    if need.kind != "domains":
+        return holds[:old], holds[old:]
+    domain = cluster.topology.domain_with_nodes[need.dimension]
+    held = np.flatnonzero(holds[:old] > 0.0)
+    _, first = np.unique(domain[held], return_index=True)
+    once = np.zeros(old)
+    once[held[first]] = holds[held[first]]
+    taken = np.isin(domain[old:], domain[held])
+    return once, np.where(taken, 0.0, holds[old:])
+
+
+def shortage_of(cluster: Cluster, need: Need, held: float) -> Shortage:
+    """Return what is needed and held as one tells it."""
+    tiers = (*cluster.topology.tiers, NODE_TIER)
+    names = tiers if need.kind == "domains" else cluster.dimensions
+    measure = names[need.dimension] if need.dimension >= 0 else ""
+    return Shortage(need.case.name, need.kind, measure, need.where, need.amount, held)

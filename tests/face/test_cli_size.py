@@ -1,0 +1,69 @@
+"""The command ``size``: nodes for a forecast, or headroom without one."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A small cluster with three zones, full to three fifths."""
+    cluster = ek.Cluster.from_arrays(
+        dimensions=("cpu", "disk"), bytes="disk", capacity=np.full((3, 2), 10.0),
+        domains={"zone": [*"abc"]}, load=[[1.0, 2.0]] * 3, placement=[[0, 1, 2]] * 3,
+        spread={"zone": 1}, group=["orders", "orders", "logs"],
+    )  # fmt: skip
+    path = tmp_path / "cluster.npz"
+    ek.write(cluster, path)
+    return str(path)
+
+
+def test_a_forecast_is_told_with_its_price_and_its_proof(file, capsys):
+    code = main(
+        ["size", file, "--grow", "disk=+100%", "--type", "n,cpu=9,disk=20B,price=1.5,at=a+b+c"]
+    )
+    told = capsys.readouterr().out
+    assert code == 0
+    assert told.startswith("optimal: 3 nodes for 4.5, and no less will do")
+    assert "zone b" in told
+    assert "\x1b" not in told
+    main(["size", file, "--grow", "disk=2", "--json"])
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["price"], figures["price_at_least"], figures["status"]) == (3.0, 3.0, "optimal")
+    assert {one["place"] for one in figures["nodes"]} == {"zone a", "zone b", "zone c"}
+
+
+def test_without_a_forecast_headroom_is_told(file, capsys):
+    assert main(["size", file, "--json"]) == 0
+    reaches = {one["grows"]: one for one in json.loads(capsys.readouterr().out)["reaches"]}
+    assert reaches["all"]["at_most"] == pytest.approx(10 / 6)
+    assert reaches["cpu"]["at_least"] == pytest.approx(10 / 3)
+    assert main(["size", file, "--at-most", "50%"]) == 1
+    assert "loads do not fit as they are" in capsys.readouterr().out
+
+
+def test_what_cannot_be_exits_with_one_and_says_why(file, capsys):
+    assert main(["size", file, "--grow", "1", "--survive", "zone", "-q"]) == 1
+    assert "after the loss of zone a" in capsys.readouterr().err
+
+
+def test_a_group_grows_by_itself(file, capsys):
+    assert main(["size", file, "--grow-group", "logs=4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["price"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [(["--type", "n,gpu=3"], "gpu"), (["--type", "n,cpu=3"], "disk"),
+     (["--type", "n,price=b"], "price"),
+     (["--type", "=3"], "type"), (["--grow", "cpu"], "--grow"), (["--grow", "none"], "--grow"),
+     (["--grow", "gpu=2"], "gpu"), (["--grow-group", "other=2"], "other"),
+     (["--survive", "row"], "row"), (["--at-most", "120%"], "at_most")],
+)  # fmt: skip
+def test_what_is_wrong_is_named(file, asked, named, capsys):
+    assert main(["size", file, *asked]) == 2
+    assert named in capsys.readouterr().err
