@@ -334,9 +334,10 @@ class Result:
         True
         """
         from evenkeel.view.page.file import check_page, write_page
+        from evenkeel.view.page.result import result_page
 
         check_page(path)
-        return write_page(self, path)
+        return write_page(result_page(self), path)
 
     def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
         """Return one of the tables of this result as a frame.
