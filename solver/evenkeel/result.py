@@ -83,6 +83,14 @@ class Result:
         What only this method returns.
     guard : int
         How many things would have been worse than before, had the guard not put them back.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> result.status, result.success, result.comparison.moves, result.gap.moves
+    ('optimal', True, 2, 0.0)
     """
 
     cluster: Cluster

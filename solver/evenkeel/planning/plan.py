@@ -52,6 +52,15 @@ class PlanRow(NamedTuple):
         Bytes copied.
     start, finish : float
         Seconds from the beginning.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> first = result.plan().rows()[0]
+    >>> first.kind, first.partition, first.source, first.target, first.finish
+    ('copy', 'p0', 'n0', 'n1', 1.0)
     """
 
     step: int
@@ -82,6 +91,16 @@ class Blocked:
         What it waits for in vain.
     circle : int
         Moves with the same number wait for one another; -1: it waits for one of those.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[2.0]] * 2, load=[[2.0]] * 2, placement=[[0], [1]])
+    >>> swapped = c.placement.replaced(c.placement.node[::-1].copy(), c.placement.leader)
+    >>> for one in ek.plan(c, swapped).blocked:
+    ...     print(one)
+    p0[0] n0 -> n1: no room on n1 in d0
+    p1[0] n1 -> n0: no room on n0 in d0
     """
 
     partition: str

@@ -49,7 +49,16 @@ SHOWN = 8
 
 
 class Asked(TypedDict, total=False):
-    """What ``solve`` is asked for in every scenario."""
+    """What ``solve`` is asked for in every scenario.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> asked: Asked = {"goals": ek.Goals(level=0.5), "seed": 3}
+    >>> ek.sweep(c, "node", **asked).asked["seed"]
+    3
+    """
 
     goals: Goals | Cost | None
     limits: Limits | None

@@ -37,7 +37,9 @@ def add(commands: Commands) -> None:
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each plan")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     parser.add_argument(
-        "--report", metavar="OUT", help="file for a page about the frontier, .html, to read or print"
+        "--report",
+        metavar="OUT",
+        help="file for a page about the frontier, .html, to read or print",
     )
     add_changes(parser)
     add_output(parser)

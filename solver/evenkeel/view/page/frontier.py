@@ -8,7 +8,7 @@ from evenkeel.view.figures import amount, counted, number
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import HEIGHT, axis_of_counts
 from evenkeel.view.page.curves import WIDTH, axis_of, figure, panel
-from evenkeel.view.page.document import Section, cards, document, paragraph, table
+from evenkeel.view.page.document import Section, cards, document, paragraph, searched, table
 from evenkeel.view.plots.tradeoff import proven
 
 
@@ -81,24 +81,19 @@ def _curve(found: Any) -> str:
     across = axis_of_counts(float(max(found.moves.max(), least.max())))
     at = [round(WIDTH * float(count) / across.top) for count in found.moves]
     y = [down.height(float(one)) for one in excess]
-    trail = f"M{at[0]} {y[0]}" + "".join(
-        f"H{x}V{v}" for x, v in zip(at[1:], y[1:], strict=True)
-    )
+    trail = f"M{at[0]} {y[0]}" + "".join(f"H{x}V{v}" for x, v in zip(at[1:], y[1:], strict=True))
     dots = "".join(f"M{x} {v}h0" for x, v in zip(at, y, strict=True))
     floor = 100.0 * max(0.0, float(found.results[0].bounds.ratio.max(initial=1.0)) - 1.0)
     edge = [round(WIDTH * float(count) / across.top) for count in least]
     heights = [down.height(max(float(one), floor)) for one in tolerance]
-    line = f"M{edge[0]} 0" + "".join(
-        f"V{v}H{x}" for v, x in zip(heights, edge[1:], strict=True)
-    )
+    line = f"M{edge[0]} 0" + "".join(f"V{v}H{x}" for v, x in zip(heights, edge[1:], strict=True))
     line += f"V{down.height(floor)}H{WIDTH}"
     drawn = (
         f'<path class="rule least" d="{line}"/><path class="trail" d="{trail}"/>'
         f'<path class="mark now" d="{dots}"/>'
     )
     told = "; ".join(
-        f"{counted(int(m), 'move')}: {e:.4g}%"
-        for m, e in zip(found.moves, excess, strict=True)
+        f"{counted(int(m), 'move')}: {e:.4g}%" for m, e in zip(found.moves, excess, strict=True)
     )
     title = "fullest node above its fair share, %"
     said = (
@@ -130,4 +125,5 @@ def _plans(found: Any) -> str:
         "hard violations", "status",
     )  # fmt: skip
     said = "The cheapest first; moves at least: proven for the tolerance of the plan."
-    return table(said, heads, rows, (len(heads) - 1,))
+    shown = table(said, heads, rows, (len(heads) - 1,))
+    return searched(f"Plans ({len(rows):,})", shown)

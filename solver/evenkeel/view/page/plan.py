@@ -126,7 +126,7 @@ def _tightest(certificate: Certificate) -> list[str]:
         rows.append(
             (
                 shortened(f"{one.kind} {one.of}".strip()), Raw(f"{text(_number(one.value))}{strip}"),
-                _number(one.limit), duration(one.time), shortened(one.where, 96),
+                _number(one.limit), _time(one.time), shortened(one.where, 96),
                 BREACHES[one.kind],
             )
         )  # fmt: skip
