@@ -301,8 +301,8 @@ class Sweep:
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page about the sweep, in a file that needs no other.
 
-        It holds which scenario hurts how, a matrix where two are lost at once, how long repairs take
-        if that was asked, what is lost, and a table that can be searched.
+        It holds which scenario hurts how, a matrix where two are lost at once, how long repairs
+        take if that was asked, what is lost, and a table that can be searched.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How a snapshot is shown, in a notebook or as a page: a floor above says it, and registers here."""
+"""How a snapshot is shown, in a notebook or as a page: floors above say it, and register here."""
 
 import os
 from collections.abc import Callable

@@ -8,7 +8,6 @@ from hashlib import sha256
 from evenkeel.view.markup import Raw, text
 from evenkeel.view.page.looks import SCRIPT, STYLE
 
-
 DEEPEST = 0.45
 """How much of the colour the fullest cell of a matrix has; its figure stays readable."""
 

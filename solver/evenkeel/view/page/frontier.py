@@ -6,7 +6,7 @@ import numpy as np
 
 from evenkeel.view.figures import amount, counted, number
 from evenkeel.view.markup import shortened
-from evenkeel.view.page.charts import HEIGHT, axis_of_counts
+from evenkeel.view.page.charts import axis_of_counts
 from evenkeel.view.page.curves import WIDTH, axis_of, figure, panel
 from evenkeel.view.page.document import Section, cards, document, paragraph, searched, table
 from evenkeel.view.plots.tradeoff import proven

@@ -97,14 +97,17 @@ SCRIPT = """
 for (const box of document.querySelectorAll(".rows")) {
   const search = box.querySelector(".search"), said = box.querySelector("output");
   const rows = [...box.querySelectorAll("tbody tr")];
-  const words = rows.map(row => row.textContent.toLowerCase());
+  const plain = words => words.toLowerCase().replace(/\\s+/g, "");
+  const words = rows.map(row => plain(row.textContent));
   search.hidden = false;
   search.querySelector("input").addEventListener("input", event => {
-    const wanted = event.target.value.trim().toLowerCase();
+    const wanted = plain(event.target.value);
     let found = 0;
     rows.forEach((row, i) => { row.hidden = !words[i].includes(wanted); found += !row.hidden; });
     said.textContent = `${found} of ${rows.length} rows`;
   });
 }
 """
-"""Shows the rows that have what is typed. Without it everything is there but the search."""
+"""Shows the rows that have what is typed, blanks and breaks of lines apart.
+
+Without it everything is there but the search."""

@@ -125,7 +125,8 @@ def _tightest(certificate: Certificate) -> list[str]:
         strip = strips([("now", filled)])
         rows.append(
             (
-                shortened(f"{one.kind} {one.of}".strip()), Raw(f"{text(_number(one.value))}{strip}"),
+                shortened(f"{one.kind} {one.of}".strip()),
+                Raw(f"{text(_number(one.value))}{strip}"),
                 _number(one.limit), _time(one.time), shortened(one.where, 96),
                 BREACHES[one.kind],
             )

@@ -112,7 +112,8 @@ def _strips(rows: Sequence[Any]) -> list[str]:
     if not known:
         return [paragraph("No scenario was played to its end.")]
     wanted = (
-        ("lost", "partitions lost", "was"), ("without_quorum", "partitions without a quorum", "was"),
+        ("lost", "partitions lost", "was"),
+        ("without_quorum", "partitions without a quorum", "was"),
         ("under_min_active", "partitions short of live replicas", "was"),
         ("hard", "hard rules broken after the repair", "was"), ("moves", "moves to repair", "now"),
     )  # fmt: skip
@@ -268,8 +269,8 @@ def _scenarios(found: Any, rows: Sequence[Any]) -> list[str]:
     cells: list[tuple[str | Raw, ...]] = []
     for row in rows[:SHOWN_ROWS]:
         if row.status in UNKNOWN:
-            said = ("-",) * (len(heads) - 2)
-            cells.append((shortened(row.scenario), row.status, *said))
+            unknown = ("-",) * (len(heads) - 2)
+            cells.append((shortened(row.scenario), row.status, *unknown))
             continue
         times = (_time(row.recovery), _time(row.under_replicated)) if timed else ()
         cells.append(

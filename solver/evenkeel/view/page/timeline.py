@@ -49,7 +49,8 @@ def _since(times: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np
     """Return the seconds that have passed since each of some times, in all, at each edge."""
     ordered = np.sort(times)
     before = np.searchsorted(ordered, edges)
-    return before * edges - np.append(0.0, np.cumsum(ordered))[before]
+    passed: NDArray[np.float64] = before * edges - np.append(0.0, np.cumsum(ordered))[before]
+    return passed
 
 
 def timeline_parts(plan: Plan) -> list[str]:
@@ -104,7 +105,7 @@ def _lanes(plan: Plan, copies: Copies, across: list[str]) -> Iterable[str]:
         domain = np.where(domain < 0, len(names) - 1, domain)[copies.target]
         groups.append((shortened(cluster.topology.tiers[0]), names, domain, SHOWN_DOMAINS))
     of_node = copies.target.astype(np.int64)
-    groups.append(("node", cluster.nodes.names, of_node, SHOWN_NODES))
+    groups.append(("node", list(cluster.nodes.names), of_node, SHOWN_NODES))
     for tier, known, place, most_rows in groups:
         busy = np.bincount(place, lasting, len(known))
         count = np.bincount(place, minlength=len(known))
