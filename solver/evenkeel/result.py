@@ -83,6 +83,14 @@ class Result:
         What only this method returns.
     guard : int
         How many things would have been worse than before, had the guard not put them back.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> result.status, result.success, result.comparison.moves, result.gap.moves
+    ('optimal', True, 2, 0.0)
     """
 
     cluster: Cluster
@@ -334,9 +342,10 @@ class Result:
         True
         """
         from evenkeel.view.page.file import check_page, write_page
+        from evenkeel.view.page.result import result_page
 
         check_page(path)
-        return write_page(self, path)
+        return write_page(result_page(self), path)
 
     def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
         """Return one of the tables of this result as a frame.

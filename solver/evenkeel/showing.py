@@ -1,11 +1,13 @@
 """What clusters, placements, plans and histories do by floors above them: show, and read frames."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.frames import read_frames_by
-from evenkeel.model.runtime.shown import show_as
+from evenkeel.model.runtime.shown import report_as, show_as
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -18,6 +20,7 @@ def show_snapshots() -> None:
     show_as(Placement, _placement)
     show_as("evenkeel.planning.plan.Plan", _plan)
     show_as("evenkeel.simulate.engine.history.History", _history)
+    report_as("evenkeel.planning.plan.Plan", _plan_report)
 
 
 def read_frames() -> None:
@@ -47,6 +50,14 @@ def _plan(plan: "Plan") -> str:
     from evenkeel.view.plan_html import plan_html
 
     return plan_html(plan)
+
+
+def _plan_report(plan: "Plan", path: str | os.PathLike[str]) -> Path:
+    from evenkeel.view.page.file import check_page, write_page
+    from evenkeel.view.page.plan import plan_page
+
+    check_page(path)
+    return write_page(plan_page(plan), path)
 
 
 def _history(history: "History") -> str:

@@ -319,6 +319,15 @@ class TestBadInput:
         assert figures["written"] == [str(page)]
         assert f"{figures['moves']:,} moves" in page.read_text()
 
+    @pytest.mark.parametrize("command", ["plan", "sweep", "frontier"])
+    def test_a_page_about_what_else_is_asked(self, command, level_file, tmp_path, capsys):
+        page = tmp_path / "out.html"
+        main([command, level_file, "--json", "--report", str(page)])
+        assert json.loads(capsys.readouterr().out)["written"] == [str(page)]
+        assert f"<h1>Evenkeel: {command}" in page.read_text()
+        assert main([command, level_file, "--report", "out.pdf"]) == 2
+        assert "--report: must end in one of" in capsys.readouterr().err
+
     def test_an_output_that_cannot_be_written(self, level_file, tmp_path, capsys):
         assert main(["solve", level_file, "-o", str(tmp_path / "no" / "such.npz")]) == 2
         assert "such" in capsys.readouterr().err

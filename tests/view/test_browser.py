@@ -1,4 +1,4 @@
-"""The page of a result in a real browser: nothing cut, nothing overlaps, no request, all by keys.
+"""Pages in a real browser: nothing cut, nothing overlaps, no request, all by keys.
 
 `make browser` runs this, apart from `make test`: it takes Chromium, which no Python package brings.
 """
@@ -82,11 +82,20 @@ def one_node():
     return ek.solve(ek.Cluster.from_arrays(capacity=[[1.0]], load=[[0.5]], placement=[[0]]))
 
 
+def swept(cluster):
+    return ek.sweep(cluster, ["zone", "node", "zone pairs"], recovery=ek.Throttle(node_in=1))
+
+
 RESULTS = {
     "usual": partial(usual, partitions=2000, nodes=60, zones=5),
     "many nodes": partial(usual, partitions=5000, nodes=700, zones=13, dimensions=6),
     "broken": broken,
     "one node": one_node,
+    "plan": lambda: usual(partitions=2000, nodes=60, zones=5).plan(throttle=ek.Throttle(node_in=2)),
+    "hostile plan": lambda: broken().plan(),
+    "sweep": lambda: swept(expansion(300, 20, 5)),
+    "hostile sweep": lambda: swept(broken().cluster),
+    "frontier": lambda: ek.frontier(expansion(300, 20, 5), points=5),
 }
 
 

@@ -21,7 +21,13 @@ from evenkeel.model.reading.arrays import as_array, read_only
 
 
 class Operation(Enum):
-    """What a node is to do."""
+    """What a node is to do.
+
+    Examples
+    --------
+    >>> [one.name for one in Operation]
+    ['ENABLE', 'DISABLE', 'EVACUATE', 'SWAP_IN', 'UNKNOWN']
+    """
 
     ENABLE = "ENABLE"
     """Serve."""

@@ -39,6 +39,15 @@ class Comparison:
         Replicas whose node is new to their partition.
     left : ndarray of bool, shape (K of before,)
         Replicas whose node their partition left.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> way = result.comparison
+    >>> way.moves, way.node_in.tolist(), way.node_out.tolist()
+    (2, [0, 2], [2, 0])
     """
 
     moves: int

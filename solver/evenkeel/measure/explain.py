@@ -26,6 +26,15 @@ class NodeVerdict:
         Fullest dimension with the replica on it, as a share of capacity.
     dimension : str
         That dimension.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> best = result.explain("p0").replicas[0].nodes[0]
+    >>> best.node, best.blocked_by, best.utilisation
+    ('n1', '', 0.5)
     """
 
     node: str
@@ -52,6 +61,15 @@ class ReplicaExplanation:
         The best node that it could be on instead.
     nodes : tuple of NodeVerdict
         Every node: those it could be on first, emptiest first.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> [one] = result.explain("p0").replicas
+    >>> one.slot, one.before, one.now, len(one.nodes)
+    (0, 'n0', 'n1', 2)
     """
 
     slot: int
@@ -73,6 +91,15 @@ class Explanation:
         Its name.
     replicas : tuple of ReplicaExplanation
         One per slot.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> found = result.explain("p0")
+    >>> found.partition, len(found.replicas)
+    ('p0', 1)
     """
 
     partition: str

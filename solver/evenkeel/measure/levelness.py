@@ -34,6 +34,16 @@ class Levelness:
         Leaders per node.
     leader_share : ndarray of float64, shape (N,)
         Leaders that each node should have by its lead weight.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> result.levelness_before.table.tolist(), result.levelness.table.tolist()
+    ([[1.0], [0.0]], [[0.5], [0.5]])
+    >>> result.levelness_before.ratio.tolist(), result.levelness.ratio.tolist()
+    ([2.0], [1.0])
     """
 
     loads: NDArray[np.float64]

@@ -26,6 +26,14 @@ class Survival:
         Partitions with fewer live replicas than ``min_active``, lost ones included.
     without_quorum : ndarray of int32, shape (n,)
         Partitions of whose voters no majority lives, lost ones included where they had voters.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> found = ek.sweep(c, "node").outlook("node n0").before
+    >>> found.lost.tolist(), found.without_quorum.tolist()
+    ([], [0, 1])
     """
 
     lost: NDArray[np.int32]

@@ -119,6 +119,11 @@ class Proportion:
         How much of b should be free for each unit of a.
     weight : float
         Cost of each missing unit of b.
+
+    Examples
+    --------
+    >>> Proportion("cpu", "disk", ratio=2.0, weight=10.0).to
+    'disk'
     """
 
     of: str

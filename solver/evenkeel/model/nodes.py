@@ -47,6 +47,14 @@ class Nodes:
         Nodes that carry each tag.
     attributes : mapping of str to tuple of (ndarray of int32, shape (N,), tuple of str)
         Further key=value labels: a code per node (-1 none), and what the codes mean.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> nodes = c.down("n1").nodes
+    >>> nodes.names[1], nodes.alive.tolist(), nodes.may_receive.tolist(), nodes.capacity.shape
+    ('n1', [True, False], [True, False], (2, 1))
     """
 
     names: Names

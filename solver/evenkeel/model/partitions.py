@@ -18,6 +18,15 @@ class Loads:
     ----------
     leader, voter, non_voter : ndarray of float64, shape (P, D)
         Load of one replica of each partition in that role, in each dimension's unit.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 2, load=[[1.0]] * 3, leader_load=[[2.0]] * 3, placement=[[0, 1]] * 3
+    ... )
+    >>> c.partitions.load.leader.tolist(), c.partitions.load.voter.tolist()
+    ([[2.0], [2.0], [2.0]], [[1.0], [1.0], [1.0]])
     """
 
     leader: NDArray[np.float64]
@@ -79,6 +88,14 @@ class Partitions:
         Node that uses the partition (a Longhorn volume's engine); -1 for none.
     move_cost : ndarray of float64, shape (P,)
         Cost of moving one replica.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> partitions = c.partitions
+    >>> len(partitions), partitions.names[3], partitions.replicas.tolist()
+    (4, 'p3', [1, 1, 1, 1])
     """
 
     names: Names

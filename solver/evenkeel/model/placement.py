@@ -13,7 +13,13 @@ from evenkeel.model.runtime.shown import Shown
 
 
 class Role(IntEnum):
-    """What a replica is. Who leads is not a role of a replica but ``Placement.leader``."""
+    """What a replica is. Who leads is not a role of a replica but ``Placement.leader``.
+
+    Examples
+    --------
+    >>> [one.name for one in Role]
+    ['VOTER', 'NON_VOTER', 'LEARNER']
+    """
 
     VOTER = 0
     NON_VOTER = 1

@@ -210,6 +210,12 @@ class Limit:
         Whether it must hold.
     weight : float
         What each unit beyond a soft limit costs, against other soft limits.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> ek.Rule(spread={"zone": (1, "soft")}).limits()[0]
+    Limit(tier='zone', kind='spread', amount=1, hard=False, weight=1.0)
     """
 
     tier: str

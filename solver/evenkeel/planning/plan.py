@@ -1,7 +1,9 @@
 """Plan: steps that lead from one placement to another, safe at every instant."""
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
-from evenkeel.model.runtime.shown import Shown
+from evenkeel.model.runtime.shown import Shown, reported
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.waits import explained
@@ -51,6 +53,15 @@ class PlanRow(NamedTuple):
         Bytes copied.
     start, finish : float
         Seconds from the beginning.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> first = result.plan().rows()[0]
+    >>> first.kind, first.partition, first.source, first.target, first.finish
+    ('copy', 'p0', 'n0', 'n1', 1.0)
     """
 
     step: int
@@ -83,6 +94,16 @@ class Blocked:
         Moves with the same number wait for one another; -1: it waits for one of those.
     change : str
         What should become of it: "move", or where it is "lead", "promote" or "demote".
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[2.0]] * 2, load=[[2.0]] * 2, placement=[[0], [1]])
+    >>> swapped = c.placement.replaced(c.placement.node[::-1].copy(), c.placement.leader)
+    >>> for one in ek.plan(c, swapped).blocked:
+    ...     print(one)
+    p0[0] n0 -> n1: no room on n1 in d0
+    p1[0] n1 -> n0: no room on n0 in d0
     """
 
     partition: str
@@ -448,6 +469,41 @@ class Plan(Shown):
             If there is no such partition.
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page about the plan, in a file that needs no other.
+
+        It holds the verdict of its check, when what is copied to where, how close the plan comes to
+        each limit, what is blocked, and tables that can be searched.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; ``.html`` or ``.htm``.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the file has another suffix.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = ek.solve(c, goals=ek.Goals(level=0.0)).plan().report(f"{folder}/out.html")
+        ...     "safe at every step" in page.read_text()
+        True
+        """
+        return reported(self, path)
 
     def to_frame(self, backend: str | None = None) -> Frame:
         """Return the steps as a frame of pandas, polars or pyarrow, a row for each.

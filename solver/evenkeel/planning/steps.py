@@ -65,6 +65,15 @@ class Steps:
         Where each step's predecessors begin in ``before``.
     before : ndarray of int32, shape (B,)
         Steps that must have finished before, each lower than the step itself.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> steps = result.plan().steps
+    >>> [StepKind(kind).name for kind in steps.kind.tolist()][:3], steps.target[:1].tolist()
+    (['COPY', 'PROMOTE', 'LEAD'], [1])
     """
 
     kind: NDArray[np.int8]

@@ -31,7 +31,14 @@ Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of a method; each method that takes any has a class of its own."""
+    """Options of a method; each method that takes any has a class of its own.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> isinstance(ek.options.Upmap(deviation=2.0), Options)
+    True
+    """
 
     def kept_of(self, limits: tuple[str, ...]) -> tuple[str, ...]:
         """Return those limits that the method keeps with these options, of all that it can keep."""
@@ -51,6 +58,12 @@ class States(Options):
         state.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one, whatever the partitions want.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> isinstance(ek.options.Crushed(), States)
+    True
     """
 
     states: Mapping[str, int | str] = field(default_factory=lambda: {"MASTER": 1, "SLAVE": "R"})
@@ -116,6 +129,16 @@ class MultiRound(Crush):
     mended : bool
         Whether it also works without fault zones, and gives a group CRUSH's lists where there are
         too few of them; the original gives it none.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 4, load=[[1.0]] * 6, replicas=2, domains={"zone": [*"aabb"]}
+    ... )
+    >>> found = ek.solve(c, "helix_multiround", options=MultiRound(zone="zone"))
+    >>> found.placement.node.reshape(6, 2)[:2].tolist()
+    [[0, 2], [1, 3]]
     """
 
     mended: bool = False
@@ -168,6 +191,13 @@ class Auto(States):
         A replica on every node that may hold one.
     most : int, optional
         Replicas of one group that a node may hold at most.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 6, replicas=2)
+    >>> ek.solve(c, "helix_auto", options=Auto()).placement.node[:4].tolist()
+    [0, 1, 1, 2]
     """
 
     most: int | None = None
@@ -337,6 +367,11 @@ class CephCrush(Options):
     ----------
     upmaps : bool
         Whether the pairs that are in force in the map are applied to what CRUSH says.
+
+    Examples
+    --------
+    >>> CephCrush(upmaps=False).upmaps
+    False
     """
 
     upmaps: bool = True
@@ -356,6 +391,11 @@ class Upmap(Options):
         those needed, that go into lifting the emptiest devices.
     primaries : bool
         Whether reads are balanced too: who is primary in each replicated pool.
+
+    Examples
+    --------
+    >>> Upmap(deviation=2.0).spare
+    0.08
     """
 
     deviation: float = 1.0

@@ -1,8 +1,10 @@
 """The frontier: how level a cluster can be for how many moves, point by point, with its bounds."""
 
 import logging
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,44 @@ class Frontier:
     def bytes(self) -> NDArray[np.float64]:
         """Data that each plan moves, in the unit of the dimension that moves, (F,) float64."""
         return read_only(np.array([one.comparison.bytes_moved for one in self.results]))
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page about the frontier, in a file that needs no other.
+
+        It holds the curve of levelness against moves beside what is proven, and the plans.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; ``.html`` or ``.htm``.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the file has another suffix.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = ek.frontier(c, points=2).report(f"{folder}/out.html")
+        ...     "fullest node" in page.read_text()
+        True
+        """
+        from evenkeel.view.page.file import check_page, write_page
+        from evenkeel.view.page.frontier import frontier_page
+
+        check_page(path)
+        return write_page(frontier_page(self), path)
 
     def within(self, moves: int) -> Result:
         """Find the most level plan within a number of moves.

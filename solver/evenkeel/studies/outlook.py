@@ -47,6 +47,14 @@ class Outlook:
     under_replicated : float or None
         Seconds until no partition is short of live replicas; inf if one stays short, None unless it
         was asked.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> found = ek.sweep(c, "node").outlook("node n0")
+    >>> found.status, found.fits, found.moves, found.fullest.tolist()
+    ('optimal', True, 2, [0.5])
     """
 
     status: Status | Literal["failed", "not run"]
@@ -96,6 +104,14 @@ class Row(NamedTuple):
     recovery, under_replicated : float or None
         Seconds that its plan takes, and until no partition is short of live replicas; None unless
         the sweep was asked.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> worst = ek.sweep(c, "node").worst()[0]
+    >>> worst.scenario, worst.fits, worst.moves
+    ('node n0', True, 2)
     """
 
     scenario: str

@@ -1,10 +1,12 @@
 """The sweep: one scenario after another, what each does to the cluster, and what repairs it."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -47,7 +49,16 @@ SHOWN = 8
 
 
 class Asked(TypedDict, total=False):
-    """What ``solve`` is asked for in every scenario."""
+    """What ``solve`` is asked for in every scenario.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> asked: Asked = {"goals": ek.Goals(level=0.5), "seed": 3}
+    >>> ek.sweep(c, "node", **asked).asked["seed"]
+    3
+    """
 
     goals: Goals | Cost | None
     limits: Limits | None
@@ -286,6 +297,45 @@ class Sweep:
             Worst first; ties in the order of the scenarios.
         """
         return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page about the sweep, in a file that needs no other.
+
+        It holds which scenario hurts how, a matrix where two are lost at once, how long repairs
+        take if that was asked, what is lost, and a table that can be searched.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; ``.html`` or ``.htm``.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the file has another suffix.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = ek.sweep(c, "node").report(f"{folder}/out.html")
+        ...     "3 scenarios" in page.read_text()
+        True
+        """
+        from evenkeel.view.page.file import check_page, write_page
+        from evenkeel.view.page.sweep import sweep_page
+
+        check_page(path)
+        return write_page(sweep_page(self), path)
 
     def __repr__(self) -> str:
         return f"<Sweep: {self._summary()}>"

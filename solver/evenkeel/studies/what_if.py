@@ -100,6 +100,14 @@ class Change(NamedTuple):
         Nodes.
     factor : ndarray of float64, shape (1, D) or (P, 1), or None
         What loads are multiplied by; None for nothing.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> change = ek.sweep(c, ek.WhatIf("Monday", lost=["n2"])).changes[0]
+    >>> change.name, change.lost.tolist(), change.factor is None
+    ('Monday', [2], True)
     """
 
     name: str

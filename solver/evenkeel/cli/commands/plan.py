@@ -20,6 +20,7 @@ from evenkeel.cli.exits import DONE, FELL_SHORT, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
     check_outputs,
+    check_report,
     check_table,
     counted,
     page,
@@ -71,6 +72,9 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument("--table", metavar="OUT", help="file for the steps, .csv or .json")
     parser.add_argument(
+        "--report", metavar="OUT", help="file for a page about the plan, .html, to read or print"
+    )
+    parser.add_argument(
         "--without-cluster", action="store_true",
         help="leave the cluster out of OUT, which check then has to be given beside it",
     )  # fmt: skip
@@ -96,8 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.view.plan_report import report_plan
 
     check_table(arguments.table)
+    check_report(arguments.report)
     read = [*arguments.files, *(arguments.target or ())]
-    check_outputs(read, [arguments.table], force=arguments.force)
+    check_outputs(read, [arguments.table, arguments.report], force=arguments.force)
     check_plan_out(read, arguments.out, force=arguments.force)
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
@@ -303,7 +308,7 @@ def write_plan_out(
 
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
-    """Write the plan and the table of its steps where they were asked for."""
+    """Write the plan, the table of its steps and its page where they were asked for."""
     from evenkeel.model.runtime.atomic import write_atomically
     from evenkeel.view.tables import STEP_TABLES
 
@@ -315,4 +320,9 @@ def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Names
     if arguments.table is not None:
         text = STEP_TABLES[Path(arguments.table).suffix](plan)
         written.append(write_atomically(arguments.table, text.encode()))
+    if arguments.report is not None:
+        from evenkeel.view.page.file import write_page
+        from evenkeel.view.page.plan import plan_page
+
+        written.append(write_page(plan_page(plan, certificate), arguments.report))
     return written

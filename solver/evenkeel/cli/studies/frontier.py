@@ -13,7 +13,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
@@ -36,6 +36,11 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each plan")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    parser.add_argument(
+        "--report",
+        metavar="OUT",
+        help="file for a page about the frontier, .html, to read or print",
+    )
     add_changes(parser)
     add_output(parser)
     parser.examples = ("evenkeel frontier cluster.npz --points 6",)
@@ -45,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.studies.frontier import frontier
 
+    check_report(arguments.report)
+    check_outputs(arguments.files, [arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         waiting.doing("solving")
@@ -53,7 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
             cluster, arguments.points, goals=goals, time_limit=arguments.time_limit,
             seed=arguments.seed,
         )  # fmt: skip
-    return tell(arguments, DONE, figures=lambda: _figures(found), text=lambda: _lines(found))
+        waiting.doing("writing")
+        written = [] if arguments.report is None else [found.report(arguments.report)]
+    return tell(
+        arguments, DONE,
+        figures=lambda: _figures(found) | {"written": [*map(str, written)]},
+        text=lambda: f"{_lines(found)}\n{told_files(written)}",
+    )  # fmt: skip
 
 
 def _figures(found: "Frontier") -> dict[str, Any]:

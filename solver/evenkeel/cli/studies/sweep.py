@@ -15,7 +15,7 @@ from evenkeel.cli.arguments import (
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 
@@ -30,6 +30,9 @@ def add(commands: Commands) -> None:
         help="node, the name of a tier, or two at once as in 'node pairs'; may be given several "
         "times; node by default",
     )  # fmt: skip
+    parser.add_argument(
+        "--report", metavar="OUT", help="file for a page about the sweep, .html, to read or print"
+    )
     add_changes(parser)
     add_solving(parser)
     add_output(parser)
@@ -40,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.studies.sweep import sweep
 
+    check_report(arguments.report)
+    check_outputs(arguments.files, [arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
 
@@ -53,9 +58,13 @@ def run(arguments: argparse.Namespace) -> int:
             goals=goals_of(arguments), limits=limits_of(arguments), options=options_of(arguments),
             time_limit=arguments.time_limit, work_limit=arguments.work_limit, seed=arguments.seed,
         )  # fmt: skip
+        waiting.doing("writing")
+        written = [] if arguments.report is None else [found.report(arguments.report)]
     code = DONE if found.fits.all() else LEFT_BROKEN
     return tell(
         arguments, INTERRUPTED if stopping.asked else code,
-        figures=lambda: {"scenarios": [row._asdict() for row in found.rows()]},
-        text=lambda: str(found), verdict=str(found).partition("\n")[0],
+        figures=lambda: {
+            "scenarios": [row._asdict() for row in found.rows()], "written": [*map(str, written)],
+        },
+        text=lambda: f"{found}\n{told_files(written)}", verdict=str(found).partition("\n")[0],
     )  # fmt: skip

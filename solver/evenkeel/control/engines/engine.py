@@ -9,7 +9,13 @@ from evenkeel.model.cluster import Cluster
 
 
 class Scope(Enum):
-    """How much of a cluster is placed anew."""
+    """How much of a cluster is placed anew.
+
+    Examples
+    --------
+    >>> [one.name for one in Scope]
+    ['GLOBAL', 'PARTIAL', 'EMERGENCY', 'OVERWRITE']
+    """
 
     GLOBAL = "global"
     """The baseline: where everything would be if nothing were in the way."""
@@ -22,7 +28,13 @@ class Scope(Enum):
 
 
 class Change(Enum):
-    """What changed since the last baseline."""
+    """What changed since the last baseline.
+
+    Examples
+    --------
+    >>> [one.name for one in Change]
+    ['CLUSTER', 'NODES', 'GROUPS']
+    """
 
     CLUSTER = "cluster"
     NODES = "nodes"
@@ -56,7 +68,16 @@ class CalculationFailed(RuntimeError):
 
 
 class Cancelled(Exception):
-    """A calculation was told to stop; it leaves nothing behind."""
+    """A calculation was told to stop; it leaves nothing behind.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise Cancelled("stopped")
+    ... except Cancelled as error:
+    ...     print(error)
+    stopped
+    """
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,13 @@ from evenkeel.model.names import Names
 
 
 class Kind(Enum):
-    """What is kept."""
+    """What is kept.
+
+    Examples
+    --------
+    >>> [one.name for one in Kind]
+    ['BASELINE', 'BEST_POSSIBLE']
+    """
 
     BASELINE = "baseline"
     BEST_POSSIBLE = "best_possible"

@@ -27,6 +27,14 @@ class Audit:
         Whose rules they are.
     found : tuple of Violations
         What each check found, as arrays; empty where all is well.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[2.0]] * 4, placement=[[0]] * 4)
+    >>> found = ek.solve(c).audit_before
+    >>> found.ok, found.hard
+    (False, 1)
     """
 
     cluster: Cluster

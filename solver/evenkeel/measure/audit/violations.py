@@ -80,6 +80,14 @@ class Violation(NamedTuple):
         The expression of a rule that fails, as it was written; all that fail, joined by "and".
     asked : float or None
         The number that is not kept: of a count or a limit, or a capacity in the dimension's unit.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[2.0]] * 4, placement=[[0]] * 4)
+    >>> first = ek.solve(c).audit_before.table()[0]
+    >>> first.kind, first.node, first.dimension, first.amount
+    ('capacity', 'n0', 'd0', 4.0)
     """
 
     kind: str
@@ -111,6 +119,14 @@ class Violations:
         The number that is not kept; NaN where it is none.
     expression : str
         The expression that fails, the same for all; empty where it is none.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[2.0]] * 4, placement=[[0]] * 4)
+    >>> found = ek.solve(c).audit_before.found[0]
+    >>> found.kind, found.node.tolist(), found.amount.tolist()
+    ('capacity', [0], [4.0])
     """
 
     kind: str

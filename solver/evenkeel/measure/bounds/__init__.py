@@ -72,6 +72,15 @@ class Bounds:
     certificate : Certificate or None
         Proof of ``moves_level`` where it was lifted above what the proofs here come to; see
         ``Result.proved``.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> found = result.bounds
+    >>> found.fair.tolist(), found.level.tolist(), found.moves_level, found.leaders
+    ([0.5], [0.5], 2, 2)
     """
 
     fair: NDArray[np.float64]

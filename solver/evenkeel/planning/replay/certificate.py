@@ -74,6 +74,16 @@ class Breach:
     amount : float
         How much of it: load beyond a limit in the dimension's unit, replicas or voters short,
         copies too many, seconds too early; 1 where there is nothing to measure.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> from dataclasses import replace
+    >>> hurried = replace(result.plan(), throttle=ek.Throttle(node_in=1))
+    >>> print(hurried.check().breach)
+    step 5, 0 s: node_in at node n1 by 1
     """
 
     step: int
@@ -105,6 +115,15 @@ class Tightest:
         Seconds from the beginning of the plan.
     where : str
         Names of what it concerns.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> found = result.plan(throttle=ek.Throttle(node_in=1)).check()
+    >>> [(one.kind, one.value, one.limit) for one in found.tightest if one.kind == "node_in"]
+    [('node_in', 1.0, 1.0)]
     """
 
     kind: str

@@ -23,6 +23,15 @@ class Cancelled:
         Slot of the replica.
     node : str
         Name of the node that it was copied to.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> plan = result.plan()
+    >>> plan.resume(c.placement).cancelled
+    ()
     """
 
     partition: str

@@ -79,6 +79,12 @@ class Bucket:
         How it chooses; only ``straw2`` is supported, which all maps made since 2015 use.
     hash : str
         What it hashes with; only ``rjenkins1`` exists.
+
+    Examples
+    --------
+    >>> host = Bucket(-2, "host0", "host", [(0, 0x10000), (1, 0x20000)])
+    >>> sum(weight for _, weight in host.items) / 0x10000
+    3.0
     """
 
     id: int
@@ -102,6 +108,11 @@ class Step:
         set.
     type : str
         What a choosing step chooses, by the name of its type.
+
+    Examples
+    --------
+    >>> Step("chooseleaf_firstn", 0, "host").type
+    'host'
     """
 
     operation: str
@@ -141,6 +152,11 @@ class ChooseArg:
         the bucket's own.
     ids : sequence of int
         What is hashed for each item; empty for the items' own ids.
+
+    Examples
+    --------
+    >>> ChooseArg(-2, weights=[[0x10000, 0x8000]]).weights
+    [[65536, 32768]]
     """
 
     bucket: int

@@ -53,6 +53,10 @@ class Pool:
     ------
     InvalidInput
         If a number is out of range.
+
+    Examples
+    --------
+    >>> Pool(1, pg_num=8, size=3, rule=0).pgp_num
     """
 
     id: int

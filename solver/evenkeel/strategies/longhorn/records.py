@@ -30,6 +30,11 @@ class Disk:
         What it is.
     tags : sequence of str
         Its tags.
+
+    Examples
+    --------
+    >>> Disk(name="d0", maximum=100, reserved=10, tags=["ssd"]).reserved
+    10
     """
 
     name: str
@@ -66,6 +71,12 @@ class Host:
         Engines whose replicas it can run; all by default.
     tags : sequence of str
         Its tags.
+
+    Examples
+    --------
+    >>> host = Host(name="h0", disks=[Disk(name="d0", maximum=100)], zone="a")
+    >>> host.zone, host.disks[0].name
+    ('a', 'd0')
     """
 
     name: str
@@ -106,6 +117,11 @@ class Replica:
         Source of a linked clone.
     healthy_at, failed_at : float
         When it last became so, in seconds; NaN if unknown.
+
+    Examples
+    --------
+    >>> Replica(name="r0", host="h0", disk="d0", failed=True, healthy=False).failed
+    True
     """
 
     name: str
@@ -161,6 +177,12 @@ class Volume:
         Whether that engine wants block devices.
     node_selector, disk_selector : sequence of str
         Tags that its hosts and disks must carry.
+
+    Examples
+    --------
+    >>> volume = Volume(name="v", size=10, replicas=[Replica(name="r0", host="h0", disk="d0")])
+    >>> volume.number_of_replicas - len(volume.replicas)
+    2
     """
 
     name: str

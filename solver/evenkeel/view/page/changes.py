@@ -10,14 +10,11 @@ from evenkeel.result_rows import bytes_of, leader_changes_of, led_elsewhere, mov
 from evenkeel.view.figures import amount, counted
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import strips
-from evenkeel.view.page.document import left_out, paragraph, scrolled, searched, table
+from evenkeel.view.page.document import left_out, matrix, paragraph, searched, table
 from evenkeel.view.plots.moves import Flows, few, flows_between
 
 SHOWN_MOVES = 500
 SHOWN_CHANGES = 300
-
-DEEPEST = 0.45
-"""How much of the colour the fullest cell of the matrix has; its figure stays readable."""
 
 
 def change_parts(result: Any) -> list[str]:
@@ -71,24 +68,18 @@ def _amounts(result: Any) -> str:
 def _matrix(flows: Flows, tier: str) -> str:
     """Lay out moves by source and target, deeper where there are more."""
     most = max(1, int(flows.count.max(initial=0)))
-    heads = "".join(f'<th scope="col">{text(shortened(name))}</th>' for name in flows.targets)
-    body = "".join(
-        f'<tr><th scope="row">{text(shortened(name))}</th>'
-        + "".join(
-            f'<td style="--a:{DEEPEST * count / most:.3f}">{count:,}</td>' for count in row.tolist()
+    rows = [
+        (
+            shortened(name),
+            [*((f"{count:,}", count / most) for count in row.tolist()), (f"{row.sum():,}", 0.0)],
         )
-        + f"<td>{int(row.sum()):,}</td></tr>"
         for name, row in zip(flows.sources, flows.count, strict=True)
-    )
-    total = "".join(f"<td>{count:,}</td>" for count in flows.count.sum(0).tolist())
+    ]
+    totals = [*flows.count.sum(0).tolist(), int(flows.count.sum())]
+    rows.append(("all", [(f"{count:,}", 0.0) for count in totals]))
     caption = f"Moves from the {tier} of the row to the {tier} of the column."
-    return scrolled(
-        caption,
-        f'<table class="f matrix"><caption><span>{text(caption)}</span></caption><thead><tr>'
-        f'<th scope="col">from \\ to</th>{heads}<th scope="col">all</th></tr></thead><tbody>{body}'
-        f'<tr><th scope="row">all</th>{total}<td>{int(flows.count.sum()):,}</td></tr></tbody>'
-        "</table>",
-    )
+    heads = ["from \\ to", *map(shortened, flows.targets), "all"]
+    return matrix(caption, heads, rows)
 
 
 def move_table(result: Any) -> list[str]:

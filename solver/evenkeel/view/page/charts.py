@@ -141,10 +141,6 @@ def chart(cluster: Cluster, lineup: Lineup, axis: Axis, panels: Sequence[Panel],
 
 def _panel(cluster: Cluster, lineup: Lineup, axis: Axis, panel: Panel) -> str:
     """Draw one panel, its axis on the left."""
-    ticks = "".join(
-        f'<span style="bottom:{100.0 * tick / axis.top:.4g}%">{_told(axis, tick)}</span>'
-        for tick in axis.ticks
-    )
     width = PITCH * max(len(lineup.bar), 1)
     lines = "".join(
         f'<path class="rule {look}" d="M0 {axis.height(value)}H{width}"/>'
@@ -153,12 +149,20 @@ def _panel(cluster: Cluster, lineup: Lineup, axis: Axis, panel: Panel) -> str:
     )
     bars = "".join(_group(cluster, lineup, axis, panel, z) for z in range(len(lineup.names)))
     whole = _spread(cluster, panel, np.arange(len(panel.value)), axis)
+    return framed(panel.key, panel.title, whole, axis, width, bars + lines)
+
+
+def framed(key: str, title: str, described: str, axis: Axis, width: int, drawn: str) -> str:
+    """Put shapes into a frame: a title above, the axis on the left, words for who sees nothing."""
+    ticks = "".join(
+        f'<span style="bottom:{100.0 * tick / axis.top:.4g}%">{_told(axis, tick)}</span>'
+        for tick in axis.ticks
+    )
     return (
-        f'<b>{text(panel.title)}</b><div class="axis" aria-hidden="true">{ticks}</div>'
+        f'<b>{text(title)}</b><div class="axis" aria-hidden="true">{ticks}</div>'
         f'<svg viewBox="0 0 {width} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-labelledby="{panel.key}-t {panel.key}-d"><title id="{panel.key}-t">'
-        f'{text(panel.title)}</title><desc id="{panel.key}-d">{text(whole)}</desc>'
-        f"{bars}{lines}</svg>"
+        f'aria-labelledby="{key}-t {key}-d"><title id="{key}-t">{text(title)}</title>'
+        f'<desc id="{key}-d">{text(described)}</desc>{drawn}</svg>'
     )
 
 

@@ -8,6 +8,9 @@ from hashlib import sha256
 from evenkeel.view.markup import Raw, text
 from evenkeel.view.page.looks import SCRIPT, STYLE
 
+DEEPEST = 0.45
+"""How much of the colour the fullest cell of a matrix has; its figure stays readable."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -40,7 +43,7 @@ def document(title: str, lead: Sequence[str], sections: Sequence[Section]) -> st
         f"<header>{''.join(lead)}</header>\n"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n'
         f'<main id="content">\n{body}\n</main>\n'
-        "<footer>Written by Evenkeel. The same result gives the same page.</footer>\n"
+        "<footer>Written by Evenkeel. The same answer gives the same page.</footer>\n"
         f"<script>{SCRIPT}</script></body></html>\n"
     )
 
@@ -77,6 +80,26 @@ def table(
         caption,
         f'<table class="f"><caption><span>{text(caption)}</span></caption>'
         f"<thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>",
+    )
+
+
+def matrix(
+    caption: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]
+) -> str:
+    """Write figures by row and column, deeper where their share of the greatest is greater."""
+    top = "".join(f'<th scope="col">{text(head)}</th>' for head in heads)
+    body = "".join(
+        f'<tr><th scope="row">{text(name)}</th>'
+        + "".join(
+            f'<td style="--a:{DEEPEST * share:.3f}">{text(figure)}</td>' for figure, share in cells
+        )
+        + "</tr>"
+        for name, cells in rows
+    )
+    return scrolled(
+        caption,
+        f'<table class="f matrix"><caption><span>{text(caption)}</span></caption>'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>",
     )
 
 

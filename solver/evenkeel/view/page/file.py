@@ -1,12 +1,10 @@
-"""The page of a result as a file."""
+"""A page as a file."""
 
 import os
 from pathlib import Path
-from typing import Any
 
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.atomic import write_atomically
-from evenkeel.view.page.result import result_page
 
 SUFFIXES = (".html", ".htm")
 
@@ -17,6 +15,6 @@ def check_page(path: str | os.PathLike[str], argument: str = "path") -> None:
         raise InvalidInput([Fault(argument, os.fspath(path), f"must end in one of {[*SUFFIXES]}")])
 
 
-def write_page(result: Any, path: str | os.PathLike[str]) -> Path:
-    """Write the page of a result, such that a crash leaves what stood there or all of it."""
-    return write_atomically(path, result_page(result).encode())
+def write_page(page: str, path: str | os.PathLike[str]) -> Path:
+    """Write a page, such that a crash leaves what stood there or all of it."""
+    return write_atomically(path, page.encode())

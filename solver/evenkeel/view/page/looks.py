@@ -61,6 +61,19 @@ figcaption {{ margin-top: .5rem }}
 .domains {{ grid-column: 2; display: flex; font-size: .75rem; color: var(--dim) }}
 .domains span {{ flex-basis: 0; min-width: 0; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; border-left: 1px solid var(--line); padding-left: .15rem }}
+.across {{ grid-column: 2; display: flex; font-size: .75rem; color: var(--dim) }}
+.across span {{ flex: 1 1 0; min-width: 0; text-align: center }}
+.across span:first-child {{ text-align: left }}
+.across span:last-child {{ text-align: right }}
+.lanes {{ display: grid; column-gap: .4rem; row-gap: .1rem;
+  grid-template-columns: minmax(3rem, min(10rem, 28%)) minmax(0, 1fr) }}
+.lanes i {{ font-style: normal; font-size: .75rem; line-height: 1.2rem; text-align: right;
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate }}
+.lanes svg {{ display: block; width: 100%; height: 1.2rem; border-bottom: 1px solid var(--line) }}
+.mark {{ fill: none; stroke-linecap: round; vector-effect: non-scaling-stroke }}
+.mark.now {{ stroke: var(--now); stroke-width: 9 }}
+.mark.was {{ stroke: var(--was); stroke-width: 9 }}
+.trail {{ fill: none; stroke: var(--now); stroke-width: 1.5; vector-effect: non-scaling-stroke }}
 .was {{ fill: var(--was) }}
 .now {{ fill: var(--now) }}
 .part {{ fill-opacity: .4 }}
@@ -84,14 +97,17 @@ SCRIPT = """
 for (const box of document.querySelectorAll(".rows")) {
   const search = box.querySelector(".search"), said = box.querySelector("output");
   const rows = [...box.querySelectorAll("tbody tr")];
-  const words = rows.map(row => row.textContent.toLowerCase());
+  const plain = words => words.toLowerCase().replace(/\\s+/g, "");
+  const words = rows.map(row => plain(row.textContent));
   search.hidden = false;
   search.querySelector("input").addEventListener("input", event => {
-    const wanted = event.target.value.trim().toLowerCase();
+    const wanted = plain(event.target.value);
     let found = 0;
     rows.forEach((row, i) => { row.hidden = !words[i].includes(wanted); found += !row.hidden; });
     said.textContent = `${found} of ${rows.length} rows`;
   });
 }
 """
-"""Shows the rows that have what is typed. Without it everything is there but the search."""
+"""Shows the rows that have what is typed, blanks and breaks of lines apart.
+
+Without it everything is there but the search."""

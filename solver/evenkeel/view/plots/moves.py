@@ -45,6 +45,17 @@ class Flows:
         Names of domains; sources may also be dead nodes, or nowhere.
     count : ndarray of int64, shape (S, T)
         Moves from each source to each target.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4, domains={"zone": [*"ab"]}
+    ... )
+    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
+    >>> found = flows_between(c, c.placement, result.placement)
+    >>> found.sources, found.targets, found.count.tolist()
+    (('a',), ('b',), [[2]])
     """
 
     sources: tuple[str, ...]

@@ -50,7 +50,7 @@ def frontier(
     """
     ax = canvas(ax)
     moves, excess = found.moves, 100.0 * (found.level - 1.0)
-    x, y = _proven(found)
+    x, y = proven(found)
     finest = float(excess[excess > TINY].min(initial=1.0))
     widest = max(1.0, float(excess.max()), float(y.max(initial=0.0)))
     scale_to_nothing(ax, finest, widest)
@@ -83,7 +83,7 @@ def frontier(
     return ax
 
 
-def _proven(found: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def proven(found: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the least moves, first to mend and then by tolerance; and the tolerances, in percent.
 
     One fewer tolerances than numbers of moves: mending has none.
