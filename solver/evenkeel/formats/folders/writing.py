@@ -3,7 +3,11 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.folders import state
 from evenkeel.formats.folders.carrier import Carrier, Wave
@@ -15,7 +19,9 @@ from evenkeel.formats.folders.waves import waves_of
 from evenkeel.formats.plans.writing import encoded
 from evenkeel.formats.registry import find, known
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.placement import Placement
 from evenkeel.planning.plan import Plan
+from evenkeel.planning.planner import planned
 
 PLAN = "plan.json"
 UNDO = "undo"
@@ -70,13 +76,36 @@ def write_plan_folder(
     check_folder(target, overwrite=overwrite)
     carrier = _carrier(plan)
     original = plan.cluster.placement
-    back = plan.undo()
-    waves, ways_back = waves_of(plan, original), waves_of(back, original)
+    back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
+    waves, ways_back = (
+        [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
+        for way in (plan, back)
+    )
     files = _files(plan, carrier, waves)
     files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
     _put_in_place(target, files)
     return Path(folder)
+
+
+def _back_but_for_mended(plan: Plan) -> Plan:
+    """Return the way back on which partitions that were short of replicas stay as they are."""
+    before, end = plan.cluster.placement, plan.end
+    had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
+    mended = np.flatnonzero(has > had)
+    kept = np.isin(before.owner, mended)
+    leader = before.leader.copy()
+    leader[mended] = end.leader[mended]
+    target = before.replaced(np.where(kept, end.node, before.node), leader)
+    cluster = replace(plan.cluster, placement=end)
+    return planned(cluster, target, plan.throttle, plan.protocol)
+
+
+def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:
+    """Return on how many nodes each partition stands, (P,) int."""
+    held = placement.node >= 0
+    pairs = np.unique(placement.owner[held].astype(np.int64) * nodes + placement.node[held])
+    return np.bincount(pairs // nodes, minlength=len(placement))
 
 
 def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -105,11 +134,13 @@ def _carrier(plan: Plan) -> Carrier:
     if not name or name not in known():
         message = "is of no system: a folder needs a plan for a cluster that was read from one"
         raise InvalidInput([Fault("plan.cluster", name, message)])
-    carrier = find(name).carrier
-    if carrier is None:
-        message = "has no commands that carry out a plan: write_plan writes its steps"
-        raise InvalidInput([Fault("plan.cluster", name, message)])
-    return carrier
+    system = find(name)
+    if system.carrier is None:
+        message = system.no_carrier or "has no commands that carry out a plan"
+        raise InvalidInput(
+            [Fault("plan.cluster", name, f"{message}; write_plan writes the plan's steps")]
+        )
+    return system.carrier
 
 
 def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, bytes]:
@@ -122,6 +153,7 @@ def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, by
         Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
         Path(state.FILE): state.encoded(state.State(count)),
     }
+    files |= {Path(name): data for name, data in carrier.beside(plan).items()}
     for number, parts in enumerate(carrier.files(cluster, waves), start=1):
         for ending, data in parts.items():
             files[Path("waves", f"{numbered(number, count)}.{ending}")] = data
