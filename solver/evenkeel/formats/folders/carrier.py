@@ -96,7 +96,7 @@ class Carrier:
     leader : callable
         ``leader(change)``: the node that leads after it, where the system can be held to that.
     observe : callable, optional
-        ``observe(documents, names)``: where partitions are seen, where that takes less than to read
+        ``observe(documents)``: where partitions are seen, where that takes less than to read
         a cluster.
     given : callable
         ``given(plan)``: the values of settings that the plan knows.

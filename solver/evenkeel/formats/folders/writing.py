@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.folders import state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
-from evenkeel.formats.folders.guarding import numbered
+from evenkeel.formats.folders.guarding import PLAN, numbered
 from evenkeel.formats.folders.readme import readme
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
@@ -23,7 +23,6 @@ from evenkeel.model.placement import Placement
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 
-PLAN = "plan.json"
 UNDO = "undo"
 
 

@@ -1,7 +1,7 @@
 """Waves as Helix takes them: ideal states, in which who joins comes before who leaves goes."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -158,7 +158,7 @@ def beside(plan: "Plan") -> dict[str, bytes]:
     return {"records.txt": "".join(lines).encode()}
 
 
-def observe(documents: Sequence[Document], wanted: Collection[str]) -> Observed:
+def observe(documents: Sequence[Document]) -> Observed:
     """Return where external views have partitions; who does not serve yet is on its way.
 
     Raises
@@ -175,11 +175,10 @@ def observe(documents: Sequence[Document], wanted: Collection[str]) -> Observed:
     rows = [(one, row) for one in found for row in one.rows.values()]
     standing = {}
     for name, (one, row) in zip(partition_names(found), rows, strict=True):
-        if name in wanted:
-            slot = leading_slot(row, one.model.states[0]) if one.model.leads else -1
-            # an ideal state alone does not tell what is
-            copying = not row.states or not {*row.states} <= {*one.model.states}
-            standing[name] = Standing(row.nodes, row.nodes[slot] if slot >= 0 else "", copying)
+        slot = leading_slot(row, one.model.states[0]) if one.model.leads else -1
+        # an ideal state alone does not tell what is
+        copying = not row.states or not {*row.states} <= {*one.model.states}
+        standing[name] = Standing(row.nodes, row.nodes[slot] if slot >= 0 else "", copying)
     return Observed(alive, standing)
 
 
