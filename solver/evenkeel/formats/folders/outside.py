@@ -4,10 +4,9 @@ Their nodes are kept as one digest beside what is expected of the others. Only w
 does not match it the plan itself is read, to say what has become of its rooms and its rules.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from hashlib import blake2b
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+from zlib import adler32, crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,23 +34,46 @@ class Elsewhere(NamedTuple):
 
 def digest_of(cluster: Cluster, planned: Collection[str]) -> str:
     """Return the digest of where the partitions of a cluster are that a plan leaves alone."""
-    names, first = [*cluster.nodes.names, ""], cluster.placement.first.tolist()
-    node = [names[n] for n in cluster.placement.node.tolist()]
-    return _digest(
-        (name, node[a:b])
-        for name, (a, b) in zip(cluster.partitions.names, pairwise(first), strict=True)
-        if name not in planned
-    )
+    placement = cluster.placement
+    names = cluster.partitions.names
+    outside = np.array([name not in planned for name in names], np.bool_)
+    keys = _keys(names)
+    kept = outside[placement.owner] & (placement.node >= 0)
+    node = _keys(cluster.nodes.names)[placement.node[kept]]
+    return _digest(keys[outside], keys[placement.owner[kept]], node)
 
 
 def digest_seen(standing: Mapping[str, Standing], planned: Collection[str]) -> str:
     """Return the same of what is seen."""
-    return _digest((name, one.nodes) for name, one in standing.items() if name not in planned)
+    rows = [(name, one.nodes) for name, one in standing.items() if name not in planned]
+    keys = _keys([name for name, _ in rows])
+    names = [node for _, nodes in rows for node in nodes]
+    known = [*{*names}]
+    place = dict(zip(known, range(len(known)), strict=True))
+    owner = np.repeat(keys, np.array([len(nodes) for _, nodes in rows], np.int64))
+    return _digest(keys, owner, _keys(known)[np.array([place[one] for one in names], np.int64)])
 
 
-def _digest(rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    lines = sorted("\0".join([name, *sorted({*nodes} - {""})]) for name, nodes in rows)
-    return blake2b("\1".join(lines).encode("utf-8", "replace"), digest_size=16).hexdigest()
+def _keys(names: Sequence[str]) -> NDArray[np.uint64]:
+    """Return a number for each name, by which names are as good as told apart."""
+    texts = [name.encode("utf-8", "surrogatepass") for name in names]
+    low = np.array([*map(crc32, texts)], np.uint64)
+    return _mixed(low << np.uint64(32) | np.array([*map(adler32, texts)], np.uint64))
+
+
+def _digest(
+    partition: NDArray[np.uint64], owner: NDArray[np.uint64], node: NDArray[np.uint64]
+) -> str:
+    """Return a sum over all partitions and all their nodes, in which no order matters."""
+    total = int(_mixed(partition).sum()) + int(_mixed(owner + _mixed(node)).sum())
+    return f"{total % 2**64:016x}"
+
+
+def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the finish of SplitMix64 (Steele, Lea and Flood 2014) of each number."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
 
 
 def elsewhere(

@@ -43,6 +43,7 @@ The changes of a wave are ordered together; the next wave waits until they have 
 | `run.sh` | orders wave after wave; before each it compares the system with the plan |
 | `waves/` | what each wave orders, in the system's own form |
 | `plan.json` | the plan, step by step: `evenkeel check plan.json` replays it |
+| `cluster.npz` | the cluster that it begins with |
 | `guard.json` | what is expected of the system before each wave |
 | `state.json` | how many waves were seen to be done |
 | `undo/` | the way back, the same files |

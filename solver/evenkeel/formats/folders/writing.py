@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from evenkeel.formats.folders.guarding import PLAN, numbered
 from evenkeel.formats.folders.readme import readme
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
-from evenkeel.formats.plans.writing import encoded
+from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.formats.registry import find, known
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
@@ -24,6 +25,8 @@ from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 
 UNDO = "undo"
+CLUSTER: Literal["cluster.npz"] = "cluster.npz"
+"""The cluster, once for both ways."""
 
 
 def write_plan_folder(
@@ -33,7 +36,7 @@ def write_plan_folder(
 
     It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
     plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
-    ``plan.json``; and in ``undo`` the same for the way back.
+    ``plan.json``, and the cluster, ``cluster.npz``; and in ``undo`` the same for the way back.
 
     Parameters
     ----------
@@ -69,19 +72,24 @@ def write_plan_folder(
     >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
-    ['README.md', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
+    ['README.md', 'cluster.npz', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
     """
     target = Path(os.path.realpath(folder))
     check_folder(target, overwrite=overwrite)
     carrier = _carrier(plan)
     original = plan.cluster.placement
     back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
+    there = plan.cluster.placement
     waves, ways_back = (
         [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
         for way in (plan, back)
     )
-    files = _files(plan, carrier, waves)
+    files = _files(plan, carrier, waves) | {
+        Path(CLUSTER): encoded_cluster(plan.cluster),
+        Path(PLAN): encoded_beside(plan, CLUSTER, there),
+    }
     files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
+    files[Path(UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
     _put_in_place(target, files)
     return Path(folder)
@@ -148,7 +156,6 @@ def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, by
     count = len(waves)
     files = {
         Path("run.sh"): script(carrier, carrier.given(plan)),
-        Path(PLAN): encoded(plan),
         Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
         Path(state.FILE): state.encoded(state.State(count)),
     }
