@@ -83,6 +83,8 @@ class Format:
         place. None if it is only read.
     carrier : Carrier, optional
         How the system carries out the waves of a plan; None if no folder can be made for it.
+    no_carrier : str, optional
+        Why none can be made, and what to do instead.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Format:
     read: Callable[..., Cluster] | None
     encode: Callable[..., Mapping[Path, bytes]] | None
     carrier: "Carrier | None" = None
+    no_carrier: str = ""
 
 
 _registered: dict[str, Format] = {}

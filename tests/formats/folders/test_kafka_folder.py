@@ -137,6 +137,25 @@ def test_no_folder_is_made_of_a_plan_that_is_not_safe(system, tmp_path, monkeypa
     assert "not safe" in capsys.readouterr().err
 
 
+def test_both_plans_stand_on_the_one_cluster(system, tmp_path):
+    plan, folder = folder_of(system)
+    there, back = (ek.read_plan(folder / way / "plan.json") for way in ("", "undo"))
+    assert there.rows() == plan.rows()
+    assert there.check().ok
+    assert back.check().ok
+    assert (back.cluster.placement.node == plan.end.node).all()
+    assert (back.cluster.placement.leader_node == plan.end.leader_node).all()
+    assert (back.end.node == plan.cluster.placement.node).all()
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((folder / "plan.json").read_bytes())
+    with pytest.raises(ek.InvalidInput, match=r"cluster_file: is not there"):
+        ek.read_plan(alone)
+    assert ek.read_plan(alone, plan.cluster).rows() == plan.rows()
+    alone.write_text(alone.read_text().replace("cluster.npz", "/etc/passwd"))
+    with pytest.raises(ek.InvalidInput, match="cluster_file"):
+        ek.read_plan(alone)
+
+
 def test_its_scripts_are_scripts(system):
     _, folder = folder_of(system)
     for script in (folder / "run.sh", folder / "undo" / "run.sh"):

@@ -20,6 +20,7 @@ class System:
 
     def __init__(self, folder, program, tools, state):
         self.folder = folder
+        self.format = program
         self.bin = folder / "bin"
         self.bin.mkdir(parents=True)
         self.file = folder / "system.json"
@@ -55,9 +56,9 @@ class System:
         inherited = {k: v for k, v in os.environ.items() if k in ("HOME", "TMPDIR", "LANG")}
         return inherited | own | {"PATH": f"{self.bin}:/usr/bin:/bin"} | more
 
-    def run(self, folder, **more):
+    def run(self, folder, *words, **more):
         """Run the script of a folder to its end."""
         return subprocess.run(
-            ["/bin/sh", str(folder / "run.sh")], env=self.environment(**more),
+            ["/bin/sh", str(folder / "run.sh"), *words], env=self.environment(**more),
             capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip

@@ -41,8 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder)
     verdict = guard(folder, documents, arguments.wave, recording=arguments.record)
     differs = verdict.word == "differs"
+    if not arguments.json and verdict.word != "begun":  # while it is waited, it is told once
+        for line in verdict.notes:
+            complain(f"note: {line}")
     if arguments.json:
-        told = {name: getattr(verdict, name) for name in ("word", "wave", "waves", "differences")}
+        told = {
+            name: getattr(verdict, name)
+            for name in ("word", "wave", "waves", "differences", "notes")
+        }
         names = ("to_do", "under_way", "done")
         print_json(told | dict(zip(names, verdict.counts, strict=True)))
     elif differs:

@@ -1,6 +1,6 @@
 """Waves as Ceph's monitors take them: ``pg-upmap-items`` commands, a placement group each."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> bytes:
     return f"ceph osd {word} {pool.id}.{group:x}{osds}\n".encode()
 
 
-def observe(documents: Sequence[Document], wanted: Collection[str]) -> Observed:
+def observe(documents: Sequence[Document]) -> Observed:
     """Return on which devices ``pg dump`` has placement groups, and which devices are up.
 
     A group that is not clean, or that older devices still serve, is being copied.
@@ -139,10 +139,8 @@ def observe(documents: Sequence[Document], wanted: Collection[str]) -> Observed:
             alive = {f"osd.{one.osd}": bool(one.up) for one in dump.osds} if dump else alive
         elif kind_of(document) == "pg dump":
             _, stats = read_stats(faults, document)
-            for one in stats or ():
-                if one.pgid in wanted:
-                    standing[one.pgid] = _standing(one)
-    if not faults and not (alive and (standing or not wanted)):
+            standing |= {one.pgid: _standing(one) for one in stats or ()}
+    if not faults and not (alive and standing):
         faults.add("source", [one.name for one in documents], "needs `osd dump` and `pg dump`")
     faults.raise_if_any()
     return Observed(alive, standing)

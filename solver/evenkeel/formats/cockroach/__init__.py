@@ -9,6 +9,7 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 from evenkeel.formats.cockroach.cluster import read
 from evenkeel.formats.cockroach.documents import kind_of
 from evenkeel.formats.cockroach.statements import encode
+from evenkeel.formats.cockroach.waves import CARRIER
 from evenkeel.formats.registry import Format
 from evenkeel.strategies.cockroach.compile import FORMAT as NAME
 
@@ -20,4 +21,5 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

@@ -30,13 +30,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         If a range or store is not named by its number.
     """
     faults = FaultList()
-    for path_of, names in (
-        ("partition_names", cluster.partitions.names),
-        ("node_names", cluster.nodes.names),
-    ):
-        for i, name in enumerate(names):
-            if not (name.isascii() and name.isdecimal()):
-                faults.add(f"{path_of}[{i}]", name, "must be a number")
+    check_numbers(faults, cluster)
     faults.raise_if_any()
     target = cluster.placement if placement is None else placement
     if placement is None or path.suffix == ".csv":
@@ -45,6 +39,17 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         path: _statements(cluster, cluster.placement, target),
         path.with_suffix(".rollback.sql"): _statements(cluster, target, cluster.placement),
     }
+
+
+def check_numbers(faults: FaultList, cluster: Cluster) -> None:
+    """Note ranges and stores that are not named by their numbers."""
+    for path_of, names in (
+        ("partition_names", cluster.partitions.names),
+        ("node_names", cluster.nodes.names),
+    ):
+        for i, name in enumerate(names):
+            if not (name.isascii() and name.isdecimal()):
+                faults.add(f"{path_of}[{i}]", name, "must be a number")
 
 
 def _table(cluster: Cluster, placement: Placement) -> bytes:

@@ -9,6 +9,7 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 from evenkeel.formats.elasticsearch.cluster import read
 from evenkeel.formats.elasticsearch.documents import recognises
 from evenkeel.formats.elasticsearch.output import encode
+from evenkeel.formats.elasticsearch.waves import CARRIER
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
@@ -18,4 +19,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

@@ -65,6 +65,16 @@ def nothing_known(plan: "Plan") -> Mapping[str, str]:
     return {}
 
 
+def at_once(wave: Wave) -> "Sequence[Wave]":
+    """Return a wave as the only one: what it does is ordered together."""
+    return [wave]
+
+
+def nothing_beside(plan: "Plan") -> Mapping[str, bytes]:
+    """Return no files."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Carrier:
     """How a system carries out a plan.
@@ -76,7 +86,9 @@ class Carrier:
     shell : str
         Functions for ``run.sh``: ``take`` writes what guards read into the folder ``$dump``;
         ``apply FILE`` orders a wave, whose files begin with ``FILE``, and may be called twice;
-        ``settle FILE`` waits until the system says that it has ended, where it says so.
+        ``settle FILE`` waits until the system says that it has ended, where it says so; and where
+        something is to be held while a plan is carried out, ``hold`` keeps in ``$held`` what was
+        set, and ``release`` gives it back. What these change may be changed twice.
     settings : tuple of Setting
         What the functions ask of the environment.
     notes : tuple of str
@@ -84,10 +96,17 @@ class Carrier:
     leader : callable
         ``leader(change)``: the node that leads after it, where the system can be held to that.
     observe : callable, optional
-        ``observe(documents, names)``: where partitions are seen, where that takes less than to read
+        ``observe(documents)``: where partitions are seen, where that takes less than to read
         a cluster.
     given : callable
         ``given(plan)``: the values of settings that the plan knows.
+    stages : callable
+        ``stages(wave)``: the waves that the system needs for one wave of the plan.
+    beside : callable
+        ``beside(plan)``: files beside the waves, which the functions read.
+    gives_up : bool
+        Whether a replica that was added can be given up again; else what was short of replicas
+        before the plan stays as the plan leaves it, on the way back, too.
     """
 
     files: Callable[[Cluster, Sequence[Wave]], Sequence[Mapping[str, bytes]]]
@@ -97,3 +116,6 @@ class Carrier:
     leader: Callable[[Change], int] = as_planned
     observe: "Observing | None" = None
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
+    stages: Callable[[Wave], "Sequence[Wave]"] = at_once
+    beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside
+    gives_up: bool = True

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from evenkeel.formats.folders.carrier import Change, Wave
+from evenkeel.formats.folders.outside import digest_of
 from evenkeel.formats.json_text import Int32
 from evenkeel.model.cluster import Cluster
 
@@ -35,6 +36,9 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True):
     in_any_order: bool
     """Whether every mixture of waves done and not done has room, so that their order is free."""
 
+    outside: str
+    """Digest of where the partitions are that no wave changes."""
+
     waves: list[list[Expected]]
 
 
@@ -47,6 +51,7 @@ def expected(
         "nodes": [*cluster.nodes.names],
         "dead": np.flatnonzero(~cluster.nodes.alive).tolist(),
         "in_any_order": has_room_for_both(cluster, waves),
+        "outside": digest_of(cluster, {one.name for wave in waves for one in wave}),
     }
     lines = [
         msgspec.json.encode(

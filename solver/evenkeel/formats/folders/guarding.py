@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.expectation import FILE, Expectation, Expected
 from evenkeel.formats.folders.observing import Observed, Standing, observed
+from evenkeel.formats.folders.outside import digest_seen, elsewhere
 from evenkeel.formats.folders.state import read_state, record
 from evenkeel.formats.folders.words import shown
 from evenkeel.formats.json_text import decode_json
@@ -18,6 +19,8 @@ from evenkeel.formats.registry import find, taken_apart
 from evenkeel.model.errors import FaultList
 
 Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
+
+PLAN = "plan.json"
 
 BEGUN = 0.5
 """Added to the place of a partition on its way whose next change is under way."""
@@ -41,6 +44,9 @@ class Verdict:
         Its changes that are to be ordered, are under way, are done.
     differences : tuple of str
         What is not as expected, a line each.
+    notes : tuple of str
+        What has become of partitions outside the plan, a line each; it does not keep it from going
+        on.
     """
 
     word: Word
@@ -48,6 +54,7 @@ class Verdict:
     waves: int
     counts: tuple[int, int, int] = (0, 0, 0)
     differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         number = numbered(self.wave, self.waves)
@@ -118,16 +125,37 @@ def guard(
     assert system.read is not None
     assert system.carrier is not None
     parts = taken_apart(documents, [system])
-    names = {one.partition for _, one in _changes(told)}
     if system.carrier.observe is not None:
-        live = system.carrier.observe(parts, names)
+        live = system.carrier.observe(parts)
     else:
-        live = observed(system.read(parts), names)
-    verdict = _compared(told, live, recorded, wave)
+        live = observed(system.read(parts))
+    verdict = _with_outside(folder, told, live, _compared(told, live, recorded, wave))
     done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
     if recording and wave is None and verdict.word != "differs" and done != recorded:
         record(folder, waves, done)
     return verdict
+
+
+def _with_outside(folder: Path, told: Expectation, live: Observed, found: Verdict) -> Verdict:
+    """Return a verdict with what has become of the partitions that no wave changes."""
+    planned = {one.partition for _, one in _changes(told)}
+    if digest_seen(live.standing, planned) == told.outside:
+        return found
+    joins = [
+        {
+            one.partition: [
+                *(n for n in one.after if n not in one.before),
+                *(~n for n in one.before if n not in one.after),
+            ]
+            for one in wave
+        }
+        for wave in told.waves
+    ]
+    first = found.wave + (found.word == "finished")
+    others = elsewhere(Document.load(os.fspath(folder / PLAN)), live.standing, joins, first)
+    if others.differences:
+        found = replace(found, word="differs", differences=found.differences + others.differences)
+    return replace(found, notes=others.notes)
 
 
 def _compared(

@@ -1,6 +1,6 @@
 """What dumps show of the partitions of a plan, by name."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenkeel.model.cluster import Cluster
@@ -25,12 +25,12 @@ class Observed(NamedTuple):
     standing: Mapping[str, Standing]
 
 
-Observing = Callable[["Sequence[Document]", Collection[str]], Observed]
-"""``observe(documents, wanted)``: what is seen of the partitions of these names."""
+Observing = Callable[["Sequence[Document]"], Observed]
+"""``observe(documents)``: what is seen of all partitions."""
 
 
-def observed(live: Cluster, wanted: Collection[str]) -> Observed:
-    """Return what a cluster that was read shows of some partitions."""
+def observed(live: Cluster) -> Observed:
+    """Return what a cluster that was read shows of its partitions."""
     names = [*live.nodes.names]
     placement = live.placement
     first, node = placement.first.tolist(), placement.node.tolist()
@@ -38,11 +38,10 @@ def observed(live: Cluster, wanted: Collection[str]) -> Observed:
     leader = placement.leader_node.tolist()
     standing = {}
     for p, name in enumerate(live.partitions.names):
-        if name in wanted:
-            held = [k for k in range(first[p], first[p + 1]) if node[k] >= 0]
-            standing[name] = Standing(
-                [names[node[k]] for k in held],
-                names[leader[p]] if leader[p] >= 0 else "",
-                any(incoming[k] for k in held),
-            )
+        held = [k for k in range(first[p], first[p + 1]) if node[k] >= 0]
+        standing[name] = Standing(
+            [names[node[k]] for k in held],
+            names[leader[p]] if leader[p] >= 0 else "",
+            any(incoming[k] for k in held),
+        )
     return Observed(dict(zip(names, live.nodes.alive.tolist(), strict=True)), standing)

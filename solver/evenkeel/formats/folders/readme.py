@@ -9,9 +9,13 @@ from evenkeel.formats.folders.script import settings_of
 from evenkeel.formats.folders.words import plain, shown
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
 from evenkeel.planning.plan import Blocked, Plan
 
 MOST_LISTED = 20
+MOST_COUNTS = 10_000_000
+"""Pairs of a group and a node that are counted for one figure."""
 
 TEXT = """\
 # A plan for {system}
@@ -39,6 +43,7 @@ The changes of a wave are ordered together; the next wave waits until they have 
 | `run.sh` | orders wave after wave; before each it compares the system with the plan |
 | `waves/` | what each wave orders, in the system's own form |
 | `plan.json` | the plan, step by step: `evenkeel check plan.json` replays it |
+| `cluster.npz` | the cluster that it begins with |
 | `guard.json` | what is expected of the system before each wave |
 | `state.json` | how many waves were seen to be done |
 | `undo/` | the way back, the same files |
@@ -87,14 +92,14 @@ def readme(
         system=plan.cluster.native_format,
         what=_what(plan),
         why=_why(plan),
-        waves="\n".join(_wave(i, wave) for i, wave in enumerate(waves, start=1)),
+        waves="\n".join(_wave(i, wave, carrier) for i, wave in enumerate(waves, start=1)),
         blocked=_blocked(plan),
         notes="\n".join(f"- {note}" for note in carrier.notes) or "Nothing.",
         settings="\n".join(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
             for one in settings_of(carrier)
         ),
-        undo=_undo(back, ways_back),
+        undo=_undo(back, ways_back, gives_up=carrier.gives_up),
     )
     return text.encode()
 
@@ -131,14 +136,37 @@ def _why(plan: Plan) -> str:
             f"{one.ratio[d]:.3f}" if np.isfinite(one.ratio[d]) else "unlimited" for one in level
         ]
         rows.append(f"| fullest node, {shown(name)}, over the mean | {most[0]} | {most[1]} |")
+    off = [furthest_from_share(cluster, one) for one in (before, after)]
+    if off[0] != off[1]:
+        figures = f"{off[0]:.2f} | {off[1]:.2f}"
+        rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [f"{one.leader_ratio:.3f}" for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
     return "\n".join(rows)
 
 
-def _wave(number: int, wave: Wave) -> str:
+def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
+    """Return by how many replicas a node is off its share of a group, by the weights of nodes.
+
+    This is what some systems level in place of loads, Ceph among them.
+    """
+    nodes = cluster.nodes
+    weight = np.where(nodes.alive & nodes.accepts, nodes.weight, 0.0)
+    if weight.sum() <= 0.0:
+        return 0.0
+    held, groups = placement.node >= 0, len(cluster.partitions.group_names)
+    if groups * len(nodes) > MOST_COUNTS:
+        return 0.0
+    at = cluster.partitions.group[placement.owner[held]].astype(np.int64) * len(nodes)
+    count = np.bincount(at + placement.node[held], minlength=groups * len(nodes))
+    table = count.reshape(groups, len(nodes))
+    share = table.sum(axis=1)[:, None] * (weight / weight.sum())
+    return float(np.abs(table - share).max(initial=0.0))
+
+
+def _wave(number: int, wave: Wave, carrier: Carrier) -> str:
     copies = sum(len(one.joins) for one in wave)
-    led = sum(one.led != one.leads for one in wave)
+    led = sum(one.led != one.leads and carrier.leader(one) >= 0 for one in wave)
     return f"| {number} | {len(wave):,} | {copies:,} | {led:,} |"
 
 
@@ -149,14 +177,17 @@ def _blocked(plan: Plan) -> str:
     return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
 
 
-def _undo(back: Plan, ways_back: Sequence[Wave]) -> str:
+def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     count = len(ways_back)
     text = (
         f"`sh undo/run.sh` goes back to where everything was, in {count:,} waves; it, too, can be "
-        "stopped and run again.\nIf the plan was carried out in part and that has no room for any "
-        "order, it stops before it orders anything; plan the\nway back from here then:\n\n"
-        "```sh\nevenkeel resume undo/plan.json dump -o ../back\n```"
+        "stopped and run again.\nIf the plan was carried out in part, a partition may be where "
+        "the way back does not pass: it stops with exit code 3\nthen, before it orders anything. "
+        "Let `run.sh` end first and undo then, or plan the way back from there:\n\n"
+        "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )
+    if not gives_up:
+        text += "\n\nWhat was short of replicas before the plan stays as the plan leaves it."
     if back.blocked:
         names = _listed([_lacking(one) for one in back.blocked])
         text += f"\n\n{len(back.blocked):,} moves cannot be taken back: {names}."

@@ -12,6 +12,12 @@ SHARED = (
     Setting("TRIES", "12", "looks after which a wave that has not begun is given up"),
 )
 
+DEFAULTS = r"""
+hold() { :; }
+release() { :; }
+"""
+"""For systems in which nothing has to be held."""
+
 LOOP = r"""
 stop() { printf 'run.sh: %s\n' "$*" >&2; exit 1; }
 tell() { printf '%s  %s\n' "$(date '+%F %T')" "$*"; }
@@ -37,13 +43,27 @@ looked() {
 
 unset CDPATH
 here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
-dump=$here/dump
+dump=$here/dump held=$here/held
 mkdir "$here/running" 2>/dev/null ||
   stop "it runs already; if it was killed, remove $here/running first"
 trap 'rm -rf "$here/running"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# what the way there has held, the way back gives back
+[ "${here##*/}" != undo ] || [ -e "$held" ] || [ ! -e "$here/../held" ] ||
+  mv "$here/../held" "$held" || exit 1
+give_back() {
+  [ -e "$held" ] || return 0
+  release || stop 'what was held could not be given back: try sh run.sh release'
+  rm -rf "$held"
+}
+case ${1-} in
+'') ;;
+release) give_back; exit 0 ;;
+*) stop "takes no word but release" ;;
+esac
 
 ordered='' idle=0 waited=0
 while :; do
@@ -59,6 +79,7 @@ while :; do
     tell "$rest"
     # what an earlier run has begun ends before it is ordered again
     [ "$word" = ready ] || settle "$here/waves/$wave" || stop "wave $wave: does not end well"
+    hold || stop "what has to be held meanwhile could not be"
     apply "$here/waves/$wave" || stop "wave $wave: a command failed"
     settle "$here/waves/$wave" || stop "wave $wave: does not end well"
     ordered=$wave idle=0 waited=0
@@ -70,6 +91,7 @@ while :; do
   [ "$waited" -le "$PATIENCE" ] || stop "what was ordered does not end: $rest"
   sleep "$PAUSE"
 done
+give_back
 tell "$rest"
 """
 
@@ -86,7 +108,7 @@ def script(carrier: Carrier, given: Mapping[str, str]) -> bytes:
     for name, default, meaning in settings_of(carrier):
         lines.append(f"# {meaning}")
         lines.append(f"{name}=${{{name}-{shlex.quote(given.get(name, default))}}}")
-    text = "\n".join(lines) + "\n" + carrier.shell + LOOP
+    text = "\n".join(lines) + "\n" + DEFAULTS + carrier.shell + LOOP
     return text.encode()
 
 

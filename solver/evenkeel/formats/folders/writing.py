@@ -3,24 +3,32 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 import numpy as np
 
 from evenkeel.formats.folders import state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
-from evenkeel.formats.folders.guarding import numbered
+from evenkeel.formats.folders.guarding import PLAN, numbered
 from evenkeel.formats.folders.readme import readme
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
-from evenkeel.formats.plans.writing import encoded
+from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.formats.registry import find, known
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.placement import Placement
 from evenkeel.planning.plan import Plan
+from evenkeel.planning.planner import planned
 
-PLAN = "plan.json"
 UNDO = "undo"
+CLUSTER: Literal["cluster.npz"] = "cluster.npz"
+"""The cluster, once for both ways."""
 
 
 def write_plan_folder(
@@ -30,7 +38,7 @@ def write_plan_folder(
 
     It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
     plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
-    ``plan.json``; and in ``undo`` the same for the way back.
+    ``plan.json``, and the cluster, ``cluster.npz``; and in ``undo`` the same for the way back.
 
     Parameters
     ----------
@@ -66,20 +74,48 @@ def write_plan_folder(
     >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
-    ['README.md', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
+    ['README.md', 'cluster.npz', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
     """
     target = Path(os.path.realpath(folder))
     check_folder(target, overwrite=overwrite)
     carrier = _carrier(plan)
     _check_steps(plan)
     original = plan.cluster.placement
-    back = plan.undo()
-    waves, ways_back = waves_of(plan, original), waves_of(back, original)
-    files = _files(plan, carrier, waves)
+    back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
+    there = plan.cluster.placement
+    waves, ways_back = (
+        [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
+        for way in (plan, back)
+    )
+    files = _files(plan, carrier, waves) | {
+        Path(CLUSTER): encoded_cluster(plan.cluster),
+        Path(PLAN): encoded_beside(plan, CLUSTER, there),
+    }
     files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
+    files[Path(UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
     _put_in_place(target, files)
     return Path(folder)
+
+
+def _back_but_for_mended(plan: Plan) -> Plan:
+    """Return the way back on which partitions that were short of replicas stay as they are."""
+    before, end = plan.cluster.placement, plan.end
+    had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
+    mended = np.flatnonzero(has > had)
+    kept = np.isin(before.owner, mended)
+    leader = before.leader.copy()
+    leader[mended] = end.leader[mended]
+    target = before.replaced(np.where(kept, end.node, before.node), leader)
+    cluster = replace(plan.cluster, placement=end)
+    return planned(cluster, target, plan.throttle, plan.protocol)
+
+
+def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:
+    """Return on how many nodes each partition stands, (P,) int."""
+    held = placement.node >= 0
+    pairs = np.unique(placement.owner[held].astype(np.int64) * nodes + placement.node[held])
+    return np.bincount(pairs // nodes, minlength=len(placement))
 
 
 def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -108,11 +144,13 @@ def _carrier(plan: Plan) -> Carrier:
     if not name or name not in known():
         message = "is of no system: a folder needs a plan for a cluster that was read from one"
         raise InvalidInput([Fault("plan.cluster", name, message)])
-    carrier = find(name).carrier
-    if carrier is None:
-        message = "has no commands that carry out a plan: write_plan writes its steps"
-        raise InvalidInput([Fault("plan.cluster", name, message)])
-    return carrier
+    system = find(name)
+    if system.carrier is None:
+        message = system.no_carrier or "has no commands that carry out a plan"
+        raise InvalidInput(
+            [Fault("plan.cluster", name, f"{message}; write_plan writes the plan's steps")]
+        )
+    return system.carrier
 
 
 def _check_steps(plan: Plan) -> None:
@@ -131,10 +169,10 @@ def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, by
     count = len(waves)
     files = {
         Path("run.sh"): script(carrier, carrier.given(plan)),
-        Path(PLAN): encoded(plan),
         Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
         Path(state.FILE): state.encoded(state.State(count)),
     }
+    files |= {Path(name): data for name, data in carrier.beside(plan).items()}
     for number, parts in enumerate(carrier.files(cluster, waves), start=1):
         for ending, data in parts.items():
             files[Path("waves", f"{numbered(number, count)}.{ending}")] = data

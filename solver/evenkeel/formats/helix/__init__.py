@@ -9,6 +9,7 @@ and ``ResourceConfig``.
 from evenkeel.formats.helix.cluster import read
 from evenkeel.formats.helix.output import encode
 from evenkeel.formats.helix.records import recognises
+from evenkeel.formats.helix.waves import CARRIER
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
@@ -18,4 +19,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

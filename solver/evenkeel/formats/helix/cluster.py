@@ -59,7 +59,7 @@ def read(
             faults.add(
                 f"{second.at}id", second.record.id, "is a second cluster: read one at a time"
             )
-    names = _instances(faults, records)
+    names = instances_in(faults, records)
     states = instances.states_of(faults, records, names, now)
     alive = dict(zip(names, states["alive"].tolist(), strict=True))
     found = resources(faults, records, alive)
@@ -78,7 +78,7 @@ def read(
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
-def _instances(faults: FaultList, records: Records) -> list[str]:
+def instances_in(faults: FaultList, records: Records) -> list[str]:
     """Return all instances by name: those that have a config, or whoever is named if none has."""
     if not records.instance:
         named = {*records.live}
@@ -157,7 +157,7 @@ def _placement(
     listed = [row.states or [""] * len(row.nodes) for row in rows]
     state = [text for own in listed for text in own]
     leader = [
-        _leading_slot(row, one.model.states[0]) if one.model.leads else -1
+        leading_slot(row, one.model.states[0]) if one.model.leads else -1
         for one in found
         for row in one.rows.values()
     ]
@@ -170,20 +170,20 @@ def _placement(
         "min_active": np.repeat(
             np.array([min(one.min_active, one.replicas) for one in found], np.int64), counts
         ),
-        "partition_names": _partition_names(found),
+        "partition_names": partition_names(found),
         "group": np.repeat(np.arange(len(found)), counts),
         "group_names": [one.name for one in found],
     }
 
 
-def _leading_slot(row: Row, top: str) -> int:
+def leading_slot(row: Row, top: str) -> int:
     """Return the slot in the top state: of a list the first, of states the one that has it."""
     if not row.states:
         return 0 if row.nodes else -1
     return row.states.index(top) if top in row.states else -1
 
 
-def _partition_names(found: Sequence[Resource]) -> list[str]:
+def partition_names(found: Sequence[Resource]) -> list[str]:
     """Return the names of all partitions; those of a name that comes twice with their resource."""
     names = [partition for one in found for partition in one.rows]
     if len({*names}) == len(names):

@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -44,16 +44,16 @@ def encode(
     InvalidInput
         If the cluster was not read from Helix, or a partition would be left without replicas.
     """
-    payload = _payload_of(cluster)
+    payload = payload_of(cluster)
     before: dict[str, Raw] = payload["ideal_states"]
     if placement is None:
         return {path: _packed([*before.values()], path)}
     _check(cluster, placement)
     after = dict(before)
-    for name, rows in _rows_by_group(cluster).items():
-        own = _Writer(cluster, placement, payload, name)
-        if resources == "all" or own.differs(rows):
-            after[name] = own.ideal_state(rows, mode)
+    for name, rows in rows_by_group(cluster).items():
+        if resources == "all" or _differs(cluster, placement, payload, name, rows):
+            own = Writer(cluster, payload, name)
+            after[name] = own.ideal_state({p: held_in(placement, p) for p in rows}, mode)
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
     return {
@@ -62,7 +62,8 @@ def encode(
     }
 
 
-def _payload_of(cluster: Cluster) -> Mapping[str, Any]:
+def payload_of(cluster: Cluster) -> Mapping[str, Any]:
+    """Return the records that a cluster was read from, or raise."""
     native = cluster.native
     if not (isinstance(native, dict) and {"ideal_states", "state_models"} <= native.keys()):
         message = "was not read from Helix's records: there are no ideal states to write"
@@ -81,7 +82,7 @@ def _check(cluster: Cluster, placement: Placement) -> None:
     faults.raise_if_any()
 
 
-def _rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
+def rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
     """Return the partitions of each resource."""
     names = cluster.partitions.group_names
     found: dict[str, list[int]] = {name: [] for name in names}
@@ -90,36 +91,43 @@ def _rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
     return found
 
 
-def _nodes(placement: Placement, p: int) -> list[int]:
+class Held(NamedTuple):
+    """Who holds a partition, by index, and who leads it, -1 for nobody."""
+
+    nodes: Sequence[int]
+    leader: int
+
+
+def held_in(placement: Placement, p: int) -> Held:
+    """Return who holds a partition in a placement."""
     own = placement.node[placement.first[p] : placement.first[p + 1]]
-    return [n for n in own.tolist() if n >= 0]
+    return Held([n for n in own.tolist() if n >= 0], int(placement.leader_node[p]))
 
 
-class _Writer:
+def _differs(
+    cluster: Cluster, after: Placement, payload: Mapping[str, Any], name: str, rows: Sequence[int]
+) -> bool:
+    """Whether a resource has other replicas or leaders than before."""
+    before, leads = cluster.placement, Writer(cluster, payload, name).model.leads
+    own = np.array(rows, np.int64)
+    if leads and not np.array_equal(before.leader_node[own], after.leader_node[own]):
+        return True
+    return any(sorted(held_in(before, p).nodes) != sorted(held_in(after, p).nodes) for p in rows)
+
+
+class Writer:
     """Writes the ideal state of one resource."""
 
-    def __init__(
-        self, cluster: Cluster, placement: Placement, payload: Mapping[str, Any], name: str
-    ) -> None:
+    def __init__(self, cluster: Cluster, payload: Mapping[str, Any], name: str) -> None:
         self.cluster = cluster
-        self.placement = placement
         self.before: Raw = payload["ideal_states"][name]
         self.states: Mapping[str, Mapping[str, str]] = payload.get("states", {}).get(name, {})
         told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
         given = payload["state_models"].get(told)
         self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
 
-    def differs(self, rows: Sequence[int]) -> bool:
-        """Whether the resource has other replicas or leaders than before."""
-        before, after = self.cluster.placement, self.placement
-        own = np.array(rows, np.int64)
-        led = self.model.leads and not np.array_equal(
-            before.leader_node[own], after.leader_node[own]
-        )
-        return led or any(sorted(_nodes(before, p)) != sorted(_nodes(after, p)) for p in rows)
-
-    def ideal_state(self, rows: Sequence[int], mode: Mode | None) -> Raw:
-        """Return the record with the lists or states that bring the placement about."""
+    def ideal_state(self, rows: Mapping[int, Held], mode: Mode | None) -> Raw:
+        """Return the record with the lists or states that make partitions be held like this."""
         record: Raw = deepcopy(
             {"id": self.before["id"], "simpleFields": self.before["simpleFields"]}
         )
@@ -130,30 +138,29 @@ class _Writer:
         lists: dict[str, list[str]] = dict(self.before["listFields"])
         states: dict[str, dict[str, str]] = dict(self.before["mapFields"])
         prefix = f"{self.before['id']}/"
-        for p in rows:
+        for p, held in rows.items():
             partition = self.cluster.partitions.names[p]
             if partition not in lists and partition not in states:
                 partition = partition.removeprefix(prefix)
-            nodes = self._in_order(p, lists.get(partition, ()))
+            nodes = self._in_order(held, lists.get(partition, ()))
             if lists or not custom:
                 lists[partition] = nodes
             if custom or partition in states:
-                states[partition] = self._states(p, partition, nodes)
+                states[partition] = self._states(held, partition, nodes)
         return record | {"mapFields": states, "listFields": lists}
 
-    def _in_order(self, p: int, listed: Sequence[str]) -> list[str]:
+    def _in_order(self, held: Held, listed: Sequence[str]) -> list[str]:
         """Return the instances of a partition: who leads, those listed, and who joins."""
         names = self.cluster.nodes.names
-        nodes = [names[n] for n in _nodes(self.placement, p)]
+        nodes = [names[n] for n in held.nodes]
         order = {name: i for i, name in enumerate(listed)}
         nodes.sort(key=lambda name: order.get(name, len(order)))
-        leader = int(self.placement.leader_node[p])
-        if self.model.leads and leader >= 0:
-            nodes.remove(names[leader])
-            nodes.insert(0, names[leader])
+        if self.model.leads and held.leader >= 0:
+            nodes.remove(names[held.leader])
+            nodes.insert(0, names[held.leader])
         return nodes
 
-    def _states(self, p: int, partition: str, nodes: Sequence[str]) -> dict[str, str]:
+    def _states(self, held: Held, partition: str, nodes: Sequence[str]) -> dict[str, str]:
         """Return the state of each replica; who joins takes that of one that left."""
         model = self.model
         before = self.states.get(partition) or self.before["mapFields"].get(partition, {})
@@ -164,7 +171,7 @@ class _Writer:
             for node, state in sorted(before.items())
             if node not in nodes and state in model.states and state != top
         ]
-        led = model.leads and int(self.placement.leader_node[p]) >= 0
+        led = model.leads and held.leader >= 0
         found = {nodes[0]: top} if led else {}
         for node in nodes[led:]:
             state = before.get(node, "")

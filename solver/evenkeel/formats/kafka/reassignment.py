@@ -1,6 +1,6 @@
 """The files that Kafka's tools take: a reassignment, the way back, and an election of leaders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -36,7 +36,7 @@ def encode(
     """
     faults = FaultList()
     target = cluster.placement if placement is None else placement
-    topics = topics_of(faults, cluster)
+    topics = topics_of(faults, cluster, range(len(cluster.partitions)))
     brokers = broker_ids(faults, cluster)
     faults.raise_if_any()
     everything = partitions == "all" or (partitions is None and placement is None)
@@ -79,15 +79,17 @@ def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
     )
 
 
-def topics_of(faults: FaultList, cluster: Cluster) -> list[tuple[str, int]]:
+def topics_of(
+    faults: FaultList, cluster: Cluster, partitions: Iterable[int]
+) -> dict[int, tuple[str, int]]:
     """Divide the names of partitions into topic and number."""
-    found = []
-    for p, name in enumerate(cluster.partitions.names):
-        topic, _, number = name.rpartition("-")
+    names, found = cluster.partitions.names, {}
+    for p in partitions:
+        topic, _, number = names[p].rpartition("-")
         if not topic or not number.isdecimal():
-            faults.add(f"partition_names[{p}]", name, "must be topic-number")
+            faults.add(f"partition_names[{p}]", names[p], "must be topic-number")
             continue
-        found.append((topic, int(number)))
+        found[p] = (topic, int(number))
     return found
 
 
@@ -116,7 +118,7 @@ def _leader_first(placement: Placement, p: int) -> list[int]:
 
 
 def rows(
-    topics: Sequence[tuple[str, int]],
+    topics: Mapping[int, tuple[str, int]],
     brokers: Sequence[int],
     cluster: Cluster,
     nodes: Mapping[int, list[int]],

@@ -91,7 +91,8 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         without replicas.
     """
     faults = FaultList()
-    topics, brokers = topics_of(faults, cluster), broker_ids(faults, cluster)
+    touched = dict.fromkeys(one.partition for wave in waves for one in wave)
+    topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
     for wave in waves:
         for one in wave:
             if not preferred(one):

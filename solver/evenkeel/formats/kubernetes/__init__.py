@@ -18,4 +18,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    no_carrier="has no command that moves a pod: its scheduler chooses the node of every new pod, "
+    "so that no guard could hold it to a plan; write the placement instead, which gives evictions "
+    "and patches to review (-o plan.sh of solve), or cordon nodes and evict by hand",
 )

@@ -8,6 +8,7 @@ longhorn-manager, ``k8s/pkg/apis/longhorn/v1beta2``: volumes, replicas, nodes an
 from evenkeel.formats.longhorn.cluster import read
 from evenkeel.formats.longhorn.objects import recognises
 from evenkeel.formats.longhorn.output import encode
+from evenkeel.formats.longhorn.waves import CARRIER
 from evenkeel.formats.registry import Format
 
 FORMAT = Format(
@@ -17,4 +18,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

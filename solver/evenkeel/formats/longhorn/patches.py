@@ -175,7 +175,7 @@ class _Writer:
         """Yield the steps of one volume; what has to be built comes before what only goes."""
         found = self.snapshot.objects.volumes[number]
         name = found.value.metadata.name
-        held = _held(found, self.snapshot.settings.replica_auto_balance)
+        held = held_fields(found, self.snapshot.settings.replica_auto_balance)
         if found.value.status.state != "attached":
             reason = "Longhorn copies data only while the volume is attached."
             yield self._step(found, "wait", reason, until=".status.state=attached")
@@ -251,7 +251,7 @@ def templates(snapshot: Snapshot) -> Mapping[str, Raw]:
     return found
 
 
-def _held(found: Found[VolumeResource], everywhere: str) -> list[tuple[str, Any]]:
+def held_fields(found: Found[VolumeResource], everywhere: str) -> list[tuple[str, Any]]:
     """Return the fields of a volume that must be held, each with its value, None for none."""
     spec = found.raw["spec"]
     held = [(key, spec.get(key)) for key, own in HELD.items() if (spec.get(key) or "") in own]

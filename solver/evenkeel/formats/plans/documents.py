@@ -108,6 +108,11 @@ class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     roles: bool | None = None
 
 
+ClusterFile = Literal["", "cluster.npz", "../cluster.npz"]
+"""Where the cluster of a plan in a folder stands, beside the file; ``start`` is then what is
+otherwise when this plan begins."""
+
+
 class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The whole document."""
 
@@ -122,6 +127,8 @@ class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     towards: list[TargetDocument] | None = None
     cancelled: list[CancelledDocument] = []
     cluster: ClusterRows | None = None
+    cluster_file: ClusterFile = ""
+    start: list[TargetDocument] | None = None
 
 
 def holds_plan(source: str | bytes) -> bool:

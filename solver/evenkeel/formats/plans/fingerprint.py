@@ -47,6 +47,9 @@ def _parts(value: Any) -> Iterator[str | bytes]:
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype.str}{value.shape}"
         yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, list) and {*map(type, value)} == {str}:
+        # what is yielded one by one is divided by the same sign
+        yield "\1".join(value)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _parts(inner)

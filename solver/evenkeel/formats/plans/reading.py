@@ -1,11 +1,13 @@
 """Reading a plan that this or another tool wrote; everything wrong with it is reported at once."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
 
 from evenkeel.formats.documents import Document, Source, quoted
 from evenkeel.formats.json_text import decode_json
+from evenkeel.formats.native import npz
 from evenkeel.formats.native.rows import cluster_of
 from evenkeel.formats.plans.documents import PlanDocument, TargetDocument, ThrottleDocument
 from evenkeel.formats.plans.fingerprint import fingerprint
@@ -78,7 +80,9 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     read = read_steps(faults, name, found.steps)
     throttle = _throttle(faults, name, found.throttle)
     protocol = _protocol(faults, name, found)
-    if cluster is None:
+    if cluster is None and found.cluster_file:
+        cluster = _cluster_beside(faults, document, found)
+    elif cluster is None:
         cluster = _cluster_within(faults, document, found)
     if found.fingerprint and found.fingerprint != fingerprint(cluster):
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), "is of another cluster")
@@ -128,6 +132,19 @@ def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) 
         except InvalidInput:
             pass  # noted in its list
     raise InvalidInput(faults.faults + own.faults)
+
+
+def _cluster_beside(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:
+    """Return the cluster of a plan in a folder, as it is when the plan begins, or raise."""
+    at = f"{document.name}: cluster_file"
+    file = None if document.path is None else document.path.parent / found.cluster_file
+    if file is None or not file.is_file():
+        faults.add(at, found.cluster_file, "is not there: read the plan where its folder is")
+        raise InvalidInput(faults.faults)
+    cluster = npz.read([Document.load(os.fspath(file))])
+    placement = _placement(faults, document.name, "start", found.start or [], cluster)
+    faults.raise_if_any()
+    return cluster if found.start is None else replace(cluster, placement=placement)
 
 
 def _moved(faults: FaultList, name: str, found: FaultList) -> None:

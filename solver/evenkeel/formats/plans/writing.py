@@ -1,7 +1,7 @@
 """Writing a plan down, so that it is read back bit for bit."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.formats.native.npz import encode as encode_arrays
 from evenkeel.formats.native.rows_encoding import encode, flags_listed
 from evenkeel.formats.plans.documents import (
     NAME,
     BlockedDocument,
     CancelledDocument,
+    ClusterFile,
     ProtocolDocument,
     StepDocument,
     TargetDocument,
@@ -29,6 +31,9 @@ from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import Throttle
+
+Encode = Callable[[Cluster, Placement | None, Path], Mapping[Path, bytes]]
+"""What writes a cluster in one of our own formats."""
 
 
 def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool = True) -> Path:
@@ -71,6 +76,37 @@ def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool =
 
 def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
     """Return the document of a plan, one step per line."""
+    parts = _parts(plan)
+    if with_cluster:
+        parts["cluster"] = _cluster(plan.cluster)
+    return _document(parts)
+
+
+def encoded_beside(plan: Plan, file: ClusterFile, there: Placement) -> bytes:
+    """Return the document of a plan for the cluster in a file, where replicas are ``there``."""
+    parts = _parts(plan) | {"cluster_file": _json(file)}
+    if plan.cluster.placement is not there:
+        parts["start"] = _lines(_rows(plan, there, plan.cluster.placement))
+    return _document(parts)
+
+
+def encoded_cluster(cluster: Cluster) -> bytes:
+    """Return a cluster as arrays; a payload that JSON cannot hold, which no plan needs, stays out.
+
+    Raises
+    ------
+    InvalidInput
+        If a name cannot stand in it.
+    """
+    return _without_payload(cluster, encode_arrays)
+
+
+def _document(parts: Mapping[str, bytes]) -> bytes:
+    return b"{" + b",\n".join(_json(key) + b":" + part for key, part in parts.items()) + b"}\n"
+
+
+def _parts(plan: Plan) -> dict[str, bytes]:
+    """Return what a plan says beside its cluster."""
     _check_finite(plan)
     protocol = plan.protocol
     parts = {
@@ -87,28 +123,31 @@ def encoded(plan: Plan, *, with_cluster: bool = True) -> bytes:
         "blocked": _lines(_blocked(plan)),
     }
     if not plan.undeclared:
-        parts["target"] = _lines(_rows(plan, plan.target))
+        parts["target"] = _lines(_rows(plan, plan.cluster.placement, plan.target))
     if plan.towards is not None:
-        parts["towards"] = _lines(_rows(plan, plan.towards))
+        parts["towards"] = _lines(_rows(plan, plan.cluster.placement, plan.towards))
     if plan.cancelled:
         parts["cancelled"] = _lines(
             [CancelledDocument(one.partition, one.slot, one.node) for one in plan.cancelled]
         )
-    if with_cluster:
-        parts["cluster"] = _cluster(plan.cluster)
-    return b"{" + b",\n".join(_json(key) + b":" + part for key, part in parts.items()) + b"}\n"
+    return parts
 
 
 def _cluster(cluster: Cluster) -> bytes:
-    """Return a cluster as rows; a payload that JSON cannot hold, which no plan needs, stays out."""
-    file = Path("cluster")
+    """Return a cluster as rows."""
+    return _without_payload(cluster, encode).rstrip()
+
+
+def _without_payload(cluster: Cluster, encode: Encode) -> bytes:
+    """Return a cluster, without its payload where JSON cannot hold that."""
+    file = Path("cluster.npz")
     try:
-        return encode(cluster, None, file)[file].rstrip()
+        return encode(cluster, None, file)[file]
     except InvalidInput as error:
         if {one.path for one in error.faults} != {"cluster.native"}:
             raise
         plain = replace(cluster, native=None, native_format="")
-        return encode(plain, None, file)[file].rstrip()
+        return encode(plain, None, file)[file]
 
 
 def _check_finite(plan: Plan) -> None:
@@ -171,27 +210,27 @@ def _blocked(plan: Plan) -> list[BlockedDocument]:
     ]
 
 
-def _rows(plan: Plan, target: Placement) -> list[TargetDocument]:
-    """Return the rows of a placement that are not those of the cluster's."""
-    start, partitions = plan.cluster.placement, plan.cluster.partitions.names
+def _rows(plan: Plan, start: Placement, target: Placement) -> list[TargetDocument]:
+    """Return the rows of a placement that are not those of another."""
+    partitions = plan.cluster.partitions.names
     nodes = [*plan.cluster.nodes.names, None]
     kinds: list[Any] = [role.name.lower() for role in Role]
-    held = [nodes[n] for n in target.node.tolist()]
-    roles = [kinds[r] for r in target.role.tolist()]
-    flags: Any = flags_listed(target.flags)
-    other_roles = _differ(start, start.role, target.role).tolist()
-    other_flags = _differ(start, start.flags, target.flags).tolist()
-    first, leader = start.first.tolist(), target.leader.tolist()
-    return [
-        TargetDocument(
-            partitions[p],
-            held[first[p] : first[p + 1]],
-            leader[p],
-            roles[first[p] : first[p + 1]] if other_roles[p] else None,
-            flags[first[p] : first[p + 1]] if other_flags[p] else None,
+    other_roles = _differ(start, start.role, target.role)
+    other_flags = _differ(start, start.flags, target.flags)
+    found = []
+    for p in _changed(start, target).tolist():
+        slots = slice(int(start.first[p]), int(start.first[p + 1]))
+        flags: Any = flags_listed(target.flags[slots]) if other_flags[p] else None
+        found.append(
+            TargetDocument(
+                partitions[p],
+                [nodes[n] for n in target.node[slots].tolist()],
+                int(target.leader[p]),
+                [kinds[r] for r in target.role[slots].tolist()] if other_roles[p] else None,
+                flags,
+            )
         )
-        for p in _changed(start, target).tolist()
-    ]
+    return found
 
 
 def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:

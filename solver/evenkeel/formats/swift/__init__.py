@@ -9,6 +9,7 @@ from evenkeel.formats.registry import Format
 from evenkeel.formats.swift.cluster import read
 from evenkeel.formats.swift.output import encode
 from evenkeel.formats.swift.ring import recognises
+from evenkeel.formats.swift.waves import CARRIER
 
 FORMAT = Format(
     name="swift",
@@ -17,4 +18,5 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    carrier=CARRIER,
 )

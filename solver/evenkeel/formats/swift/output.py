@@ -32,13 +32,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         given up.
     """
     faults = FaultList()
-    native = cluster.native
-    if not (isinstance(native, dict) and {"header", "ids"} <= native.keys()):
-        message = "was not read from a ring: there is none to write"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
-    ids, text = native["ids"], str(native["header"])
-    if len(ids) != len(cluster.nodes):
-        faults.add("node_names", len(cluster.nodes), f"the ring has {len(ids)} devices: add there")
+    ids, text = _ring_of(cluster)
     target = cluster.placement if placement is None else placement
     lost = (target.node < 0) & (cluster.placement.node >= 0)
     for p in np.unique(target.owner[lost])[:20].tolist():
@@ -49,18 +43,38 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         return {path: before}
     name = path.name.removesuffix(".ring.gz")
     return {
-        path: _packed(_next(text) if (target.node != cluster.placement.node).any() else text,
+        path: _packed(_later(text, int((target.node != cluster.placement.node).any())),
                       ids, target),
         path.with_name(f"{name}.undo.ring.gz"): before,
     }  # fmt: skip
 
 
-def _next(text: str) -> str:
-    """Return the JSON of a ring with the version that comes next, if it has one."""
+def packed_after(cluster: Cluster, node: NDArray[np.int32], later: int) -> bytes:
+    """Return the file of a ring with replicas elsewhere, ``later`` versions after the one read."""
+    ids, text = _ring_of(cluster)
+    placement = cluster.placement.replaced(node, cluster.placement.leader)
+    return _packed(_later(text, later), ids, placement)
+
+
+def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:
+    """Return the ids of a ring's devices, and its JSON."""
+    native = cluster.native
+    if not (isinstance(native, dict) and {"header", "ids"} <= native.keys()):
+        message = "was not read from a ring: there is none to write"
+        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    ids = native["ids"]
+    if len(ids) != len(cluster.nodes):
+        message = f"the ring has {len(ids)} devices: add there"
+        raise InvalidInput([Fault("node_names", len(cluster.nodes), message)])
+    return ids, str(native["header"])
+
+
+def _later(text: str, later: int) -> str:
+    """Return the JSON of a ring with a later version, if it has one."""
     head: dict[str, Any] = msgspec.json.decode(text)
-    if not isinstance(head.get("version"), int):
+    if not later or not isinstance(head.get("version"), int):
         return text
-    head["version"] += 1
+    head["version"] += later
     return msgspec.json.encode(head).decode()
 
 

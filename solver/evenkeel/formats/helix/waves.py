@@ -1,0 +1,190 @@
+"""Waves as Helix takes them: ideal states, in which who joins comes before who leaves goes."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from evenkeel.formats.documents import Document
+from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.formats.folders.observing import Observed, Standing
+from evenkeel.formats.helix.cluster import instances_in, leading_slot, partition_names
+from evenkeel.formats.helix.output import Held, Writer, held_in, payload_of, rows_by_group
+from evenkeel.formats.helix.records import gather
+from evenkeel.formats.helix.resources import resources
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+SHELL = r"""
+# ideal RESOURCE NUMBER: what REST calls an update adds to lists, only the tool replaces a record
+ideal() {
+  helix-admin.sh --zkSvr "$ZOOKEEPER" --addIdealState "$CLUSTER" "$1" "$wave_file.$2.json"
+}
+
+take() {
+  [ -n "$CLUSTER" ] || { echo 'CLUSTER is not set' >&2; return 1; }
+  mkdir "$dump/IDEALSTATES" "$dump/EXTERNALVIEW" "$dump/STATEMODELDEFS" || return 1
+  while read -r path file; do
+    curl -fsSn --path-as-is "$REST/clusters/$CLUSTER/$path" >"$dump/$file" </dev/null || return 1
+  done <"$here/records.txt"
+}
+
+# shellcheck disable=SC1090 # each wave has a file of its own
+apply() { (set -e; wave_file=$1; . "$1.calls.sh") </dev/null; }
+
+settle() { :; }
+"""
+
+SETTINGS = (
+    Setting("CLUSTER", "", "name of the cluster"),
+    Setting("REST", "http://localhost:8100/admin/v2", "address of Helix's REST, for reading"),
+    Setting("ZOOKEEPER", "localhost:2181", "address of ZooKeeper, for `helix-admin.sh`"),
+)
+
+NOTES = (
+    "`helix-admin.sh` and `curl` are on the `PATH`; `CLUSTER` names the cluster.",
+    "Each move is two waves here: first who joins is added to the list, with one replica more; "
+    "then, when the external view shows that it serves, who leaves is taken from it.",
+    "Resources in FULL_AUTO become SEMI_AUTO, since Helix would place them by itself otherwise. "
+    "`undo/` ends with the records as they were read, mode included.",
+    "An ideal state is replaced as a whole: what somebody else changes in it meanwhile is lost.",
+    "Only Helix's own commands were read, no live cluster was there to try: begin with one "
+    "resource.",
+)
+
+
+def stages(wave: Wave) -> list[Wave]:
+    """Divide a wave: who joins serves before who leaves goes, and before another leads."""
+    joined = [
+        one._replace(after=(*one.before, *one.joins), leads=one.led, restored=False)
+        if one.joins else None
+        for one in wave
+    ]  # fmt: skip
+    first = [one for one in joined if one is not None]
+    then = [
+        old if new is None else old._replace(before=new.after)
+        for old, new in zip(wave, joined, strict=True)
+        # who was short of replicas and lost none has nothing left to do
+        if new is None or {*new.after} != {*old.after} or new.leads != old.leads
+    ]
+    return [part for part in (first, then) if part]
+
+
+def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+    """Return the ideal states that each wave changes, as they are after it, and calls for them.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster was not read from Helix, a partition would be left without replicas, a
+        resource has no external view, or a name can be none in ZooKeeper.
+    """
+    payload = payload_of(cluster)
+    faults = FaultList()
+    rows, groups = rows_by_group(cluster), cluster.partitions.group_names
+    group = cluster.partitions.group.tolist()
+    touched = dict.fromkeys(groups[group[one.partition]] for wave in waves for one in wave)
+    for name in touched:
+        _check(faults, payload, name)
+    writers = {name: Writer(cluster, payload, name) for name in touched}
+    held = {p: held_in(cluster.placement, p) for name in touched for p in rows[name]}
+    found: list[dict[str, bytes]] = []
+    for wave in waves:
+        for one in wave:
+            nodes = [n for n in one.after if n >= 0]
+            if not nodes:
+                faults.add(one.name, [], "would be left without replicas")
+            held[one.partition] = Held(nodes, one.leads if one.leads in nodes else -1)
+        changed = dict.fromkeys(groups[group[one.partition]] for one in wave)
+        calls, parts = [], {}
+        for i, name in enumerate(changed, start=1):
+            record = _wide(writers[name], {p: held[p] for p in rows[name]})
+            calls.append(f"ideal {shlex.quote(name)} {i}\n")
+            parts[f"{i}.json"] = _formatted(faults, name, record)
+        found.append({"calls.sh": "".join(calls).encode("utf-8", "replace"), **parts})
+    faults.raise_if_any()
+    return found
+
+
+def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
+    """Note a name that can be none in ZooKeeper or is an option, and what nobody can look at."""
+    if name in (".", "..") or "/" in name or name.startswith("-") or not name.isprintable():
+        message = "can be no name in ZooKeeper, or no argument of a command"
+        faults.add("resource", name, message)
+    if name not in payload.get("states", {}):
+        message = "has no external view: nobody could tell when a wave has ended"
+        faults.add("resource", name, message)
+
+
+def _wide(writer: Writer, held: Mapping[int, Held]) -> dict[str, Any]:
+    """Return an ideal state, with as many replicas as its longest list; or the one of before."""
+    record = writer.ideal_state(held, None)
+    if all(record[key] == writer.before[key] for key in ("listFields", "mapFields")):
+        return writer.before
+    simple = record["simpleFields"]
+    wanted, most = simple.get("REPLICAS", ""), max(len(one.nodes) for one in held.values())
+    if wanted.isdecimal() and int(wanted) < most:
+        simple["REPLICAS"] = f"{most}"
+    return record
+
+
+def _formatted(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+    except UnicodeEncodeError as error:
+        faults.add(name, error.object, "cannot be written as UTF-8")
+        return b""
+
+
+def beside(plan: "Plan") -> dict[str, bytes]:
+    """Return which records guards ask for: their addresses, and the files that they go to."""
+    payload = payload_of(plan.cluster)
+    views = payload.get("states", {})
+    lines = []
+    for i, (name, record) in enumerate(payload["ideal_states"].items()):
+        resource = f"resources/{quote(name, safe='')}".replace(".", "%2E")
+        if name in views or record["simpleFields"]:
+            lines.append(f"{resource}/idealState IDEALSTATES/{i}.json\n")
+        if name in views:
+            lines.append(f"{resource}/externalView EXTERNALVIEW/{i}.json\n")
+    for i, name in enumerate(payload["state_models"]):
+        model = quote(name, safe="").replace(".", "%2E")
+        lines.append(f"statemodeldefs/{model} STATEMODELDEFS/{i}.json\n")
+    return {"records.txt": "".join(lines).encode()}
+
+
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return where external views have partitions; who does not serve yet is on its way.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, field and value.
+    """
+    faults = FaultList()
+    records = gather(faults, documents)
+    names = instances_in(faults, records)
+    alive = {name: not records.live or name in records.live for name in names}
+    found = resources(faults, records, alive)
+    faults.raise_if_any()
+    rows = [(one, row) for one in found for row in one.rows.values()]
+    standing = {}
+    for name, (one, row) in zip(partition_names(found), rows, strict=True):
+        slot = leading_slot(row, one.model.states[0]) if one.model.leads else -1
+        # an ideal state alone does not tell what is
+        copying = not row.states or not {*row.states} <= {*one.model.states}
+        standing[name] = Standing(row.nodes, row.nodes[slot] if slot >= 0 else "", copying)
+    return Observed(alive, standing)
+
+
+def leader(change: Change) -> int:
+    """Return who is in the top state after a change; -1 where nobody is."""
+    return change.leads
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, stages=stages, beside=beside)

@@ -1,0 +1,131 @@
+"""Folders of all systems that have worlds, carried out, broken off, killed, and undone."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+from tests.support.effort import mostly_long
+from tests.support.systems.worlds import WORLDS, ends
+
+
+@pytest.fixture(params=mostly_long(WORLDS, ["helix"]))
+def world(request, tmp_path):
+    return WORLDS[request.param](tmp_path)
+
+
+@pytest.fixture
+def planned(world):
+    plan = world.plan()
+    assert len(plan.waves) > 1
+    assert plan.check().ok
+    return plan, ek.write_plan_folder(plan, world.system.folder / "move")
+
+
+def held_settings(world):
+    state = world.system.state
+    return state.get("settings"), state.get("setting")
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_it_is_carried_out_and_undone(name, tmp_path):
+    world = WORLDS[name](tmp_path)
+    plan = world.plan()
+    assert len(plan.waves) > 1
+    folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    for script in folder.rglob("*.sh"):
+        subprocess.run(["sh", "-n", script], check=True)
+    before, settings = world.seen(), held_settings(world)
+    done = world.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan) != before
+    assert held_settings(world) == settings
+    assert not {"held", "running"} & {file.name for file in folder.iterdir()}
+    calls = len(world.system.calls)
+    again = world.run(folder)
+    assert again.returncode == 0, again.stderr
+    assert len(world.system.calls) == calls
+    back = world.run(folder / "undo")
+    assert back.returncode == 0, back.stderr
+    assert world.seen() == before
+    assert held_settings(world) == settings
+
+
+@pytest.mark.parametrize("call", mostly_long([1, 2, 3, 5, 8], [3]))
+def test_it_goes_on_where_it_stopped(world, planned, call):
+    plan, folder = planned
+    settings = held_settings(world)
+    world.system.state = world.system.state | {"breaks": call}
+    assert world.run(folder).returncode == 1
+    done = world.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan)
+    assert held_settings(world) == settings
+
+
+@pytest.mark.parametrize("call", mostly_long([2, 6], [2]))
+def test_what_broke_off_is_undone_from_there(world, planned, call):
+    before, settings = world.seen(), held_settings(world)
+    _, folder = planned
+    world.system.state = world.system.state | {"breaks": call}
+    assert world.run(folder).returncode == 1
+    back = world.run(folder / "undo")
+    if back.returncode == 3:
+        assert world.seen() != before
+        rest = folder.parent / "back"
+        undo = folder / "undo"
+        told = ["resume", str(undo / "plan.json"), str(undo / "dump"), "-o", str(rest), "-q"]
+        if main(told) == 0:
+            world.run(undo, "release")
+            back = world.run(rest)
+        else:  # a volume that has one more than it has slots
+            assert "longhorn" in str(folder)
+            assert world.run(folder).returncode == 0
+            back = world.run(undo)
+    assert back.returncode == 0, back.stderr
+    assert world.seen() == before
+    assert held_settings(world) == settings
+
+
+@pytest.mark.parametrize("sent", mostly_long([signal.SIGTERM, signal.SIGINT], [signal.SIGTERM]))
+def test_it_goes_on_after_it_was_ended_by_a_signal(world, planned, sent):
+    plan, folder = planned
+    running = subprocess.Popen(
+        ["/bin/sh", folder / "run.sh"], env=world.system.environment(**world.environment),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    while len(world.system.calls) < 2 and running.poll() is None:
+        time.sleep(0.01)
+    running.send_signal(sent)
+    running.communicate(timeout=120)
+    assert running.returncode == 128 + sent
+    assert not (folder / "running").exists()
+    done = world.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan)
+
+
+def test_its_page_says_what_is_done(planned):
+    plan, folder = planned
+    page = (folder / "README.md").read_text()
+    assert f"{plan.copies:,} replicas are copied" in page
+    assert not re.search(r"\| (nan|inf)", page)
+    assert json.loads((folder / "guard.json").read_text())["format"] == plan.cluster.native_format
+
+
+@pytest.mark.parametrize("name", mostly_long(["elasticsearch", "cockroach"], ["cockroach"]))
+def test_what_is_held_is_given_back_on_demand(tmp_path, name):
+    world = WORLDS[name](tmp_path)
+    folder = ek.write_plan_folder(world.plan(), world.system.folder / "move")
+    settings = held_settings(world)
+    world.system.state = world.system.state | {"breaks": 5}
+    assert world.run(folder).returncode == 1
+    assert held_settings(world) != settings
+    assert world.run(folder, "release").returncode == 0
+    assert held_settings(world) == settings
+    assert world.run(folder, "something").returncode == 1

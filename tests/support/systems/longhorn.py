@@ -1,0 +1,97 @@
+"""``kubectl`` of Longhorn, as far as ``run.sh`` calls it: ``longhorn.py kubectl ARGUMENT...``."""
+
+# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
+
+import json
+import os
+import re
+import sys
+
+ARGUMENTS = sys.argv[2:]
+FILE = os.environ["SYSTEM"]
+with open(FILE) as opened:
+    state = json.load(opened)
+items = state["items"]
+BUILT = "2026-01-02T03:04:05Z"
+
+
+def save():
+    with open(FILE, "w") as out:
+        json.dump(state, out)
+
+
+def changed():
+    """End a call that changed something; the one that the state names fails after its work."""
+    state["calls"] = state.get("calls", 0) + 1
+    with open(os.environ["CALLS"], "a") as log:
+        log.write(json.dumps(ARGUMENTS) + "\n")
+    save()
+    sys.exit(int(state["calls"] == state.get("breaks")))
+
+
+def named(kind, name):
+    return next(x for x in items if x["kind"] == kind and x["metadata"]["name"] == name)
+
+
+def field(one, path):
+    for key in path.strip(".").split("."):
+        one = one.get(key, "")
+    return one
+
+
+assert ARGUMENTS[:2] == ["-n", state["namespace"]], ARGUMENTS
+verb, *rest = ARGUMENTS[2:]
+for one in items:
+    if one["kind"] == "Replica" and "looks" in one:
+        one["looks"] -= 1
+        if one["looks"] < 0:
+            del one["looks"]
+            one["spec"]["healthyAt"] = BUILT
+            one["status"] = {"currentState": "running"}
+if verb == "get" and rest[:2] == ["-o", "json"]:
+    assert rest[2] == ",".join(
+        f"{kind}.longhorn.io" for kind in ("nodes", "volumes", "replicas", "settings")
+    )
+    shown = [{k: v for k, v in one.items() if k != "looks"} for one in items]
+    print(json.dumps({"apiVersion": "v1", "kind": "List", "items": shown}))
+    save()
+elif verb == "get" and rest[:3] == ["replicas.longhorn.io", "-o", "name"]:
+    wanted = dict(pair.split("=") for pair in rest[4].split(","))
+    for one in items:
+        if one["kind"] == "Replica" and wanted.items() <= one["metadata"]["labels"].items():
+            print(f"replica.longhorn.io/{one['metadata']['name']}")
+elif verb == "get":
+    resource, name = rest[:2] if rest[0] == "volumes.longhorn.io" else rest[0].split("/")
+    kind = "Volume" if resource.startswith("volume") else "Replica"
+    template = rest[-1].removeprefix("jsonpath=")
+    print(re.sub(r"\{([^}]*)\}", lambda x: field(named(kind, name), x[1]), template), end="")
+    save()
+elif verb == "patch":
+    assert rest[0] == "volumes.longhorn.io"
+    assert rest[2] == "--type=merge"
+    spec = named("Volume", rest[1])["spec"]
+    for key, value in json.loads(rest[4])["spec"].items():
+        spec.pop(key, None) if value is None else spec.update({key: value})
+    changed()
+elif verb == "create":
+    one = json.loads(sys.stdin.read())
+    volume = named("Volume", one["spec"]["volumeName"])
+    assert volume["spec"]["replicaAutoBalance"] in ("disabled", "ignored")
+    assert all(x["metadata"]["name"] != one["metadata"]["name"] for x in items)
+    items.append(one | {"status": {"currentState": "stopped"}, "looks": state["pace"]})
+    changed()
+elif verb == "delete":
+    one = named("Replica", rest[0].removeprefix("replica.longhorn.io/"))
+    left = [
+        x
+        for x in items
+        if x["kind"] == "Replica"
+        and x is not one
+        and x["spec"]["volumeName"] == one["spec"]["volumeName"]
+        and x["spec"]["healthyAt"]
+    ]
+    assert len(left) >= named("Volume", one["spec"]["volumeName"])["spec"]["numberOfReplicas"]
+    items.remove(one)
+    changed()
+else:
+    sys.exit(f"unknown: {ARGUMENTS}")
