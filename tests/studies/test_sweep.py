@@ -22,8 +22,9 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.balance import balance
 from evenkeel.strategies.registry import METHODS, Method
-from evenkeel.studies.fan_out import Failure, Shared, fan_out
+from evenkeel.studies.fan_out import Failure, fan_out
 from evenkeel.studies.what_if import Change, changed
+from evenkeel.studies.workers import Shared
 from tests.support.clusters import assert_equal, clusters
 from tests.support.effort import fewer
 from tests.support.instances import as_cluster, generate

@@ -1,13 +1,14 @@
 """Fan out: the same task on many items, over any executor, with the answers in order."""
 
 import logging
-import os
-import pickle
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, as_completed, wait
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Generic, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from evenkeel.studies.workers import Sharing, Workers
 
 Common = TypeVar("Common")
 Item = TypeVar("Item")
@@ -16,7 +17,7 @@ Answer = TypeVar("Answer")
 logger = logging.getLogger("evenkeel.sweep")
 
 BATCHES = 16
-"""Batches per processor: enough that none is idle at the end, few enough to be worth sending."""
+"""Batches per worker: enough that none is idle at the end, few enough to be worth sending."""
 
 GRACE = 1.0
 """Seconds that workers have to hand in what they have done when all is to end."""
@@ -32,33 +33,6 @@ class Failure:
     def of(cls, error: BaseException) -> "Failure":
         """Put an error into words."""
         return cls(f"{type(error).__name__}: {error}")
-
-
-class Shared(Generic[Common]):
-    """Something large that every task reads: threads share it, and each process unpacks it once."""
-
-    def __init__(self, value: Common) -> None:
-        self.value = value
-        self._packed: tuple[str, bytes] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from hashlib import blake2b  # not needed to import evenkeel, and slow to load
-
-        if self._packed is None:
-            data = pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL)
-            self._packed = blake2b(data).hexdigest(), data
-        return _unpacked, self._packed
-
-
-_received: dict[str, Shared[Any]] = {}
-"""The last thing that was sent to this process, by the digest of what it was packed into."""
-
-
-def _unpacked(digest: str, data: bytes) -> Shared[Any]:
-    if digest not in _received:
-        _received.clear()
-        _received[digest] = Shared(pickle.loads(data))
-    return _received[digest]
 
 
 class _Halt:
@@ -118,39 +92,121 @@ def _in_batches(
     executor: Executor,
     told: Callable[[int, int], object],
 ) -> list[Answer | Failure | None]:
+    """Hand out batches, and those again that were lost with a worker that is replaced."""
     answers: list[Answer | Failure | None] = [None] * len(items)
-    size = max(1, len(items) // (BATCHES * (os.cpu_count() or 1)))
-    shared, halt = Shared(common), _Halt()
-    begun: dict[Future[list[Answer | Failure]], range] = {}
-    done = 0
+    told_of = 0
+
+    def tell_of(places: range) -> None:
+        nonlocal told_of
+        told_of += len(places)
+        told(told_of, len(items))
+
     try:
-        for start in range(0, len(items), size):
-            places = range(start, min(start + size, len(items)))
-            batch = items[places.start : places.stop]
+        workers = Workers(executor)
+        left = _batches(len(items), workers.count)
+        for turn in range(workers.tries):
+            last = turn == workers.tries - 1
+            with ExitStack() as stack:
+                try:
+                    shared = stack.enter_context(workers.sharing(common))
+                except Exception as error:  # nobody is there, or went while it was sent
+                    if last:
+                        _fail(left, error, answers)
+                    continue
+                left = _turn(_Turn(workers, task, shared, items, last), left, answers, tell_of)
+            if not left:
+                break
+            said = {"event": "again", "batches": len(left)}
+            logger.info("again batches=%d", len(left), extra={"evenkeel": said})
+    except (KeyboardInterrupt, StopIteration):
+        pass
+    return answers
+
+
+class _Turn(NamedTuple):
+    """One time of handing out batches; what is lost in the last one has failed."""
+
+    workers: Workers
+    task: Callable[..., Any]
+    shared: Any
+    items: Sequence[Any]
+    last: bool
+
+
+def _turn(
+    turn: _Turn,
+    batches: Sequence[range],
+    answers: list[Any],
+    tell_of: Callable[[range], None],
+) -> list[range]:
+    """Hand batches out and collect what comes of them; those that were lost."""
+    halt = _Halt()
+    begun: dict[Future[list[Any]], range] = {}
+    lost: list[range] = []
+    try:
+        for places in batches:
+            batch = turn.items[places.start : places.stop]
             try:
-                begun[executor.submit(_batch, task, shared, batch, halt)] = places
+                future = turn.workers.submit(_batch, turn.task, turn.shared, batch, halt)
+                begun[future] = places
             except RuntimeError as error:  # shut down, or broken by an earlier batch
-                for place in places:
-                    answers[place] = Failure.of(error)
-        for future in as_completed(begun):
-            if not _collect(future, begun[future], answers):
+                _fail([places], error, answers)
+        for future in _ended(turn, begun):
+            places = begun[future]
+            if not turn.last and _is_lost(future):
+                lost.append(places)
+                continue
+            if future.cancelled():  # by nobody here: what was shared is lost again
+                _fail([places], CancelledError("lost with its worker"), answers)
+            elif not _collect(future, places, answers):
                 raise KeyboardInterrupt  # it reached a worker
-            done += len(begun[future])
-            told(done, len(items))
-    except BaseException as error:
+            tell_of(places)
+    except BaseException:
         halt.event.set()
         wait([future for future in begun if not future.cancel()], timeout=GRACE)
         for future, places in begun.items():
             if future.done():
                 _collect(future, places, answers)
-        if not isinstance(error, KeyboardInterrupt | StopIteration):
-            raise
-    return answers
+        raise
+    return lost
+
+
+def _ended(turn: _Turn, begun: Collection[Future[Any]]) -> Iterator[Future[Any]]:
+    """Hand out batches as they end; the rest as cancelled, once what they read is lost.
+
+    Dask's executor never ends the future of a result that was lost on its way here.
+    """
+    left = set(begun)
+    while left:
+        done, left = wait(left, timeout=turn.workers.patience, return_when=FIRST_COMPLETED)
+        yield from done
+        if left and turn.workers.lost(turn.shared):
+            for future in left:
+                future.cancel()
+            yield from left
+            return
+
+
+def _fail(batches: Sequence[range], error: BaseException, answers: list[Any]) -> None:
+    """Note why batches have no answers."""
+    for places in batches:
+        answers[places.start : places.stop] = [Failure.of(error)] * len(places)
+
+
+def _is_lost(future: Future[Any]) -> bool:
+    """Whether a batch came to nothing by no fault of its items, whose errors are answers."""
+    return future.cancelled() or isinstance(future.exception(), Exception)
+
+
+def _batches(count: int, workers: int) -> list[range]:
+    """Cut so many items into batches for so many workers."""
+    size = max(1, count // (BATCHES * workers))
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _batch(
     task: Callable[[Common, Item], Answer],
-    shared: Shared[Common],
+    shared: Sharing[Common],
     batch: Sequence[Item],
     halt: _Halt,
 ) -> list[Answer | Failure]:
@@ -183,8 +239,7 @@ def _collect(
         return False
     error = future.exception()
     if isinstance(error, Exception):
-        for place in places:
-            answers[place] = Failure.of(error)
+        _fail([places], error, answers)
     if error is not None:
         return isinstance(error, Exception)
     found = future.result()

@@ -10,8 +10,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-import numpy as np
-
 from evenkeel.formats.folders import state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
