@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.compare import compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.strategies.exact.ills import Ills, harms, worth
+from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
 from evenkeel.strategies.exact.stages import Found, Search, Stages, led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -79,7 +79,9 @@ def _fewest(request: Request, stands: Placement, made: int) -> Found | None:
 def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     """Let all be placed and led, within the targets, and no more wishes open than are."""
     seats = stages.seats
-    seats.model.add(sum(seats.missing) + sum(seats.few) + sum(seats.no_quorum) == 0)
+    few = sum(map(sum, seats.few))
+    seats.model.add(sum(seats.missing) + sum(seats.unled) + few == 0)
+    seats.model.add(sum(seats.no_quorum) <= endangered(seats.cluster, reached.node)[1])
     for one in stages.gauges:
         seats.model.add(one.reading <= one.most(0.0))
     for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):
