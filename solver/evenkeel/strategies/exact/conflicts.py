@@ -10,8 +10,8 @@ from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.loads import weigh
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, seat
-from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.options import Exact
+from evenkeel.strategies.shared.size import check_size
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel

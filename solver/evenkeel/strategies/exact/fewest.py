@@ -34,14 +34,14 @@ leads after that, and for the moves where the caller says how long it may take."
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     """Reach the goals with fewer moves, if the cluster is small and that may well be.
 
-    Or reach them at all, where the search has spent a budget on less.
+    Or reach them at all, where the search has spent a budget on less, or has found nothing better.
     """
     cluster = request.cluster
     if size_of(cluster) > LARGEST or request.bounds.floor.any() or Ills.of(request, outcome):
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
-    missed = outcome.stop_reason == "limits"
+    missed = outcome.stop_reason != "tolerance"
     if not missed and made - request.bounds.moves_level < FAR:
         return outcome
     found = _fewest(request, stands, UNLIMITED if missed else made)

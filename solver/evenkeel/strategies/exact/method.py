@@ -8,12 +8,12 @@ from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.exact.ills import harms, worth
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.rescue import rescued
-from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.levelling.run import searched
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.size import check_size
 from evenkeel.strategies.shared.stopping import StopReason
 
 logger = logging.getLogger("evenkeel.exact")
