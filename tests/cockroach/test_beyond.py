@@ -122,3 +122,15 @@ def test_a_cockroach_run_that_came_to_rest_decides_nothing_again(seed, objective
         after = cluster.with_placement(result.placement)
         again = ek.solve(after, method="cockroach", options=options, seed=seed + 1)
         assert len(again.native.log) == 0
+
+
+def test_a_range_is_led_by_nobody_rather_than_anew_by_one_that_may_not_lead():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 6, leads=[True, False, False, False],
+        placement=[[-1, 1], [-1, 2], [-1, -1], [1, 2], [0, 3], [2, 3]],
+        leader=[0, 0, 0, 0, 0, 0],
+    )  # fmt: skip
+    result = ek.solve(cluster, "cockroach")
+    led, was = result.placement.leader_node, cluster.placement.leader_node
+    assert (cluster.nodes.may_lead[led] | (led < 0) | (led == was)).all()
+    assert result.guard == 0

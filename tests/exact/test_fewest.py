@@ -79,3 +79,14 @@ def test_budgets_are_counted_as_the_judge_counts(family: str, seed: int) -> None
     assert is_within(cluster, limits, after) == (
         not list(exceeded(world_of(case), standing_of(after)))
     )
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "fewest"), [("groups", 90022, 6), ("anything", 90009, 41)]
+)
+def test_goals_that_the_search_missed_are_reached(family: str, seed: int, fewest: int) -> None:
+    case = draw(family, seed)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=seed)
+    assert result.success and result.goals_reached
+    assert result.comparison.moves == fewest

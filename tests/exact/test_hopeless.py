@@ -28,7 +28,7 @@ def test_what_lacks_nodes_is_what_cp_sat_cannot_place(seed: int) -> None:
     proof = ek.solve(cluster, "exact", goals=ek.Goals(level=None)).native
     assert int(proof.stages[0].bound) >= lacking_nodes(cluster).sum()
     result = ek.solve(cluster, goals=ek.Goals(level=None))
-    if is_hopeless(cluster, ek.Limits(), result.placement, result.audit) and result.unplaced:
+    if is_hopeless(cluster, ek.Limits(), result.placement, result.audit, False) and result.unplaced:
         assert result.success is False
         assert proof.stages[0].bound > 0
 
@@ -39,7 +39,9 @@ def test_zones_that_are_missing_are_proven_without_a_search() -> None:
         domains={"zone": [*"aabb"]}, spread={"zone": 1},
     )  # fmt: skip
     assert lacking_nodes(cluster).tolist() == [1, 1]
-    assert is_hopeless(cluster, ek.Limits(), cluster.placement, audit(cluster, cluster.placement))
+    assert is_hopeless(
+        cluster, ek.Limits(), cluster.placement, audit(cluster, cluster.placement), False
+    )
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.message == "Proven: whatever is moved, the last 2 of the replicas find no node."
 
@@ -51,6 +53,11 @@ def test_no_moves_left_to_place_more() -> None:
     limits = ek.Limits(moves=2)
     result = ek.solve(cluster, goals=ek.Goals(level=None), limits=limits)
     assert len(result.unplaced) == 2
-    assert is_hopeless(cluster, limits, result.placement, result.audit)
-    assert not is_hopeless(cluster, ek.Limits(), result.placement, result.audit)
-    assert not is_hopeless(cluster, ek.Limits(moves=3), result.placement, result.audit)
+
+    def hopeless(limits: ek.Limits, is_endangered: bool = False) -> bool:
+        return is_hopeless(cluster, limits, result.placement, result.audit, is_endangered)
+
+    assert hopeless(limits)
+    assert not hopeless(limits, is_endangered=True)
+    assert not hopeless(ek.Limits())
+    assert not hopeless(ek.Limits(moves=3))

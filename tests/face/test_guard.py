@@ -132,3 +132,34 @@ def test_a_proof_does_not_outlive_what_was_put_back():
     result = solved(six(), [[0, 1], [1, 3], [2, 4], [3, 5]], stop_reason="optimum")
     assert result.status != "optimal" or result.comparison.moves == 0
     assert result.stop_reason != "optimum"
+
+
+def test_a_replica_that_fails_less_than_it_did_is_not_worse():
+    cluster = six(
+        spread=None, rules=[ek.Rule(require=["zone!=a", "node!=n0"])],
+        placement=[[0, 2], [2, 3], [2, 4], [3, 5]],
+    )  # fmt: skip
+    result = solved(cluster, [[1, 2], [2, 3], [2, 4], [3, 5]])
+    assert result.metrics["guard"] == 0
+
+
+def test_a_rule_of_a_group_that_breaks_in_place_of_a_partitions_own_is_put_back():
+    cluster = six(
+        spread=None, rules=[ek.Rule(require=["zone=a"]), ek.Rule(require=["zone=b"])],
+        rule=[0, -1, -1, -1], group=[0, 1, 1, 1], group_rule=[1, -1],
+        placement=[[2, 3], [1, 3], [2, 4], [3, 5]],
+    )  # fmt: skip
+    result = solved(cluster, [[2, 4], [1, 3], [2, 4], [3, 5]])
+    assert result.metrics["guard"] == 1
+    assert result.placement.node.tolist() == cluster.placement.node.tolist()
+
+
+def test_who_may_not_lead_is_no_better_than_nobody():
+    cluster = six(
+        leads=[False, True, True, True, False, False], placement=[[-1, -1], [1, 3], [2, 4], [3, 5]]
+    )
+    result = solved(cluster, [[0, 4], [1, 3], [2, 4], [3, 5]], [0, 0, 0, 0])
+    assert result.placement.leader_node[0] == -1
+    assert result.metrics["guard"] == 1
+    result = solved(cluster, [[0, 4], [1, 3], [2, 4], [3, 5]], [-1, 0, 0, 0])
+    assert result.metrics["guard"] == 0

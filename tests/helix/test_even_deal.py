@@ -416,3 +416,10 @@ class TestLegacyAuto:
         placed = legacy_auto(self.partitions, self.nodes, self.up, [1, 1], crowded)
         assert all(len(set(row)) == 2 for row in placed.tolist())
         assert spans(np.bincount(placed.ravel())) <= 1
+
+    def test_takes_a_node_that_holds_a_partition_twice_for_one_that_holds_it_once(self):
+        few, nodes = names(2), names(3, "node")
+        twice = legacy_auto(few, nodes, np.ones(3, np.bool_), [1, 1], [[2, 2], [2, 0]])
+        once = legacy_auto(few, nodes, np.ones(3, np.bool_), [1, 1], [[2], [2, 0]])
+        assert twice.tolist() == once.tolist()
+        assert all(len(set(row)) == 2 for row in twice.tolist())

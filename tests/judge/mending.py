@@ -55,8 +55,8 @@ class _Budget:
             weight = max(
                 self.world.load_of(p, slot, leader)[self.world.bytes] for leader in (slot, -1)
             )
-        if n in self.world.came.rows[p]:
-            return True
+        if n in self.world.came.rows[p]:  # no move, but one more than were there may be in a domain
+            return "domain_in" not in self.limits
         return (
             self.has("moves", self.moves + 1)
             and self.has("node_in", self.into[n] + 1)

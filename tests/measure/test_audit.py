@@ -160,3 +160,14 @@ def test_wishes_are_counted_apart_and_decide_between_equals():
     mended = cluster.placement.replaced(np.array([0, 2, 0, 2], np.int32), cluster.placement.leader)
     assert found.worse_than(audit(cluster, mended))
     assert not audit(cluster, mended).worse_than(found)
+
+
+def test_a_replica_that_two_rules_exclude_counts_for_each_of_them():
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, domains={"zone": [*"abc"]},
+        placement=[[2], [1]], rules=[Rule(require=["zone=a"]), Rule(require=["zone=b"])],
+        rule=[0, 0], group_rule=[1],
+    )  # fmt: skip
+    found = audit(cluster, cluster.placement)
+    assert found.counts["require"] == 3
+    assert [row.expression for row in found.table("require")] == ["zone=a", "zone=a", "zone=b"]

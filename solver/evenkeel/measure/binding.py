@@ -36,6 +36,8 @@ class Demands:
         Where the leader should be, first choice first.
     limits : tuple of Limit
         How replicas may stand in the domains of a tier.
+    written : tuple of Rule
+        The rules that ask it of each replica: a partition's own, and its group's.
     """
 
     require: tuple[str, ...] = ()
@@ -44,6 +46,7 @@ class Demands:
     voters_place: tuple[tuple[str, int], ...] = ()
     lead: tuple[str, ...] = ()
     limits: tuple[Limit, ...] = ()
+    written: tuple[Rule, ...] = ()
 
     @property
     def counted(self) -> bool:
@@ -223,6 +226,7 @@ def _demands(own: Rule, shared: Rule | None) -> Demands:
         voters_place=tuple(own.voters_place.items()),
         lead=tuple(own.lead or shared.lead),
         limits=tuple(_limits(limited)),
+        written=(own, shared),
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.nodes import TOLERANCE
-from evenkeel.measure.audit.violations import KINDS, Violations
+from evenkeel.measure.audit.violations import AND, KINDS, Violations
 from evenkeel.measure.node_states import absent_keepers
 from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
@@ -92,7 +92,7 @@ def regressions(
     if not hard:
         return found
     found_before = baselines_of(cluster) if baselines is None else baselines()
-    for rule in dict.fromkeys(map(_rule, hard)):
+    for rule in dict.fromkeys(rule for one in hard for rule in _rules(one)):
         worse_rows = _Rows.of(rule, hard).worse_than(
             [_Rows.of(rule, each.found) for each in found_before], cluster
         )
@@ -114,7 +114,7 @@ class _Rows(NamedTuple):
         """Gather the rows of a rule; of a partition or a group, all nodes and domains are one."""
         tables, amounts = [np.zeros((0, len(PLACES)), np.int64)], [np.zeros(0)]
         for one in found:
-            if _rule(one) != rule:
+            if rule not in _rules(one):
                 continue
             table = np.column_stack([getattr(one, name) for name in PLACES]).astype(np.int64)
             member = (one.partition >= 0) | (one.group >= 0)
@@ -143,9 +143,10 @@ PLACES = ("partition", "group", "node", "tier", "domain", "dimension")
 """Columns that say where a rule is broken."""
 
 
-def _rule(found: Violations) -> tuple[str, str]:
-    """Return the kind of a rule and its expression, by which two rules of a kind are told apart."""
-    return ONE_KIND.get(found.kind, found.kind), found.expression
+def _rules(found: Violations) -> list[tuple[str, str]]:
+    """Return the kind of a rule with each expression that fails: what fails less is not worse."""
+    kind = ONE_KIND.get(found.kind, found.kind)
+    return [(kind, text) for text in found.expression.split(AND)]
 
 
 def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -187,7 +188,9 @@ def _worse_led(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
     if not has_leaders(cluster):
         return np.zeros(len(after), bool)
     wanted = cluster.partitions.replicas > 0
-    return np.asarray(wanted & (_led(cluster, after) > _led(cluster, cluster.placement)))
+    was, now = _led(cluster, cluster.placement), _led(cluster, after)
+    unfit = (was == LEADERLESS) & (now == UNFIT)
+    return np.asarray(wanted & ((now > was) | unfit))
 
 
 def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:

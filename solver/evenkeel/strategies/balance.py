@@ -12,6 +12,9 @@ from evenkeel.strategies.levelling.small_clusters import LARGEST
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.size import size_of
 
+SETTLED = ("tolerance", "limits", "exhausted")
+"""Reasons to stop after which a small cluster is looked at once more."""
+
 
 def balance(request: Request) -> Outcome:
     """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
@@ -23,7 +26,7 @@ def balance(request: Request) -> Outcome:
         from evenkeel.strategies.exact.rescue import rescued
 
         outcome = rescued(request, outcome)
-    if outcome.stop_reason in ("tolerance", "limits") and size_of(request.cluster) <= LARGEST:
+    if outcome.stop_reason in SETTLED and size_of(request.cluster) <= LARGEST:
         from evenkeel.strategies.exact.fewest import with_fewest_moves
 
         return with_fewest_moves(request, outcome)

@@ -143,11 +143,12 @@ def check_partition_rules(cluster, placement, rows, found):
         shared = cluster.rules[of_group] if of_group >= 0 else Rule()
         require = [*own.require, *shared.require]
         for _, n, role in row:
-            if not all(meets(cluster, text, n) for text in require):
-                found.add("require", 1, p, node=n)
-            voters = [*own.voters_require, *shared.voters_require]
-            if role == Role.VOTER and not all(meets(cluster, text, n) for text in voters):
-                found.add("voters_require", 1, p, node=n)
+            for rule in (own, shared):  # each rule that excludes a node counts
+                if not all(meets(cluster, text, n) for text in rule.require):
+                    found.add("require", 1, p, node=n)
+                voters = rule.voters_require
+                if role == Role.VOTER and not all(meets(cluster, text, n) for text in voters):
+                    found.add("voters_require", 1, p, node=n)
         check_limits(cluster, own.limits(), row, require, parts.replicas[p] > 0, found, p=p)
         if parts.replicas[p] > 0:
             check_places(cluster, own, row, found, p=p)

@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.violations import Violations, violations
+from evenkeel.measure.audit.violations import AND, Violations, violations
 from evenkeel.measure.binding import Demands, Scope, group_scope, nodes_that_meet, partition_scope
 from evenkeel.measure.rows import at_node, replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Rule
 
 
 def broken_terms(placed: PlacementCounts) -> list[Violations]:
@@ -20,7 +21,8 @@ def broken_terms(placed: PlacementCounts) -> list[Violations]:
         if not (demands.require or demands.voters_require or demands.lead or demands.counted):
             continue
         partitions = np.flatnonzero(scope.rule == q)
-        found += _excluded(cluster, placement, demands, partitions)
+        for rule in demands.written:
+            found += _excluded(cluster, placement, rule, partitions)
         found += _short_of(cluster, placement, scope, demands, partitions)
         found += _less_preferred(cluster, placement, demands, partitions)
     if (cluster.partitions.group_rule >= 0).any():
@@ -32,13 +34,11 @@ def broken_terms(placed: PlacementCounts) -> list[Violations]:
 
 
 def _excluded(
-    cluster: Cluster, placement: Placement, demands: Demands, partitions: NDArray[np.intp]
+    cluster: Cluster, placement: Placement, rule: Rule, partitions: NDArray[np.intp]
 ) -> list[Violations]:
-    """Find replicas of some partitions on nodes that fail what is required, by what they fail."""
+    """Find replicas of some partitions on nodes that a rule excludes, by what they fail."""
     found = []
-    for kind, texts in (
-        ("require", demands.require), ("voters_require", demands.voters_require),
-    ):  # fmt: skip
+    for kind, texts in (("require", rule.require), ("voters_require", rule.voters_require)):
         if not texts:
             continue
         fails = np.array([~nodes_that_meet(cluster, [text]) for text in texts])
@@ -50,7 +50,7 @@ def _excluded(
         ways, way = np.unique(fails[:, node], axis=1, return_inverse=True)
         for i, failed in enumerate(ways.T):
             at = way.reshape(-1) == i
-            broken = " and ".join(text for text, fail in zip(texts, failed, strict=True) if fail)
+            broken = AND.join(text for text, fail in zip(texts, failed, strict=True) if fail)
             found += violations(
                 kind, np.ones(int(at.sum())), broken, partition=partition[at],
                 node=node[at],

@@ -62,6 +62,9 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind, hard ones first; an audit counts all of them."""
 
+AND = " and "
+"""Between the expressions of a rule that fail together."""
+
 
 class Violation(NamedTuple):
     """One row of an audit's table; "" where a column says nothing of this kind.

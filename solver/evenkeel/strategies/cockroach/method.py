@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.placement import Placement
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.cockroach.compile import Fleet, fleet_of, known_workload
 from evenkeel.strategies.cockroach.decision_log import RangeLog, Writer
 from evenkeel.strategies.cockroach.one_range import leases
@@ -70,6 +71,7 @@ def cockroach(request: Request) -> Outcome:
     run = _Run(fleet, options, workload, request.watch, request.seed)
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
+    leader = _lawfully_led(request.cluster, request.start.replaced(node, leader))
     stuck = run.queue.stuck
     told = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
     return Outcome(
@@ -81,6 +83,24 @@ def cockroach(request: Request) -> Outcome:
         warnings=_warnings(len(stuck), lost),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),
     )
+
+
+def _lawfully_led(cluster: Cluster, placement: Placement) -> NDArray[np.int16]:
+    """Let no one lead anew who may not, which CockroachDB does not know: another, or nobody does.
+
+    Who led, and may, leads on where it still stands; else the first voter that may.
+    """
+    led, was = placement.leader_node, cluster.placement.leader_node
+    able = np.append(cluster.nodes.may_lead, False)
+    leader = placement.leader.copy()
+    votes = placement.role[np.maximum(placement.leader_replica, 0)] == Role.VOTER
+    for p in np.flatnonzero((led >= 0) & (led != was) & ~(able[led] & votes)).tolist():
+        rows = np.arange(placement.first[p], placement.first[p + 1])
+        fit = able[placement.node[rows]] & (placement.role[rows] == Role.VOTER)
+        old = np.flatnonzero(placement.node[rows] == was[p]) if was[p] >= 0 else rows[:0]
+        choices = [*old[fit[old]], *np.flatnonzero(fit), *old, -1]
+        leader[p] = choices[0]
+    return leader
 
 
 def _warnings(stuck: int, lost: int) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.loads import weigh
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, seat
-from evenkeel.strategies.exact.size import check_size
 from evenkeel.strategies.options import Exact
+from evenkeel.strategies.shared.size import check_size
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -56,7 +57,9 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
 
     model = cp_model.CpModel()
     switches: dict[str, Any] = {}
-    seats = seat(cluster, model, Reasons(model, switches), may_miss=False)
+    seats = seat(
+        cluster, model, Reasons(model, switches), Leeway.none(cluster, model), may_miss=False
+    )
     bind(seats)
     weigh(seats, None)
     core = sorted(switches)

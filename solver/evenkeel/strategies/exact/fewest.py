@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.compare import compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.strategies.exact.ills import Ills, harms, worth
+from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
 from evenkeel.strategies.exact.stages import Found, Search, Stages, led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -34,14 +34,14 @@ leads after that, and for the moves where the caller says how long it may take."
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     """Reach the goals with fewer moves, if the cluster is small and that may well be.
 
-    Or reach them at all, where the search has spent a budget on less.
+    Or reach them at all, where the search has spent a budget on less, or has found nothing better.
     """
     cluster = request.cluster
     if size_of(cluster) > LARGEST or request.bounds.floor.any() or Ills.of(request, outcome):
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
-    missed = outcome.stop_reason == "limits"
+    missed = outcome.stop_reason != "tolerance"
     if not missed and made - request.bounds.moves_level < FAR:
         return outcome
     found = _fewest(request, stands, UNLIMITED if missed else made)
@@ -79,7 +79,9 @@ def _fewest(request: Request, stands: Placement, made: int) -> Found | None:
 def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     """Let all be placed and led, within the targets, and no more wishes open than are."""
     seats = stages.seats
-    seats.model.add(sum(seats.missing) + sum(seats.few) + sum(seats.no_quorum) == 0)
+    few = sum(map(sum, seats.few))
+    seats.model.add(sum(seats.missing) + sum(seats.unled) + few == 0)
+    seats.model.add(sum(seats.no_quorum) <= endangered(seats.cluster, reached.node)[1])
     for one in stages.gauges:
         seats.model.add(one.reading <= one.most(0.0))
     for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):

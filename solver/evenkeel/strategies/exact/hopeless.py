@@ -17,11 +17,16 @@ OF_LEADERS = frozenset({"leader", "leaderless"})
 """What a leader elsewhere may mend, however few nodes there are."""
 
 
-def is_hopeless(cluster: Cluster, limits: Limits, placement: Placement, audited: Audit) -> bool:
-    """Whether nothing that is broken can be mended, as each partition by itself shows."""
+def is_hopeless(
+    cluster: Cluster, limits: Limits, placement: Placement, audited: Audit, is_endangered: bool
+) -> bool:
+    """Whether nothing that is broken can be mended, as each partition by itself shows.
+
+    Where partitions are endangered, moves may have been spent on the wrong ones.
+    """
     broken = [one for one in audited.found if KINDS[one.kind].hard and one.count]
     missing = missing_places(cluster, placement)
-    if limits.moves is not None and {one.kind for one in broken} <= OF_PLACES:
+    if limits.moves is not None and not is_endangered and {one.kind for one in broken} <= OF_PLACES:
         placed = int((missing_places(cluster, cluster.placement) - missing).sum())
         if placed >= limits.moves:
             return True  # each of these took a move, and so would each of the others

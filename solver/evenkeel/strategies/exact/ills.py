@@ -14,34 +14,43 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.exact.budgets import is_within
 from evenkeel.strategies.exact.hopeless import missing_places
+from evenkeel.strategies.exact.seats import DEEPEST
 from evenkeel.strategies.registry import Outcome, Request
 
 
 class Ills(NamedTuple):
-    """What is wrong with a placement: replicas and leaders missing, and hard rules broken."""
+    """What is wrong with a placement, the worst first.
 
+    Partitions short of ``min_active``, those shortest first, partitions without a quorum, live
+    replicas short of those wanted, and hard rules broken.
+    """
+
+    few: tuple[int, ...]
+    no_quorum: int
     missing: int
     broken: int
 
     @classmethod
     def of(cls, request: Request, outcome: Outcome) -> "Ills":
         """Count them in an answer."""
-        return cls(missing(request, outcome), _broken(request, outcome))
+        return cls(*endangered(request.cluster, outcome.node), _broken(request, outcome))
 
     def __bool__(self) -> bool:
-        return self.missing > 0 or self.broken > 0
+        return self.broken > 0
+
+    @property
+    def is_endangered(self) -> bool:
+        """Whether some partition is short of ``min_active``, or of a quorum."""
+        return any(self.few) or self.no_quorum > 0
 
 
 def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
-    """Whether ``other`` leaves less undone, nothing more endangered, and nothing is made worse."""
-    if Ills.of(request, other) >= Ills.of(request, found) or harms(request, other):
-        return False
-    cluster = request.cluster
-    return endangered(cluster, other.node) <= endangered(cluster, found.node)
+    """Whether ``other`` leaves less undone, the most endangered first, and nothing is worse."""
+    return Ills.of(request, other) < Ills.of(request, found) and not harms(request, other)
 
 
-def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[int, int, int]:
-    """How much partitions are short of ``min_active``, of quorums, and of what they want."""
+def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ...], int, int]:
+    """Count partitions short of ``min_active`` and of a quorum, and replicas that are missing."""
     partitions, placement = cluster.partitions, cluster.placement
     lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[node]
     votes = lives & (placement.role == Role.VOTER)
@@ -49,9 +58,10 @@ def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[int, int, int
     live = np.bincount(placement.owner[lives], minlength=count)
     voting = np.bincount(placement.owner[votes], minlength=count)
     quorum = partitions.voters // 2 + 1
+    short = np.where(partitions.replicas > 0, partitions.min_active - live, 0)
     return (
-        int(np.maximum(partitions.min_active - live, 0).sum()),
-        int(np.maximum(quorum - voting, 0)[partitions.voters > 0].sum()),
+        tuple(int((short > depth).sum()) for depth in range(DEEPEST - 1, -1, -1)),
+        int((voting < quorum)[(partitions.voters > 0) & (partitions.replicas > 0)].sum()),
         int(np.maximum(partitions.replicas - live, 0).sum()),
     )
 
@@ -80,12 +90,16 @@ def harms(request: Request, outcome: Outcome) -> bool:
 
 
 def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, int]:
-    """Say what is undone, soft rules broken, how far above targets nodes are, and the moves."""
+    """Say what is undone, soft rules broken, how far above targets nodes are, and the moves.
+
+    Undone are places and leaders that are missing, and hard rules that are broken.
+    """
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
     level, target = levelness(cluster, placement), request.bounds.target
     bound = np.isfinite(target) & (target > 0.0)
     excess = float((level.loads[bound] / target[bound]).max(initial=1.0)) - 1.0
     moves = compare(cluster, cluster.placement, placement).moves
-    ills = Ills.of(request, outcome)
-    return *ills, audit(cluster, placement).soft, round(excess, 9), moves
+    audited = audit(cluster, placement)
+    undone = missing(request, outcome), audited.hard
+    return *undone, audited.soft, round(excess, 9), moves

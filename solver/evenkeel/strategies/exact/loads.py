@@ -48,7 +48,8 @@ def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
     asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
     for n in np.flatnonzero(most >= 0).tolist():
         count = sum(seats.count(p, n) for p in range(len(cluster.partitions)))
-        seats.reasons.hold(count <= int(most[n]), f"max_replicas ({classes[n]})")
+        slack = seats.leeway.slack("max_replicas", "node", n, -1)
+        seats.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
     for d, name in enumerate(cluster.dimensions):
         load = cluster.partitions.load
         every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
@@ -56,11 +57,16 @@ def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
         scale = Scale.of(every, 2.0 * total)
         capacity = cluster.nodes.capacity[:, d]
         on = _loads(seats, d, scale)
+        held = _held_loads(cluster, d, scale) if seats.leeway.mends else [0] * len(capacity)
         for n in np.flatnonzero(np.isfinite(capacity)).tolist():
-            here = on[n] + (_left_behind(seats, n, d, scale) if cluster.transient[d] else 0)
+            left = _left_behind(seats, n, d, scale) if cluster.transient[d] else 0
             room = scale.down(float(capacity[n]))
-            seats.reasons.hold(here <= room, f"capacity {name} ({classes[n]})")
-        _share(seats, on, d, scale)
+            most_here = seats.leeway.room("capacity", "node", n, d, room, held[n])
+            seats.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
+            if not isinstance(left, int) and not isinstance(most_here, int):
+                model = seats.model  # less full in the end counts, too
+                model.add(on[n] <= seats.leeway.room("capacity", "node", n, d, room, held[n]))
+        _share(seats, on, held, d, scale)
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
@@ -85,6 +91,19 @@ def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:
             for n in of[p]:
                 on[n] = on[n] + weight * seats.together(alike, n, number, of)
     return on
+
+
+def _held_loads(cluster: Cluster, d: int, scale: Scale) -> list[int]:
+    """Load of every node in one dimension as things came, in whole numbers."""
+    placement, load = cluster.placement, cluster.partitions.load
+    held = [0] * len(cluster.nodes)
+    for k in np.flatnonzero(placement.node >= 0).tolist():
+        p = placement.owner[k]
+        weight = load.voter if placement.role[k] == Role.VOTER else load.non_voter
+        if k == placement.leader_replica[p]:
+            weight = load.leader
+        held[placement.node[k]] += scale.up(float(weight[p, d]))
+    return held
 
 
 def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
@@ -112,16 +131,19 @@ def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
     return total
 
 
-def _share(seats: Seats, on: list[Any], d: int, scale: Scale) -> None:
+def _share(seats: Seats, on: list[Any], held: list[int], d: int, scale: Scale) -> None:
     """Add the capacities that the nodes of a domain share."""
     topology = seats.cluster.topology
     for tier, shared in topology.tier_capacity.items():
-        domain = topology.domain[topology.tier_index(tier)]
+        row = topology.tier_index(tier)
+        domain = topology.domain[row]
         for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
-            inside = sum(on[n] for n in np.flatnonzero(domain == where).tolist())
+            nodes = np.flatnonzero(domain == where).tolist()
+            inside, had = sum(on[n] for n in nodes), sum(held[n] for n in nodes)
             room = scale.down(float(shared[where, d]))
+            most = seats.leeway.room("tier_capacity", f"tier {row}", where, d, room, had)
             seats.reasons.hold(
-                inside <= room, f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})"
+                inside <= most, f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})"
             )
 
 

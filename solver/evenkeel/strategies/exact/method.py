@@ -7,12 +7,13 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.exact.ills import harms, worth
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.exact.size import check_size
+from evenkeel.strategies.exact.rescue import rescued
 from evenkeel.strategies.exact.stages import Search, in_stages, led
 from evenkeel.strategies.levelling.run import searched
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.size import check_size
 from evenkeel.strategies.shared.stopping import StopReason
 
 logger = logging.getLogger("evenkeel.exact")
@@ -28,7 +29,7 @@ def exact(request: Request) -> Outcome:
     faults = FaultList()
     check_size(faults, cluster, options)
     faults.raise_if_any()
-    begun = searched(replace(request, options=None))
+    begun = rescued(request, searched(replace(request, options=None)))
     hint = cluster.placement.replaced(begun.node, begun.leader)
     search = Search(options.workers, options.effort, request.seed, request.watch)
     tell(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)

@@ -5,8 +5,10 @@ from dataclasses import replace
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
+from evenkeel.model.placement import Placement
 from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
-from evenkeel.strategies.exact.ills import Ills, endangered, is_better, missing
+from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
+from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import Found, Search, Stages, led
 from evenkeel.strategies.options import Exact
@@ -15,8 +17,12 @@ from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
 from evenkeel.strategies.shared.stopping import StopReason
 
-EFFORT, POLISH = 0.3, 0.02
-"""Deterministic seconds, the same on every machine, for placing and mending, and for the rest."""
+EFFORT, AGAIN, POLISH = 0.3, 0.8, 0.02
+"""Deterministic seconds, the same on every machine, for placing and mending, for placing all where
+that may well be, and for the rest."""
+
+FIRST = 0.4
+"""The part of it for endangering the fewest."""
 
 LONGEST = 1.0
 """The same for each where the caller says how long it may take."""
@@ -37,16 +43,26 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
     start = cluster.placement.replaced(outcome.node, outcome.leader)
-    if is_hopeless(cluster, request.limits, start, audit(cluster, start)):
-        return _proven_short(request, outcome, int(lacking_nodes(cluster).sum()))
+    audited = audit(cluster, start)
+    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
+        proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
+        return _proven_short(outcome, before) if proven else outcome
     watch = request.watch
     unhurried = watch.time_limit is not None or watch.work_limit is not None
-    search = Search(1, LONGEST if unhurried else EFFORT, request.seed, watch, PRECISION)
-    stages = Stages.of(cluster, request.bounds, request.limits, start, search)
-    stages.place()
+    effort = LONGEST if unhurried else EFFORT
+    search = Search(1, effort * FIRST, request.seed, watch, PRECISION)
+    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+    if before.is_endangered:
+        stages.endanger_least()
+    search.effort = effort
+    stages.mend()
     better = _answered(request, outcome, stages.found)
+    if not stages.proves_some and (better is None or Ills.of(request, better)):
+        whole = _all_placed(request, start, search)
+        if whole.answer is not None:
+            stages, better = whole, _answered(request, outcome, whole.found)
     if better is None or not is_better(request, outcome, better):
-        return _no_better(request, outcome, better, stages.found.proof)
+        return _no_better(request, outcome, before, better, stages.found.proof)
     search.effort = search.spent + (LONGEST if unhurried else POLISH)
     stages.level_and_move()
     level = _answered(request, outcome, stages.found)
@@ -55,27 +71,47 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     return _told(request, before, better, stages.found.proof)
 
 
+def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
+    """Look for a placement that breaks nothing, which is found more easily than the best."""
+    search.effort = search.spent + AGAIN
+    stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
+    stages.place_all()
+    search.effort = search.spent + POLISH
+    stages.minimise("wishes", sum(stages.wishes), 1)
+    return stages
+
+
 def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | None:
-    """Put an answer into an outcome; None if there is none."""
+    """Put an answer into an outcome, lost replicas on their nodes if they break nothing there."""
     if found.node is None or found.leader is None:
         return None
-    node = kept(request.cluster, found.node)
-    return replace(outcome, node=node, leader=led(request.cluster, node, found.leader))
+    every = []
+    for node in (kept(request.cluster, found.node), found.node):
+        leader = led(request.cluster, node, found.leader)
+        every.append(replace(outcome, node=node, leader=leader))
+    with_ghosts, without = every
+    if harms(request, with_ghosts) or Ills.of(request, without) < Ills.of(request, with_ghosts):
+        return without
+    return with_ghosts
 
 
-def _no_better(request: Request, outcome: Outcome, other: Outcome | None, proof: Proof) -> Outcome:
+def _no_better(
+    request: Request, outcome: Outcome, before: Ills, other: Outcome | None, proof: Proof
+) -> Outcome:
     """Say whether it is proven that what has no node finds none."""
     if other is None or proof.status != "optimal":
         return outcome
-    return _proven_short(request, outcome, missing(request, other))
+    least = Ills.of(request, other)
+    # where endangering fewer came first, each of those is short of one replica at least
+    alone = not before.is_endangered or least.missing <= least.no_quorum
+    return _proven_short(outcome, before) if alone and before.missing == least.missing else outcome
 
 
-def _proven_short(request: Request, outcome: Outcome, least: int) -> Outcome:
-    """Say of what is short of a live replica that it must be, if ``least`` says so."""
-    short = endangered(request.cluster, outcome.node)[2]
-    if not short or missing(request, outcome) != least:
+def _proven_short(outcome: Outcome, ills: Ills) -> Outcome:
+    """Say of what is short of a live replica that it must be."""
+    if not ills.missing:
         return outcome
-    told = f"Proven: whatever is moved, the last {short:,} of the replicas find no node."
+    told = f"Proven: whatever is moved, the last {ills.missing:,} of the replicas find no node."
     return replace(outcome, message=outcome.message or told)
 
 
@@ -89,6 +125,8 @@ def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outc
         stop = "optimum"
     placed, mended = before.missing - after.missing, before.broken - after.broken
     told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
-    if placed == 0:
+    if placed == mended == 0:
+        told = "CP-SAT leaves fewer partitions endangered than the search did."
+    elif placed == 0:
         told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
     return replace(better, stop_reason=stop, message=told)

@@ -28,9 +28,9 @@ def bind(seats: Seats) -> list[Any]:
         if scope.wanted[p]:
             wanted = int(cluster.partitions.replicas[p])
             for limit in scope.limits[q]:
-                wishes += _limit(seats, scope, q, limit, [p], wanted)
-            _terms(seats, rules[q].own, [p])
-            _best_led(seats, p, rules[q].lead)
+                wishes += _limit(seats, scope, q, limit, [p], (p, wanted))
+            _terms(seats, rules[q].own, [p], ("partition", p))
+            wishes += _best_led(seats, p, rules[q].lead)
     if (cluster.partitions.group_rule >= 0).any():
         wishes += _bind_groups(seats)
     for group, other, tier in cluster.depends.tolist():
@@ -49,32 +49,39 @@ def _bind_groups(seats: Seats) -> list[Any]:
             continue
         q = int(scope.rule[g])
         for limit in scope.limits[q]:
-            wishes += _limit(seats, scope, q, limit, members, wanted)
-        _terms(seats, cluster.rules[q], members)
+            wishes += _limit(seats, scope, q, limit, members, (g, wanted))
+        _terms(seats, cluster.rules[q], members, ("group", g))
     return wishes
 
 
 def _limit(
-    seats: Seats, scope: Scope, q: int, limit: Limit, members: list[int], wanted: int
+    seats: Seats, scope: Scope, q: int, limit: Limit, members: list[int], whose: tuple[int, int]
 ) -> list[Any]:
-    """Add one limit on the replicas of some partitions together."""
+    """Add one limit on the replicas of some partitions together: ``whose`` number, how many."""
     cluster, model = seats.cluster, seats.model
     row = cluster.topology.tier_index(limit.tier)
-    slack: Any = 0
+    member, wanted = whose
+    kind = "same_node" if (limit.kind, limit.tier) == ("spread", "node") else limit.kind
+    slack: Any = seats.leeway.slack(kind, scope.column, member, row)
+    may_give = not limit.hard or not isinstance(slack, int)
     if not limit.hard:
         slack = model.new_int_var(0, wanted + int(limit.amount), "")
     name = f"{scope.column} {limit.kind} {limit.tier} {limit.amount}"
     nodes_of = _nodes_by_domain(cluster, row)
     counts = {where: _held(seats, members, nodes) for where, nodes in nodes_of.items()}
     if limit.kind == "spread":
+        over: list[Any] = []
         for where, count in counts.items():
             own: Any = 0
-            if not limit.hard:  # every domain may be too full by itself
+            if may_give:  # every domain may be too full by itself
                 own = model.new_int_var(0, wanted, "")
-                slack = slack + own
+                over.append(own)
             seats.reasons.hold(
                 count <= limit.amount + own, f"{name} ({_domain_name(cluster, row, where)})"
             )
+        if limit.hard and over:
+            model.add(sum(over) <= slack)
+        slack = sum(over) if not limit.hard else slack
     elif limit.kind == "skew":
         usable = cluster.nodes.may_hold & scope.open[q]
         most, least = model.new_int_var(0, wanted, ""), model.new_int_var(0, wanted, "")
@@ -120,7 +127,7 @@ def _occupied(seats: Seats, count: Any, most: int) -> Any:
     return used
 
 
-def _terms(seats: Seats, rule: Rule, members: list[int]) -> None:
+def _terms(seats: Seats, rule: Rule, members: list[int], whose: tuple[str, int]) -> None:
     """Add the least numbers of replicas, or voters, on the nodes of an expression."""
     for kind, wanted in (("place", rule.place), ("voters_place", rule.voters_place)):
         for text, least in wanted.items():
@@ -129,13 +136,18 @@ def _terms(seats: Seats, rule: Rule, members: list[int]) -> None:
                 count = _held(seats, members, inside)
             else:
                 count = sum(seats.voters[p].get(n, 0) for p in members for n in inside)
-            seats.reasons.hold(count >= least, f"{kind} {text!r} {least}")
+            slack = seats.leeway.slack(kind, *whose, text)
+            seats.reasons.hold(count + slack >= least, f"{kind} {text!r} {least}")
 
 
-def _best_led(seats: Seats, p: int, lead: list[str]) -> None:
-    """Let nobody lead whose node is ranked behind that of a voter which could."""
+def _best_led(seats: Seats, p: int, lead: list[str]) -> list[Any]:
+    """Let nobody lead whose node is ranked behind that of a voter which could.
+
+    That is a wish where what came broken is to be mended as far as can be.
+    """
+    wishes: list[Any] = []
     if not lead or not seats.leads[p]:
-        return
+        return wishes
     rank = np.full(len(seats.cluster.nodes), len(lead))
     for choice in range(len(lead) - 1, -1, -1):
         rank[node_mask(seats.cluster, lead[choice])] = choice
@@ -146,7 +158,12 @@ def _best_led(seats: Seats, p: int, lead: list[str]) -> None:
         if better and worse:
             there = seats.model.new_bool_var("")
             seats.model.add(sum(better) <= int(seats.cluster.partitions.replicas[p]) * there)
-            seats.reasons.hold(sum(worse) + there <= 1, f"lead {lead}")
+            behind: Any = 0
+            if seats.leeway.mends:
+                behind = seats.model.new_bool_var("")
+                wishes.append(behind)
+            seats.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {lead}")
+    return wishes
 
 
 def _near(seats: Seats, group: int, other: int, tier: int) -> None:
@@ -158,6 +175,7 @@ def _near(seats: Seats, group: int, other: int, tier: int) -> None:
     names = cluster.partitions.group_names
     for nodes in _nodes_by_domain(cluster, tier).values():
         there = _occupied(seats, _held(seats, own, nodes), most) if most else 0
+        slack = seats.leeway.slack("depends", "group", group, tier)
         seats.reasons.hold(
-            _held(seats, needed, nodes) >= there, f"{names[group]} needs {names[other]}"
+            _held(seats, needed, nodes) + slack >= there, f"{names[group]} needs {names[other]}"
         )

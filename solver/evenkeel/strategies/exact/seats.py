@@ -13,11 +13,16 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.twins import same_partitions
 from evenkeel.strategies.shared.scope import partition_scope
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
+
+
+DEEPEST = 3
+"""Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
 
 @dataclass
@@ -45,11 +50,13 @@ class Seats:
     cluster: Cluster
     model: CpModel
     reasons: Reasons
+    leeway: Leeway
     voters: list[dict[int, Any]] = field(default_factory=list)
     others: list[dict[int, Any]] = field(default_factory=list)
     leads: list[dict[int, Any]] = field(default_factory=list)
     missing: list[Any] = field(default_factory=list)
-    few: list[Any] = field(default_factory=list)
+    unled: list[Any] = field(default_factory=list)
+    few: list[list[Any]] = field(default_factory=list)
     no_quorum: list[Any] = field(default_factory=list)
     swapped: list[Any] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
@@ -86,9 +93,11 @@ class Seats:
                 yield p, n
 
 
-def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) -> Seats:
+def seat(
+    cluster: Cluster, model: CpModel, reasons: Reasons, leeway: Leeway, *, may_miss: bool
+) -> Seats:
     """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
-    seats = Seats(cluster, model, reasons, alike=same_partitions(cluster))
+    seats = Seats(cluster, model, reasons, leeway, alike=same_partitions(cluster))
     standing = _Standing.of(cluster)
     rules, rule_of = bound_rules(cluster)
     scope = partition_scope(cluster)
@@ -107,7 +116,7 @@ def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) 
         by_kind = []
         for kind in (Role.VOTER, Role.NON_VOTER):
             slots = standing.slots.get((p, int(kind)), 0)
-            number = min(slots, wanted)
+            number = slots if leeway.mends else min(slots, wanted)
             found: dict[int, Any] = {}
             for n in range(len(cluster.nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
@@ -129,17 +138,21 @@ def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) 
                 if not cluster.nodes.may_hold[n]:
                     most = min(most, pinned)
                 most = max(most, pinned)
-                if most == 0 and reasons.switches is None:
+                outstays = most < held and leeway.stays[n]
+                if most == 0 and not outstays and reasons.switches is None:
                     continue
                 top = most if reasons.switches is None else number
-                found[n] = model.new_int_var(pinned, max(top, pinned), "")
+                top = max(top, pinned, held if outstays else 0)
+                found[n] = model.new_int_var(pinned, top, "")
+                if outstays:
+                    leeway.broken.append(found[n])
                 if barred and reasons.switches is not None:
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
         seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
-        model.add(seated + lacking == wanted)
+        model.add(seated + lacking == wanted + leeway.surplus(standing.total(p) - wanted))
         seats.missing.append(lacking)
         swapped = model.new_int_var(0, wanted, "")
         model.add(sum(by_kind[0].values()) <= ballots + swapped)
@@ -147,42 +160,74 @@ def seat(cluster: Cluster, model: CpModel, reasons: Reasons, *, may_miss: bool) 
         seats.swapped.append(swapped)
         seats.voters.append(by_kind[0])
         seats.others.append(by_kind[1])
-        seats.leads.append(_leader(seats, by_kind[0]) if led and wanted else {})
+        seats.leads.append(_leader(seats, p) if led and wanted else {})
     if may_miss:
         _endangered(seats)
+    if leeway.mends:
+        _keep_alive(seats)
     return seats
 
 
-def _endangered(seats: Seats) -> None:
-    """Count what is short of ``min_active``, and of the quorums that were lost, live replicas."""
-    cluster, model = seats.cluster, seats.model
-    partitions, placement = cluster.partitions, cluster.placement
+def _keep_alive(seats: Seats) -> None:
+    """Let no partition have fewer live replicas than it had, or wants."""
+    cluster, placement = seats.cluster, seats.cluster.placement
     lives = cluster.nodes.alive & ~cluster.nodes.gone
-    votes = np.append(lives, False)[placement.node] & (placement.role == Role.VOTER)
-    voting = np.bincount(placement.owner[votes], minlength=len(partitions))
+    holds = lives | cluster.nodes.may_hold
+    counted = [k for k in range(len(placement.node)) if not stuck(cluster, k)]
+    owner, node = placement.owner[counted], placement.node[counted]
+    for mask in (lives, holds):
+        had = np.bincount(owner[np.append(mask, False)[node]], minlength=len(placement))
+        least = np.minimum(had, cluster.partitions.replicas).tolist()
+        for p in np.flatnonzero(least).tolist():
+            seats.model.add(sum(seats.count(p, n) for n in seats.nodes(p) if mask[n]) >= least[p])
+
+
+def _endangered(seats: Seats) -> None:
+    """Count the partitions short of ``min_active``, by how far, and those without a live quorum."""
+    cluster, model = seats.cluster, seats.model
+    partitions = cluster.partitions
+    lives = cluster.nodes.alive & ~cluster.nodes.gone
     quorum = np.where(partitions.voters > 0, partitions.voters // 2 + 1, 0)
-    lost = (voting < quorum) & (quorum < partitions.replicas)  # else as many as are missing
+    seats.few = [[] for _ in range(min(int(partitions.min_active.max(initial=0)), DEEPEST))]
     for p in np.flatnonzero(partitions.replicas > 0).tolist():
-        for short, least, counts, of in (
-            (seats.few, int(partitions.min_active[p]), True, [seats.voters[p], seats.others[p]]),
-            (seats.no_quorum, int(quorum[p]), lost[p], [seats.voters[p]]),
-        ):
-            if least > 0 and counts:
-                live = sum(count for one in of for n, count in one.items() if lives[n])
-                short.append(model.new_int_var(0, least, ""))
-                model.add(live + short[-1] >= least)
+        voters = sum(count for n, count in seats.voters[p].items() if lives[n])
+        live = voters + sum(count for n, count in seats.others[p].items() if lives[n])
+        for short, few in enumerate(seats.few):
+            least = int(partitions.min_active[p]) - short
+            if least > 0:
+                few.append(model.new_bool_var(""))
+                model.add(live + least * few[-1] >= least)
+        if quorum[p] > 0:
+            seats.no_quorum.append(model.new_bool_var(""))
+            model.add(voters + int(quorum[p]) * seats.no_quorum[-1] >= int(quorum[p]))
 
 
-def _leader(seats: Seats, voters: dict[int, Any]) -> dict[int, Any]:
-    """Let one voter lead that may, if there is one; leaderless partitions count as missing."""
+def _leader(seats: Seats, p: int) -> dict[int, Any]:
+    """Let one voter lead that may, if there is one.
+
+    Where things may stay as bad as they came, who leads and lives may lead on though it may not,
+    and then somebody does.
+    """
     model, may_lead = seats.model, seats.cluster.nodes.may_lead
+    voters = seats.voters[p]
     leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
     for n, lead in leads.items():
         model.add(lead <= voters[n])
+    placement = seats.cluster.placement
+    was = int(placement.leader_node[p])
     lacking = model.new_bool_var("")
+    unfit: Any = 0
+    if was >= 0 and seats.leeway.stays[was]:
+        votes = placement.role[placement.leader_replica[p]] == Role.VOTER
+        stays = (voters if votes else seats.others[p]).get(was)
+        if was not in leads and stays is not None:
+            unfit = leads[was] = model.new_bool_var("")
+            model.add(unfit <= stays)
+        if stays is not None and (votes or not isinstance(unfit, int)):
+            model.add(lacking == 0)
     model.add(sum(leads.values()) + lacking == 1)
     if seats.reasons.switches is None:
-        seats.missing.append(lacking)
+        seats.unled.append(lacking + unfit)
     return leads
 
 
@@ -225,6 +270,10 @@ class _Standing:
             if placement.flags[k] & Flag.PINNED:
                 pinned[key] = pinned.get(key, 0) + 1
         return cls(held, pinned, slots)
+
+    def total(self, p: int) -> int:
+        """Replicas of a partition that have a node."""
+        return sum(count for (q, _, _), count in self.held.items() if q == p)
 
     def of_kind(self, p: int, n: int, kind: Role) -> tuple[int, int]:
         key = p, n, int(kind)

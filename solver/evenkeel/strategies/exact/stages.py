@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.budgets import Join, hold_budgets
+from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.loads import SNUG, Targets, changed_leaders, moved, weigh
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
@@ -131,9 +133,17 @@ class Stages:
 
     @classmethod
     def of(
-        cls, cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
+        cls,
+        cluster: Cluster,
+        bounds: Bounds,
+        limits: Limits,
+        hint: Placement,
+        search: Search,
+        leeway: Callable[[Cluster, CpModel], Leeway] = Leeway.none,
     ) -> Stages:
         """Model a cluster, its rules and its budgets, and start from a placement.
+
+        ``leeway`` says how far rules may be broken.
 
         What loading CP-SAT takes is left out of the time limit, as what compiling takes.
         """
@@ -142,7 +152,7 @@ class Stages:
 
         search.watch.exclude(search.watch.clock() - began)
         model = cp_model.CpModel()
-        seats = seat(cluster, model, Reasons(model), may_miss=True)
+        seats = seat(cluster, model, Reasons(model), leeway(cluster, model), may_miss=True)
         wishes = [*bind(seats), *seats.swapped]
         gauges = weigh(seats, bounds)
         order_twins(seats)
@@ -164,12 +174,43 @@ class Stages:
 
     def place(self) -> None:
         """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
-        few, no_quorum = self.seats.few, self.seats.no_quorum
-        danger = sum(no_quorum) + (1 + len(no_quorum)) * sum(few)
+        danger, most = self.danger
         wish = 1 + len(self.wishes)
-        many = 1 + 1000 * wish * (1 + len(no_quorum)) * (1 + len(few))
-        lacking = many * sum(self.seats.missing) + wish * danger + sum(self.wishes)
+        many = 1 + 1000 * wish * most
+        missing = sum(self.seats.missing) + sum(self.seats.unled)
+        self.minimise("missing", many * missing + wish * danger + sum(self.wishes), many)
+
+    def endanger_least(self) -> None:
+        """Leave the fewest short of ``min_active``, then the fewest partitions without a quorum."""
+        self.minimise("endangered", self.danger[0], 1)
+
+    @property
+    def danger(self) -> tuple[Any, int]:
+        """Those furthest below ``min_active`` first, lost quorums last; and the most it can be."""
+        total, most = sum(self.seats.no_quorum), 1 + len(self.seats.no_quorum)
+        for few in self.seats.few:
+            total, most = total + most * sum(few), most * (1 + len(few))
+        return total, most
+
+    def mend(self) -> None:
+        """Place the most, then break the fewest rules, then the fewest wishes."""
+        seats = self.seats
+        wish = 1 + len(self.wishes) + sum(map(len, seats.voters))
+        broken = sum(seats.unled) + sum(seats.leeway.broken)
+        many = wish * (1 + len(seats.unled) + sum(seats.leeway.came.values()))
+        lacking = many * sum(seats.missing) + wish * broken + sum(self.wishes)
         self.minimise("missing", lacking, many)
+
+    def place_all(self) -> None:
+        """Place and lead all, however many wishes that costs."""
+        seats = self.seats
+        seats.model.add(sum(seats.missing) + sum(seats.unled) == 0)
+        self.minimise("missing", 0 * sum(seats.missing), 1)
+
+    @property
+    def proves_some(self) -> bool:
+        """Whether it is proven that something must be endangered, missing or broken."""
+        return self.certain == "optimal" or any(one.bound > 0.0 for one in self.stages)
 
     def level_and_move(self) -> None:
         """Level what is placed, then move as little, and change as few leaders, as can be."""
@@ -324,5 +365,5 @@ def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int1
         if leads:
             at = np.flatnonzero(votes & (node[rows] == leads[0]))
             was = placement.leader[p]
-            leader[p] = was if was in at else at[0]
+            leader[p] = was if was in at or len(at) == 0 else at[0]  # none: who leads unlawfully
     return node, leader

@@ -107,7 +107,8 @@ def legacy_auto(
     if not live.any() or replicas == 0:
         return placed
     order = text_order(partitions.names)
-    before = [list(current[p]) if current else [] for p in order]
+    # a node may hold a partition more than once, which Helix does not know: there it holds it once
+    before = [list(dict.fromkeys(current[p])) if current else [] for p in order]
     table = _lay(partitions, nodes, live, replicas, before, most)
     orphans = _keep(table, before)
     orphans = _assign(table, orphans)

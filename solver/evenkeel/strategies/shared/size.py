@@ -1,8 +1,18 @@
 """How large a cluster is, for what only small ones are given."""
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.strategies.options import Exact
 
 
 def size_of(cluster: Cluster) -> int:
     """Return replicas times nodes."""
     return len(cluster.placement.node) * len(cluster.nodes)
+
+
+def check_size(faults: FaultList, cluster: Cluster, options: Exact) -> None:
+    """Note that a cluster is larger than the options of ``exact`` allow."""
+    size = size_of(cluster)
+    if size > options.largest:
+        message = f"replicas x nodes may be {options.largest:,}; see options.Exact"
+        faults.add("cluster", size, message)

@@ -1,0 +1,32 @@
+"""What cannot be mended whole is mended as far as it goes, the most endangered first."""
+
+import pytest
+
+import evenkeel as ek
+from tests.judge.case import build
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
+
+
+def test_a_partition_that_nobody_can_lead_does_not_keep_others_from_their_replicas() -> None:
+    """No node may lead the single ones; CP-SAT loses no leader that there was for theirs."""
+    case = draw("few_may_lead", 95001)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=case.seed)
+    assert len(result.unplaced) == 2
+    assert result.guard == 0
+
+
+FOUND = [
+    ("lost_zone", 90027), ("few_may_lead", 90047), ("few_may_lead", 90061), ("groups", 90002),
+    ("few_may_lead", 95001), ("finer_budgets", 90016), ("finer_budgets", 200019),
+    ("zones", 90048), ("anything", 90065), ("urgent_first", 300001),
+]  # fmt: skip
+"""Where something was left unmended, or something more endangered left for something less."""
+
+
+@pytest.mark.parametrize(("family", "seed"), FOUND)
+def test_the_judge_finds_nothing_left_undone(family: str, seed: int) -> None:
+    tried = try_one(draw(family, seed), small=True)
+    assert tried.findings == []
+    assert tried.strikes == 0
