@@ -103,7 +103,7 @@ class Workers:
     def count(self) -> int:
         """Tasks that run at a time, as far as is known; at least 1."""
         if self._client is not None:
-            return max(1, sum(self._client.nthreads().values()))
+            return max(1, int(sum(self._client.nthreads().values())))
         return int(getattr(self.executor, "_max_workers", 0) or os.cpu_count() or 1)
 
     @property
