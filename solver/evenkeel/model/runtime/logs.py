@@ -12,6 +12,8 @@ logger                   events
 ``evenkeel.exact``       ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
 ``evenkeel.sweep``       ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason,
                          seconds; ``failed``, with the error
+``evenkeel.size``        ``tried`` (debug); ``sized``: status, nodes, price, at_least, seconds
+``evenkeel.headroom``    ``measured``: reaches, seconds
 ``evenkeel.frontier``    ``searching`` (debug); ``found``: points, moves, levels, seconds
 ``evenkeel.relaxation``  ``proved``: before, moves; ``relaxed``: value, proven
 ``evenkeel.simulate``    ``playing``; ``played``: scenario, method, stop_reason, moves, seconds

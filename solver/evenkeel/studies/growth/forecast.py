@@ -39,8 +39,8 @@ class Forecast:
     >>> cluster = ek.Cluster.from_arrays(
     ...     capacity=[[10.0]] * 3, load=[[2.0]] * 6, placement=[[0], [1], [2]] * 2,
     ...     group=["orders"] * 3 + ["logs"] * 3)
-    >>> forecast = ek.Forecast(load=1.5, groups={"logs": 3.0})
-    >>> ek.size(cluster, forecast).price                      # 27 in all, on nodes of 10
+    >>> forecast = ek.Forecast(load=1.5, groups={"logs": 4.0})
+    >>> ek.size(cluster, forecast).price                      # 33 in all, on nodes of 10
     1.0
     """
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.bounds.needs import Kind, Need
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.strategies.exact.fewest_nodes import Rows
+from evenkeel.strategies.covering.fewest_nodes import Rows
 
 FURTHEST = 0.65
 """Share by which a need may be met and is kept, since more may be asked for than is needed."""

@@ -15,7 +15,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
-from evenkeel.strategies.exact.fewest_nodes import Cheapest, Rows, cheapest
+from evenkeel.strategies.covering.fewest_nodes import Cheapest, Rows, cheapest
 from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted
 from evenkeel.studies.growth.forecast import Factor, Forecast, read_forecast
 from evenkeel.studies.growth.node_types import (
@@ -116,7 +116,7 @@ class Sizing:
     >>> found.status, found.price, found.price_at_least, found.gap
     ('optimal', 3.0, 3.0, 0.0)
     >>> found.shortages[0].reason
-    'd0 holds 30 of the 42 wanted there'
+    'd0 holds 9 of the 15 large replicas wanted there'
     """
 
     status: SizingStatus

@@ -1,0 +1,1 @@
+"""Covering: the cheapest numbers of nodes that meet every need."""
