@@ -30,3 +30,12 @@ def test_the_judge_finds_nothing_left_undone(family: str, seed: int) -> None:
     tried = try_one(draw(family, seed), small=True)
     assert tried.findings == []
     assert tried.strikes == 0
+
+
+def test_a_node_that_stays_above_its_room_is_joined_by_nobody() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[3.0]] * 3, load=[[1.0]] * 4 + [[4.0]], placement=[[0]] * 4 + [[-1]]
+    )
+    result = ek.solve(cluster)
+    assert result.placement.node[4] == -1
+    assert (result.levelness.loads <= 3.0).all()

@@ -72,13 +72,13 @@ class Leeway:
         self.broken.append(found)
         return found
 
-    def room(self, kind: str, whose: str, member: int, about: int, room: int, held: int) -> Any:
-        """Return what a node or domain may carry: once above its room, no more than it held."""
-        if held <= room or not self.came.get((kind, whose, member, about)):
-            return room
-        above = self.model.new_bool_var("")
-        self.broken.append(above)
-        return room + (held - room) * above
+    def above(self, kind: str, whose: str, member: int, about: int) -> Any:
+        """Return whether a node or domain stays above its room, if it came so; it counts."""
+        if not self.came.get((kind, whose, member, about)):
+            return 0
+        found = self.model.new_bool_var("")
+        self.broken.append(found)
+        return found
 
 
 def _amounts(audited: Audit) -> Counter[Place]:

@@ -61,11 +61,13 @@ def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
         for n in np.flatnonzero(np.isfinite(capacity)).tolist():
             left = _left_behind(seats, n, d, scale) if cluster.transient[d] else 0
             room = scale.down(float(capacity[n]))
-            most_here = seats.leeway.room("capacity", "node", n, d, room, held[n])
+            above = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
+            most_here = room + (held[n] - room) * above
             seats.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
-            if not isinstance(left, int) and not isinstance(most_here, int):
-                model = seats.model  # less full in the end counts, too
-                model.add(on[n] <= seats.leeway.room("capacity", "node", n, d, room, held[n]))
+            if not isinstance(left, int) and not isinstance(above, int):
+                below = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
+                # less full in the end counts, too
+                seats.model.add(on[n] <= room + (held[n] - room) * below)
         _share(seats, on, held, d, scale)
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
@@ -141,10 +143,28 @@ def _share(seats: Seats, on: list[Any], held: list[int], d: int, scale: Scale) -
             nodes = np.flatnonzero(domain == where).tolist()
             inside, had = sum(on[n] for n in nodes), sum(held[n] for n in nodes)
             room = scale.down(float(shared[where, d]))
-            most = seats.leeway.room("tier_capacity", f"tier {row}", where, d, room, had)
+            place = "tier_capacity", f"tier {row}", where, d
+            above = _stays_above(seats, nodes, place, had > room)
             seats.reasons.hold(
-                inside <= most, f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})"
+                inside <= room + (had - room) * above,
+                f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})",
             )
+
+
+def _stays_above(
+    seats: Seats, nodes: list[int], place: tuple[str, str, int, int], came_so: bool
+) -> Any:
+    """Return whether nodes stay above their room, as they came; then no replica joins them."""
+    above = seats.leeway.above(*place) if came_so else 0
+    if isinstance(above, int):
+        return 0
+    placement = seats.cluster.placement
+    stood = np.bincount(placement.owner[np.isin(placement.node, nodes)], minlength=len(placement))
+    for p, most in enumerate(stood.tolist()):
+        inside = [seats.count(p, n) for n in seats.nodes(p) if n in nodes]
+        if inside:
+            seats.model.add(sum(inside) <= most).only_enforce_if(above)
+    return above
 
 
 def moved(seats: Seats) -> list[tuple[Any, int, int]]:
