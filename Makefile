@@ -11,6 +11,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-disable-gc \
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
+# A file of tests stays in one process; each kernel is compiled by whichever needs it first.
+SPREAD := -n auto --dist loadfile -p no:benchmark
 READY := $(VENV)/.ready
 
 .PHONY: help demo test test-long live explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
@@ -60,10 +62,10 @@ demo:
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	$(PY) -m pytest -m "not long and not notebook and not browser"
+	$(PY) -m pytest $(SPREAD) -m "not long and not notebook and not browser"
 
 test-long: $(READY)
-	$(PY) -m pytest -m "long and not notebook and not browser"
+	$(PY) -m pytest $(SPREAD) -m "long and not notebook and not browser"
 
 # Apart from all else: it installs Debian's and npm's packages and starts daemons on loopback.
 live: $(READY)

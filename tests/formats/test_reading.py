@@ -102,6 +102,7 @@ def test_files_of_different_formats_are_said_to_be_what_they_are():
         (archive(a=b"x" * 99)[:-30], "broken or truncated zip archive"),
         (archive(zipfile.ZIP_LZMA, a=b"x"), "neither stored nor deflated"),
     ],
+    ids=["cut gzip", "no gzip", "gzip bomb", "zip bomb", "cut zip", "lzma"],
 )
 def test_packed_files_that_are_broken_or_bombs_are_refused(data, said):
     tracemalloc.start()
