@@ -413,7 +413,8 @@ def sweep(
     executor : concurrent.futures.Executor, optional
         Who does it, the calling thread by default; answers and their order are the same whoever it
         is. Threads share the cluster, and wait for each other's Python only: most of what is solved
-        for a small cluster, little else. A process is sent the cluster, and starts in a second.
+        for a small cluster, little else. A process reads the cluster once, and starts in a second;
+        Dask's workers (``client.get_executor()``) are sent it once, each.
     method : str, optional
         Who repairs.
     callback : callable, optional
