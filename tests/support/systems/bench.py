@@ -27,7 +27,7 @@ class System:
         self.log = folder / "calls.txt"
         source = HERE / f"{program}.py"
         for tool in tools:
-            self._tool(tool, f'exec {shlex.quote(sys.executable)} -I -S "{source}" {tool} "$@"')
+            self._tool(tool, f'exec {shlex.quote(sys.executable)} -EsS "{source}" {tool} "$@"')
         paths = ":".join(map(str, (places.ROOT / "solver", places.ROOT / "kernels")))
         python = shlex.quote(sys.executable)
         self._tool("evenkeel", f'PYTHONPATH={shlex.quote(paths)} exec {python} -m evenkeel "$@"')

@@ -1,30 +1,19 @@
 """``ceph``, as far as ``run.sh`` calls it: ``ceph.py ceph ARGUMENT...``."""
 
-# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
+# ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 
 import json
-import os
 import sys
 
+from stand_in import fails, save, state
+
 ARGUMENTS = sys.argv[2:]
-FILE = os.environ["SYSTEM"]
-with open(FILE) as opened:
-    state = json.load(opened)
 items, copying = state["items"], state["copying"]
-
-
-def save():
-    with open(FILE, "w") as out:
-        json.dump(state, out)
 
 
 def changed():
     """End a call that changed something; the one that the state names fails after its work."""
-    state["calls"] = state.get("calls", 0) + 1
-    with open(os.environ["CALLS"], "a") as log:
-        log.write(" ".join(ARGUMENTS) + "\n")
-    save()
-    sys.exit(int(state["calls"] == state.get("breaks")))
+    sys.exit(int(fails(" ".join(ARGUMENTS))))
 
 
 def up(pg):

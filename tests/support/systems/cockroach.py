@@ -1,32 +1,20 @@
 """``cockroach``, as far as ``run.sh`` calls it: ``cockroach.py cockroach ARGUMENT...``."""
 
-# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
+# ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 
-import json
-import os
 import re
 import sys
 
+from stand_in import fails, state
+
 ARGUMENTS = sys.argv[2:]
-FILE = os.environ["SYSTEM"]
-with open(FILE) as opened:
-    state = json.load(opened)
 ranges, stores = state["ranges"], state["stores"]
 SETTING = "kv.allocator.load_based_rebalancing"
 
 
-def save():
-    with open(FILE, "w") as out:
-        json.dump(state, out)
-
-
 def changed(statement):
     """Count a statement that changes something; the one that the state names fails afterwards."""
-    state["calls"] = state.get("calls", 0) + 1
-    with open(os.environ["CALLS"], "a") as log:
-        log.write(statement + "\n")
-    save()
-    if state["calls"] == state.get("breaks"):
+    if fails(statement):
         sys.exit(1)
 
 

@@ -3,28 +3,17 @@
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 
 import json
-import os
 import sys
 
+from stand_in import fails, save, state
+
 ARGUMENTS = sys.argv[2:]
-FILE = os.environ["SYSTEM"]
-with open(FILE) as opened:
-    state = json.load(opened)
 shards, nodes, settings = state["shards"], state["nodes"], state["settings"]
-
-
-def save():
-    with open(FILE, "w") as out:
-        json.dump(state, out)
 
 
 def changed(what):
     """Count a call that changes something; the one that the state names fails after its work."""
-    state["calls"] = state.get("calls", 0) + 1
-    with open(os.environ["CALLS"], "a") as log:
-        log.write(json.dumps(what) + "\n")
-    save()
-    if state["calls"] == state.get("breaks"):
+    if fails(json.dumps(what)):
         sys.exit(7)
 
 

@@ -3,29 +3,18 @@
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 
 import json
-import os
 import sys
 from urllib.parse import unquote
 
+from stand_in import fails, save, state
+
 TOOL, *ARGUMENTS = sys.argv[1:]
-FILE = os.environ["SYSTEM"]
-with open(FILE) as opened:
-    state = json.load(opened)
 ideals, views = state["ideals"], state["views"]
-
-
-def save():
-    with open(FILE, "w") as out:
-        json.dump(state, out)
 
 
 def changed():
     """End a call that changed something; the one that the state names fails after its work."""
-    state["calls"] = state.get("calls", 0) + 1
-    with open(os.environ["CALLS"], "a") as log:
-        log.write(json.dumps([TOOL, *ARGUMENTS[:-1]]) + "\n")
-    save()
-    sys.exit(int(state["calls"] == state.get("breaks")))
+    sys.exit(int(fails(json.dumps([TOOL, *ARGUMENTS[:-1]]))))
 
 
 def look(name):

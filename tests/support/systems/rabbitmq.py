@@ -1,31 +1,20 @@
 """RabbitMQ's tools, as far as ``run.sh`` calls them: ``rabbitmq.py TOOL ARGUMENT...``."""
 
-# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
+# ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 
 import json
-import os
 import re
 import sys
 
+from stand_in import fails, save, state
+
 TOOL, *ARGUMENTS = sys.argv[1:]
-FILE = os.environ["SYSTEM"]
-with open(FILE) as opened:
-    state = json.load(opened)
 queues = state["queues"]
-
-
-def save():
-    with open(FILE, "w") as out:
-        json.dump(state, out)
 
 
 def changed():
     """End a call that changed something; the one that the state names fails after its work."""
-    state["calls"] = state.get("calls", 0) + 1
-    with open(os.environ["CALLS"], "a") as log:
-        log.write(json.dumps([TOOL, *ARGUMENTS]) + "\n")
-    save()
-    return int(state["calls"] == state.get("breaks"))
+    return int(fails(json.dumps([TOOL, *ARGUMENTS])))
 
 
 def text_of(found):

@@ -1,0 +1,24 @@
+"""What every stand-in has: its state, read as a call begins, and a record of what changed it."""
+
+# ruff: noqa: PTH123 (it starts without the site, and in a hurry)
+
+import json
+import os
+
+FILE = os.environ["SYSTEM"]
+with open(FILE) as opened:
+    state = json.load(opened)
+
+
+def save():
+    with open(FILE, "w") as out:
+        json.dump(state, out)
+
+
+def fails(call):
+    """Note a call that changed something; whether it is the one that fails after its work."""
+    state["calls"] = state.get("calls", 0) + 1
+    with open(os.environ["CALLS"], "a") as log:
+        log.write(call + "\n")
+    save()
+    return state["calls"] == state.get("breaks")
