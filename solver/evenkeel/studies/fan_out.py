@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
+from evenkeel.model.runtime.logs import tell
 from evenkeel.studies.workers import Sharing, Workers
 
 Common = TypeVar("Common")
@@ -116,8 +117,7 @@ def _in_batches(
                 left = _turn(_Turn(workers, task, shared, items, last), left, answers, tell_of)
             if not left:
                 break
-            said = {"event": "again", "batches": len(left)}
-            logger.info("again batches=%d", len(left), extra={"evenkeel": said})
+            tell(logger, "again", batches=len(left))
     except (KeyboardInterrupt, StopIteration):
         pass
     return answers

@@ -11,7 +11,7 @@ logger                   events
                          leader_changes, work, seconds, timings
 ``evenkeel.exact``       ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
 ``evenkeel.sweep``       ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason,
-                         seconds; ``failed``, with the error
+                         seconds; ``failed``, with the error; ``again``: batches
 ``evenkeel.size``        ``tried`` (debug); ``sized``: status, nodes, price, at_least, seconds
 ``evenkeel.headroom``    ``measured``: reaches, seconds
 ``evenkeel.frontier``    ``searching`` (debug); ``found``: points, moves, levels, seconds
