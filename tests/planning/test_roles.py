@@ -43,9 +43,10 @@ def told(plan):
 
 @pytest.mark.parametrize(
     "batch",
-    known_to_fail(
-        mostly_long(range(20), (0,)), (3,), "44 plans are complete where more than 45 should be"
-    ),
+    [
+        *mostly_long({*range(20)} - {3}, (0,)),
+        *known_to_fail([3], "44 plans are complete where more than 45 should be"),
+    ],
 )
 def test_plans_that_change_roles_are_safe_and_lead_back_bit_for_bit(batch):
     complete = changed = 0
@@ -69,7 +70,10 @@ def test_plans_that_change_roles_are_safe_and_lead_back_bit_for_bit(batch):
 
 @pytest.mark.parametrize(
     "batch",
-    known_to_fail(mostly_long(range(20), (0,)), (16,), "668: what is done is not all seen as done"),
+    [
+        *mostly_long({*range(20)} - {16}, (0,)),
+        *known_to_fail([16], "668: what is done is not all seen as done"),
+    ],
 )
 def test_a_plan_that_changes_roles_is_begun_and_gone_on_with(batch):
     for seed in range(batch * 40, (batch + 1) * 40):
