@@ -56,6 +56,7 @@ demo:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv was found: make PYTHON=..." >&2; exit 1; }
 	@if ! $(PY) -c "import evenkeel" 2>/dev/null; then \
 		echo "making $(VENV) with $(PYTHON)" && $(PYTHON) -m venv $(VENV) \
+		&& $(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt --upgrade pip \
 		&& $(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt \
 			--build-constraint constraints.txt -e .; \
 	fi

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The suite spreads over the cores by itself: what it starts compiles without help.
+os.environ.setdefault("EVENKEEL_COMPILE_PROCESSES", "1")
+
 # A first call compiles, so that neither a deadline nor "too slow" would say anything.
 settings.register_profile(
     "same",

@@ -3,6 +3,7 @@
 ==============================  ====================================================================
 ``Cluster.from_arrays, read``   a snapshot, from arrays or files; ``write`` writes what came of it
 ``solve``                       a placement: no hard rule broken, level, few moves, with bounds
+``solve_in_parts``              the same for millions of partitions, a part of them at a time
 ``Goals, Cost, Limits, Rule``   how level is level enough, or what costs what; budgets; rules
 ``options``                     a class of options for each method
 ``Session, Changes``            a cluster held ready: changes in, answers out in milliseconds
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from evenkeel.studies.growth.headroom import Headroom, headroom
     from evenkeel.studies.growth.node_types import NodeType
     from evenkeel.studies.growth.sizing import Sizing, size
+    from evenkeel.studies.parts.solving import solve_in_parts
     from evenkeel.studies.sweep import Sweep, sweep
     from evenkeel.studies.what_if import WhatIf
 
@@ -114,6 +116,7 @@ __all__ = [
     "relaxation",
     "size",
     "solve",
+    "solve_in_parts",
     "sweep",
     "versions",
     "warmup",
@@ -153,6 +156,7 @@ _LATER = {
     "size": "evenkeel.studies.growth.sizing",
     "hottest": "evenkeel.strategies.cockroach.hottest",
     "relaxation": "evenkeel.strategies.relaxation.method",
+    "solve_in_parts": "evenkeel.studies.parts.solving",
     "sweep": "evenkeel.studies.sweep",
 }
 """Names that are imported when they are first used: most programs need none of them."""

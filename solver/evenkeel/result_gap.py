@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -116,7 +117,7 @@ def gap_of(result: Judged) -> Gap:
         leaders=max(0.0, leaders / max(bounds.leaders, 1) - 1.0),
         cost=cost,
         floor=float(_below_floor(result).max(initial=0.0)),
-        fewest_changes=lambda: _leader_gap(result),
+        fewest_changes=partial(_leader_gap, result),
     )
 
 

@@ -21,6 +21,7 @@ def show_snapshots() -> None:
     show_as("evenkeel.planning.plan.Plan", _plan)
     show_as("evenkeel.simulate.engine.history.History", _history)
     report_as("evenkeel.planning.plan.Plan", _plan_report)
+    report_as("evenkeel.simulate.engine.history.History", _history_report)
 
 
 def read_frames() -> None:
@@ -64,3 +65,11 @@ def _history(history: "History") -> str:
     from evenkeel.view.history import history_html
 
     return history_html(history)
+
+
+def _history_report(history: "History", path: str | os.PathLike[str]) -> Path:
+    from evenkeel.view.page.file import check_page, write_page
+    from evenkeel.view.page.history import history_page
+
+    check_page(path)
+    return write_page(history_page(history), path)

@@ -1,5 +1,6 @@
 """Honest words: the status, the reason to stop, and both in a sentence."""
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -85,3 +86,12 @@ def test_as_many_are_unplaced_as_are_missing():
         result = ek.solve(cluster, name)
     assert [(one.partition, one.slot) for one in result.unplaced] == [("p0", 1)]
     assert result.metrics["unplaced"] == 1
+
+
+def test_what_found_no_node_is_explained_where_no_node_is_in_a_zone():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]], load=[[1.0]], placement=[[0, -1]], replicas=2, domains={"zone": [""]},
+        tier_capacity={"zone": np.zeros((0, 1))}, rules=[ek.Rule(spread={"zone": 1})], rule=[0],
+    )  # fmt: skip
+    (replica,) = ek.solve(cluster).unplaced
+    assert replica.partition == "p0"

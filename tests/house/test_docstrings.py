@@ -80,6 +80,11 @@ def faults(value: object, wanted: set[str]) -> list[str]:
     return found
 
 
+def where(value: object) -> str:
+    """The full name of a public object."""
+    return f"{value.__module__}.{value.__name__}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", public_modules())
 def test_docstrings_are_numpydoc(name):
@@ -99,6 +104,11 @@ def test_docstrings_are_numpydoc(name):
 def test_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
     assert failed == 0
+
+
+@pytest.mark.parametrize("value", sorted(PUBLIC, key=where), ids=where)
+def test_public_names_have_an_example(value):
+    assert ">>>" in (value.__doc__ or "")
 
 
 def undocumented(load, level):

@@ -19,7 +19,7 @@ ROOT = Path(ek.__file__).parent
 KERNELS = Path(evenkeel_kernels.__file__).parent
 LOGGERS = {
     "evenkeel.solve", "evenkeel.exact", "evenkeel.sweep", "evenkeel.frontier", "evenkeel.simulate",
-    "evenkeel.size", "evenkeel.headroom",
+    "evenkeel.size", "evenkeel.headroom", "evenkeel.parts",
     "evenkeel.control", "evenkeel.relaxation", "evenkeel.kernels",
 }  # fmt: skip
 

@@ -139,6 +139,8 @@ def _leaders_of_group(
     if not choices:
         return
     for p in world.members[g]:
+        if world.rule[p] >= 0 and world.rules[world.rule[p]].get("lead"):
+            continue  # what a partition's own rule prefers goes before what its group's does
         behind = _behind(world, p, choices, standing.rows[p], standing.leader_node(p))
         if behind > 0:
             yield ("lead", "group", g, f"partition {p}"), behind

@@ -6,6 +6,7 @@ import pytest
 
 import evenkeel as ek
 from tests.judge.beside import beside_the_best
+from tests.judge.broken import everything
 from tests.judge.case import Case, build
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.mending import left_undone
@@ -243,3 +244,14 @@ def test_a_rule_that_only_a_dead_replica_met_did_not_hold():
                  keeps=[False, True, True, True], accepts=[False, False, True, True])  # fmt: skip
     assert "broke place" not in kinds(worse(here, Standing([[3, 2], [1, 3]], [0, 0])))
     assert "broke place" in kinds(worse(here, Standing([[3, 2], [2, 3]], [0, 0])))
+
+
+def test_what_a_partition_prefers_for_itself_goes_before_what_its_group_does():
+    rules = [{"lead": ["zone=a"]}, {"lead": ["zone=b"]}]
+    own = {"partition": ("lead", "partition", 0, ""), "group": ("lead", "group", 0, "partition 0")}
+    for rule, broken in (([0, 0], "partition"), ([-1, -1], "group")):
+        here = world(rules=rules, rule=rule, group_rule=[1, 1])
+        led_from = 1 if rule[0] == 0 else 0
+        keys = everything(here, Standing([[0, 2], [1, 3]], [led_from, 1]))
+        assert own[broken] in keys
+        assert own["group" if broken == "partition" else "partition"] not in keys

@@ -9,6 +9,7 @@ import evenkeel as ek
 from evenkeel.model.errors import InvalidInput
 from evenkeel_kernels.core.leader_lists import Leading
 from evenkeel_kernels.leaders import level_by_load as kernel
+from evenkeel_kernels.leaders.lead_room import LeadRoom
 from evenkeel_kernels.leaders.level_by_load import LeaderAssignment
 from tests.naive.leaders import level_by_load as naive
 from tests.support.effort import mostly_long
@@ -56,12 +57,15 @@ def test_bound_and_answer_enclose_the_optimum(seed):
         result = solved(cluster)
         proof = result.native
         assert result.comparison.moves == 0
-        if result.metrics["guard"]:  # a node would have been newly over capacity: put back
-            continue
-        assert proof.leaderless == sum(not able[row].any() for row in rows)
-        if proof.leaderless:
+        assert result.metrics["guard"] == 0
+        nobody = sum(not able[row].any() for row in rows)
+        assert proof.leaderless >= nobody
+        if nobody:
             continue
         best, changes = naive.least(cluster, able)
+        assert proof.leaderless == 0 or best == np.inf
+        if proof.leaderless:
+            continue
         assert proof.bound <= best * (1 + 1e-8)
         assert proof.level >= best * (1 - 1e-8)
         assert proof.level == pytest.approx(level_of(cluster, result), rel=1e-9)
@@ -177,6 +181,20 @@ def test_an_unknown_choice_is_refused():
         ek.options.Leaders(by="weight")
 
 
+def random_room(rng, nodes, partitions):
+    """Rooms of nodes and of the zones that they are in, some of them short; base only."""
+    columns, zones = int(rng.integers(0, 3)), int(rng.integers(1, 3))
+    zone = np.where(rng.random(nodes) < 0.8, nodes + rng.integers(0, zones, nodes), -1)
+    base = rng.integers(0, 4, (nodes + zones, columns)) / 4.0
+    return LeadRoom(
+        row=np.stack([np.arange(nodes), zone], axis=1),
+        weight=rng.integers(-1, 3, (partitions, columns)) / 4.0,
+        base=base,
+        most=base + rng.integers(0, 9, base.shape) / 4.0,
+        load=base.copy(),
+    )
+
+
 def random_duty(seed):
     """A choice, and the levels below it."""
     rng = np.random.default_rng(seed)
@@ -198,9 +216,17 @@ def random_duty(seed):
         leading=Leading(
             np.zeros(nodes, np.int64), np.full(nodes, -1, np.int64), empty, empty.copy()
         ),
+        room=random_room(rng, nodes, partitions),
     )
     kernel.rebuild(assignment, base)
     return assignment, base
+
+
+def assert_room_is_kept(assignment, over):
+    """Loads are what leads add up to, and nothing is too full but what was."""
+    load = naive.row_loads(assignment)
+    assert np.allclose(assignment.room.load, load)
+    assert (load <= assignment.room.most + 1e-12)[~over].all()
 
 
 @pytest.mark.small
@@ -208,6 +234,7 @@ def random_duty(seed):
 @GENEROUS
 def test_searches_lower_the_penalty_and_keep_their_counts(seed, threshold):
     assignment, base = random_duty(seed)
+    over = naive.row_loads(assignment) > assignment.room.most
     for step in range(4):
         before = naive.penalty(naive.levels(assignment, base, assignment.taken.tolist()), threshold)
         if step % 2 == 0:
@@ -217,6 +244,7 @@ def test_searches_lower_the_penalty_and_keep_their_counts(seed, threshold):
         level = naive.levels(assignment, base, assignment.taken.tolist())
         assert naive.penalty(level, threshold) <= before
         assert np.allclose(assignment.level, level)
+        assert_room_is_kept(assignment, over)
         assert kernel.fullest(assignment) == pytest.approx(level.max())
         assert (
             assignment.leading.led.tolist()
@@ -224,6 +252,7 @@ def test_searches_lower_the_penalty_and_keep_their_counts(seed, threshold):
         )
     kernel.perturb(assignment, threshold, 50, 0.1, 0.001, np.array([seed + 1], np.uint64))
     assert np.allclose(assignment.level, naive.levels(assignment, base, assignment.taken.tolist()))
+    assert_room_is_kept(assignment, over)
     owner = np.repeat(np.arange(len(assignment.taken)), np.diff(assignment.first))
     assert (owner[assignment.taken] == np.arange(len(assignment.taken))).all()
 
@@ -242,6 +271,8 @@ def test_a_descent_ends_where_no_lead_lowers_the_penalty(seed):
             range(assignment.first[p], assignment.first[p + 1]) if full[assignment.node[a]] else ()
         ):
             other = [*taken[:p], b, *taken[p + 1 :]]
+            if naive.overfills(assignment, p, b):
+                continue
             assert naive.penalty(naive.levels(assignment, base, other), 1.0) >= least - 1e-12
 
 
@@ -252,7 +283,9 @@ def test_going_back_passes_no_limit(seed):
     assignment, base = random_duty(seed)
     began = assignment.first[:-1].copy()
     most = kernel.fullest(assignment)
+    over = naive.row_loads(assignment) > assignment.room.most
     apart = np.count_nonzero(assignment.taken != began)
     restored = kernel.restore(assignment, began, most)
     assert np.count_nonzero(assignment.taken != began) == apart - restored
     assert naive.levels(assignment, base, assignment.taken.tolist()).max() <= most + 1e-12
+    assert_room_is_kept(assignment, over)

@@ -8,10 +8,11 @@ import pytest
 import evenkeel as ek
 
 
-def least(placement, weight, may):
+def least(placement, weight, may, fits=lambda led: True):
     """Least (ratio of the fullest node, changes) over all choices of leaders, slot 0 leading now.
 
-    The ratio is of leaders to the share by weight, over nodes that may lead.
+    The ratio is of leaders to the share by weight, over nodes that may lead. Only choices that
+    ``fits`` admits count.
     """
     share = np.where(may, weight, 0.0)
     choices = [[i for i, n in enumerate(row) if may[n]] for row in placement]
@@ -21,6 +22,8 @@ def least(placement, weight, may):
     share = share * (len(asked) / share.sum()) if share.any() else share
     best = None
     for chosen in itertools.product(*asked):
+        if not fits([row[slot] for row, slot in zip(placement, chosen, strict=False)]):
+            continue
         count = np.zeros(len(weight))
         rows = [row for row, one in zip(placement, choices, strict=True) if one]
         for row, slot in zip(rows, chosen, strict=True):
@@ -56,6 +59,68 @@ def test_it_is_equal_to_trying_every_choice(seed):
         able = [row for row in range(partitions) if any(may[n] for n in placement[row])]
         count = np.bincount(led[able], minlength=nodes)
         assert (count <= proof.most).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_node_or_zone_is_given_more_than_it_has_room_for(seed):
+    rng = np.random.default_rng(seed)
+    reached = []
+    for _ in range(25):
+        nodes, partitions = int(rng.integers(2, 6)), int(rng.integers(2, 7))
+        replicas = int(rng.integers(2, min(nodes, 3) + 1))
+        placement = [rng.choice(nodes, replicas, replace=False).tolist() for _ in range(partitions)]
+        extra = rng.integers(-1 if seed == 3 else 1, 4, (partitions, 2)).astype(float)
+        carried = np.full((nodes, 2), 1.0)
+        np.add.at(carried, [row[0] for row in placement], extra)
+        np.add.at(carried, np.ravel(placement), 2.0)
+        capacity = carried + rng.integers(-1, 4, carried.shape)
+        zone = np.arange(nodes) % 2
+        shared = np.array([carried[zone == z].sum(axis=0) + rng.integers(0, 3) for z in range(2)])
+        cluster = ek.Cluster.from_arrays(
+            capacity=capacity, load=[[2.0] * 2] * partitions, leader_load=2.0 + extra,
+            placement=placement, domains={"zone": [f"z{z}" for z in zone]},
+            tier_capacity={"zone": shared},
+        )  # fmt: skip
+
+        def fits(
+            led, extra=extra, capacity=capacity, placement=placement, zone=zone, shared=shared
+        ):
+            load = np.zeros(capacity.shape)
+            np.add.at(load, np.ravel(placement), 2.0)
+            came = load.copy()
+            np.add.at(load, led, extra)
+            np.add.at(came, [row[0] for row in placement], extra)
+            zones = np.array([load[zone == z].sum(axis=0) for z in range(2)])
+            before = np.array([came[zone == z].sum(axis=0) for z in range(2)])
+            return bool(
+                (load <= np.maximum(capacity, came)).all()
+                and (zones <= np.maximum(shared, before)).all()
+            )
+
+        result = ek.solve(cluster, method="leaders")
+        assert result.guard == 0
+        assert fits(result.placement.leader_node.tolist())
+        best, _ = least(placement, np.ones(nodes), np.ones(nodes, bool), fits)
+        proof = result.native
+        assert proof.bound <= best[0] + 1e-9
+        assert round(proof.ratio, 9) >= best[0]
+        reached.append(round(proof.ratio, 9) == best[0])
+        if result.stop_reason == "optimum":
+            assert (round(proof.ratio, 9), proof.changes) == best
+    assert np.mean(reached) > 0.9
+
+
+def test_a_leader_is_not_preferred_where_it_has_no_room():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0], [9.0]], load=[[1.0]] * 2, leader_load=[[3.0]] * 2,
+        placement=[[1, 0]] * 2, domains={"zone": ["a", "b"]}, rules=[ek.Rule(lead=["zone=a"])],
+        rule=[0] * 2,
+    )  # fmt: skip
+    for options in (None, ek.options.Leaders(by="load")):
+        result = ek.solve(cluster, method="leaders", options=options)
+        assert result.guard == 0
+        assert result.levelness.leaders.tolist() == [1, 1]
+        assert "1 partitions stay led as they came" in " ".join(result.warnings)
 
 
 def test_preferences_come_before_levelness():

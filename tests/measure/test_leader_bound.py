@@ -118,3 +118,9 @@ def test_a_result_tells_its_fewest_leader_changes():
     (row,) = [one for one in result.proven if one.name == "leader changes"]
     assert (row.least, row.term) == (6, "prices of leading")
     assert ek.solve(cluster, goals=ek.Goals(level=None)).leader_bound.changes == 0
+
+
+def test_where_nobody_can_lead_nothing_must_change():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[-1]] * 3)
+    found = leader_bound(cluster, cluster.placement, np.full((2, 1), 1.0), np.ones(2))
+    assert (found.changes, found.forced) == (0, 0)

@@ -295,3 +295,19 @@ def test_every_kind_that_is_found_is_explained():
 def test_rows_and_arrays_say_the_same():
     rows = moved()
     assert rows_of(steps_of(rows)) == rows
+
+
+def test_each_rule_that_excludes_a_node_is_kept_by_itself():
+    """One rule is broken as it begins; the other, which both ends keep, is broken on the way."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], domains={"zone": [*"abc"]}, placement=[[0]],
+        rules=[ek.Rule(require=["zone!=a"]), ek.Rule(require=["zone!=c"])],
+        rule=[0], group_rule=[1],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([1], np.int32), cluster.placement.leader)
+    away = cluster.placement.replaced(np.array([2], np.int32), cluster.placement.leader)
+    first = ek.plan(cluster, away)
+    assert first.check().ok
+    found = replay(cluster, first.steps, target=target)
+    assert found.counts["require"] == 1
+    assert ("require", 0) in plain_replay(cluster, first.steps, target=target)

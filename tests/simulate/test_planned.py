@@ -55,8 +55,8 @@ def test_without_a_plan_the_same_swap_overfills_a_node():
     watched = Watched(simulate.planned(trade))
     simulate.play(cluster, [], watched, until=3600.0, environment=SLOW)
     assert watched.fullest <= 1.0
-    bare = simulate.play(cluster, [], trade, until=3600.0, every=0.1, environment=SLOW)
-    carried = simulate.play(cluster, [], simulate.planned(trade), until=3600.0, every=0.1,
+    bare = simulate.play(cluster, [], trade, until=600.0, every=0.1, environment=SLOW)
+    carried = simulate.play(cluster, [], simulate.planned(trade), until=600.0, every=0.1,
                             environment=SLOW)  # fmt: skip
     assert bare.total("moves") == 4
     assert carried.total("moves") == 5

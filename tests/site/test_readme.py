@@ -31,3 +31,11 @@ def test_all_that_name_the_version_agree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert project["version"] == ek.__version__ == cited[1]
+
+
+def test_pip_is_renewed_before_it_needs_to_know_more_than_an_old_one():
+    rules = re.split(r"\n(?=[^\t\s#])", (ROOT / "Makefile").read_text())
+    asking = [rule for rule in rules if "--build-constraint" in rule]
+    assert len(asking) == 2
+    for rule in asking:
+        assert "--upgrade pip" in rule.partition("--build-constraint")[0]

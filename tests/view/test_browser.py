@@ -86,6 +86,12 @@ def swept(cluster):
     return ek.sweep(cluster, ["zone", "node", "zone pairs"], recovery=ek.Throttle(node_in=1))
 
 
+def played(cluster):
+    lost = ek.simulate.NodesDown(nodes=[0], at=60.0)
+    back = ek.simulate.NodesBack(nodes=[0], at=1800.0)
+    return ek.simulate.play(cluster, [lost, back], until=3600.0)
+
+
 RESULTS = {
     "usual": partial(usual, partitions=2000, nodes=60, zones=5),
     "many nodes": partial(usual, partitions=5000, nodes=700, zones=13, dimensions=6),
@@ -96,6 +102,8 @@ RESULTS = {
     "sweep": lambda: swept(expansion(300, 20, 5)),
     "hostile sweep": lambda: swept(broken().cluster),
     "frontier": lambda: ek.frontier(expansion(300, 20, 5), points=5),
+    "history": lambda: played(expansion(300, 20, 5)),
+    "hostile history": lambda: played(broken().cluster),
 }
 
 

@@ -8,9 +8,11 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.view.layout import duration
 from evenkeel.view.markup import UNSEEN
 from evenkeel.view.page.curves import axis_of
 from evenkeel.view.page.frontier import frontier_page
+from evenkeel.view.page.history import history_page
 from evenkeel.view.page.plan import SHOWN_STEPS, plan_page
 from evenkeel.view.page.sweep import sweep_page
 from evenkeel.view.page.timeline import STRETCHES, Copies
@@ -146,10 +148,52 @@ def test_a_frontier_is_told_as_it_is():
     assert len(re.findall("h0", points)) == len(found.results)
 
 
+def test_a_history_is_told_as_it_is():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 8, placement=[[n % 4, (n + 1) % 4] for n in range(8)],
+        bytes="d0",
+    )  # fmt: skip
+    events = [ek.simulate.NodesDown(nodes=[0], at=60.0, dead_after=300.0)]
+    history = ek.simulate.play(cluster, events, until=1200.0, every=60.0)
+    page = history_page(history)
+    root = read(page)
+    assert cards(root)["moves"] == "4"
+    under = history.astray("under")
+    back = history.seconds[int(under.nonzero()[0][-1]) + 1]
+    assert "whole at the end" in said(next(root.iter("h1")))
+    assert f"At worst 4 partitions lacked a replica; from {duration(back)} on" in page
+    assert table_of(root, "From outside") == [["60.00 s", "n0 down"], ["360.00 s", "n0 dead"]]
+    assert len(table_of(root, "In the order")) == len(history.log)
+    (row,) = (row for row in table_of(root, "Of all samples") if row[0] == "under")
+    assert row[1:] == ["0", "4", "0"]
+    assert page == history_page(ek.simulate.play(cluster, events, until=1200.0, every=60.0))
+
+
+def test_a_history_that_ends_short_says_so():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1]])
+    history = ek.simulate.play(cluster, [ek.simulate.NodesGone(nodes=[0])], until=600.0)
+    page = history_page(history)
+    assert "short of replicas at the end" in said(next(read(page).iter("h1")))
+    assert "1 partition lacked a replica, at the end 1 still" in page
+
+
+@pytest.mark.parametrize("samples", [1, 2, 5_000])
+def test_a_history_of_any_length_is_drawn(samples):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0]] * 2, dimensions=[HOSTILE[1]],
+        node_names=[HOSTILE[0], HOSTILE[2]], partition_names=[HOSTILE[3], HOSTILE[4]],
+    )  # fmt: skip
+    until = max(0.5, samples - 1.0)
+    page = history_page(ek.simulate.play(cluster, until=until, every=1.0))
+    read(page)
+    assert len(page) < 60_000
+    assert not set(map(ord, page)) & set(UNSEEN)
+
+
 def test_names_do_no_harm():
     names = [f"{name}{i}" for i, name in enumerate(HOSTILE)]
     cluster = ek.Cluster.from_arrays(
-        capacity=[[4.0, 9.0]] * len(names), load=[[1.0, 2.0]] * 22, placement=[[0, 1]] * 22,
+        capacity=[[9.0, 20.0]] * len(names), load=[[1.0, 2.0]] * 22, placement=[[0, 1]] * 22,
         node_names=names, partition_names=[f"{name}{i}" for name in HOSTILE for i in range(2)],
         domains={"<b>zone": names}, dimensions=(HOSTILE[0], HOSTILE[1]), bytes=HOSTILE[1],
     )  # fmt: skip

@@ -23,6 +23,9 @@ except ImportError:  # Windows
 NAME = "evenkeel.lock"
 """The file, in the folder in which kernels are kept."""
 
+LOCKING = fcntl is not None
+"""Whether the system has locks that processes share."""
+
 PATIENCE = 120.0
 """Seconds after which a kernel is compiled nevertheless: whoever has the lock may be stopped."""
 
@@ -50,20 +53,19 @@ class CompileLock:
         self._depth = 0
         self._guard = threading.Lock()
 
-    def acquire(self) -> bool:
-        """Take the lock; whether another process had it, and may have kept the kernel since."""
+    def acquire(self) -> None:
+        """Take the lock, and wait as long as another process has it."""
         began = time.perf_counter()
         told = False
-        while not self._taken():
+        while not self.claim():
             waited = time.perf_counter() - began
             if waited >= SILENCE and not told:
                 told = True
                 self._tell("waiting", logging.INFO)
             if waited >= PATIENCE:
                 self._tell("impatient", logging.WARNING)
-                return True
+                return
             time.sleep(PAUSE)
-        return time.perf_counter() - began >= PAUSE
 
     def release(self) -> None:
         """Give the lock back, if this process has it and no other call needs it."""
@@ -73,7 +75,7 @@ class CompileLock:
                 with contextlib.suppress(OSError):
                     self._lock(free=True)
 
-    def _taken(self) -> bool:
+    def claim(self) -> bool:
         """Whether the lock is ours now, or there is none to be had."""
         with self._guard:
             if self._depth == 0:

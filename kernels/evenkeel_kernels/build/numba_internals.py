@@ -19,12 +19,15 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 
 from evenkeel_kernels.build.cache_key import imports_digest
-from evenkeel_kernels.build.compile_lock import CompileLock
+from evenkeel_kernels.build.compile_lock import LOCKING, CompileLock
 from evenkeel_kernels.build.warning import warn_once
 
 OLDEST, BEYOND = (0, 68), (0, 69)
 
 F = TypeVar("F", bound=Callable[..., object])
+
+SHARED = LOCKING
+"""Whether processes that compile at the same time share the work."""
 
 LOADING = "evenkeel:load"
 """The event of a kernel that is loaded, or looked for, on disk."""
@@ -125,8 +128,9 @@ class KernelCache(FunctionCache):
         """Load a compiled kernel; where there is none, wait until no other process compiles it."""
         with event.trigger_event(LOADING):
             loaded = self._loaded(sig, target_context)
-            if loaded is None and self.lock.acquire():
-                loaded = self._loaded(sig, target_context)
+            if loaded is None:
+                self.lock.acquire()
+                loaded = self._loaded(sig, target_context)  # somebody may have kept it since
         return loaded
 
     def _loaded(self, sig: Any, target_context: Any) -> Any:
@@ -170,6 +174,16 @@ def keep(compiled: Any, function: Callable[..., object]) -> None:
 def is_kept(compiled: Any) -> bool:
     """Whether a kernel is compiled and on disk for this processor and the sources as they are."""
     return isinstance(compiled._cache, KernelCache) and compiled._cache.holds()
+
+
+def claimed(compiled: Any) -> bool:
+    """Whether this process may compile a kernel now and keep it; to be given back."""
+    return isinstance(compiled._cache, KernelCache) and compiled._cache.lock.claim()
+
+
+def give_back(compiled: Any) -> None:
+    """Let other processes compile a kernel, or load it."""
+    compiled._cache.lock.release()
 
 
 def folder(compiled: Any) -> str:

@@ -26,6 +26,19 @@ LOADING = "evenkeel:load"
 """An event that never comes here: numba alone loads its kernels."""
 
 
+SHARED = False
+"""Processes do not know of each other: each would compile all."""
+
+
+def claimed(compiled: Any) -> bool:
+    """Tell that nothing can be claimed."""
+    return False
+
+
+def give_back(compiled: Any) -> None:
+    """Nothing was claimed."""
+
+
 def within_kernels(function: F, **options: Any) -> Any:
     """Compile a part of kernels as any kernel."""
     njit: Any = numba.njit

@@ -3,7 +3,8 @@
 Replicas stay. Each partition is led over one of its *arcs*, one for each replica that may lead it,
 and what that adds to the node counts in units of the node's target. The penalty that is lowered is
 the sum of the squares of what is above a threshold; where no lead alone lowers it, two change at
-once, and where that is of no use either, an annealing walk shakes them.
+once, and where that is of no use either, an annealing walk shakes them. No node, and no domain with
+a capacity of its own, is given more than it has room for.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from evenkeel_kernels.build.jit import inlined, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
 from evenkeel_kernels.core.rng import advance
+from evenkeel_kernels.leaders.lead_room import LeadRoom, has_room, move_load, stays_within
 
 LEAST_GAIN = -1e-13
 """A change of the penalty that is worth making; what is nearer to 0 may be rounding."""
@@ -40,6 +42,8 @@ class LeaderAssignment(NamedTuple):
         Load of each node in units of its target; changed.
     leading : Leading
         The partitions that each node leads; changed.
+    room : LeadRoom
+        What leading takes of what nodes and domains can carry; changed.
     """
 
     first: NDArray[np.int64]
@@ -48,12 +52,16 @@ class LeaderAssignment(NamedTuple):
     taken: NDArray[np.int64]
     level: NDArray[np.float64]
     leading: Leading
+    room: LeadRoom
 
 
 @no_alloc
 def rebuild(assignment: LeaderAssignment, base: NDArray[np.float64]) -> None:
-    """Fill levels and lists from ``taken``, over ``base (N, D)``. O(P D + N D)."""
-    leading = assignment.leading
+    """Fill levels, lists and loads from ``taken``, over ``base (N, D)``. O(P D + N D)."""
+    leading, room = assignment.leading, assignment.room
+    for m in range(room.load.shape[0]):
+        for c in range(room.load.shape[1]):
+            room.load[m, c] = room.base[m, c]
     for n in range(base.shape[0]):
         leading.led[n] = 0
         leading.first[n] = -1
@@ -64,6 +72,7 @@ def rebuild(assignment: LeaderAssignment, base: NDArray[np.float64]) -> None:
         take_lead(leading, assignment.node[a], p)
         for d in range(base.shape[1]):
             assignment.level[assignment.node[a], d] += assignment.share[a, d]
+        move_load(room, p, -1, assignment.node[a])
 
 
 @no_alloc
@@ -95,6 +104,12 @@ def shifted(assignment: LeaderAssignment, a: int, b: int, threshold: float) -> f
     return change
 
 
+@inlined
+def may_take(assignment: LeaderAssignment, p: int, b: int) -> bool:
+    """Whether there is room for partition ``p`` to be led over arc ``b`` instead. O(tiers D)."""
+    return has_room(assignment.room, p, assignment.node[assignment.taken[p]], assignment.node[b])
+
+
 @no_alloc
 def hand_over(assignment: LeaderAssignment, p: int, b: int) -> None:
     """Let partition ``p`` be led over arc ``b``. O(D)."""
@@ -103,6 +118,7 @@ def hand_over(assignment: LeaderAssignment, p: int, b: int) -> None:
     for d in range(assignment.level.shape[1]):
         assignment.level[here, d] -= assignment.share[a, d]
         assignment.level[there, d] += assignment.share[b, d]
+    move_load(assignment.room, p, here, there)
     leave_lead(assignment.leading, here, p)
     take_lead(assignment.leading, there, p)
     assignment.taken[p] = b
@@ -136,7 +152,7 @@ def descend(assignment: LeaderAssignment, threshold: float) -> int:
             for b in range(assignment.first[p], assignment.first[p + 1]):
                 if b != a:
                     change = shifted(assignment, a, b, threshold)
-                    if change < least:
+                    if change < least and may_take(assignment, p, b):
                         best, least = b, change
             if best >= 0:
                 hand_over(assignment, p, best)
@@ -171,15 +187,28 @@ def trade(assignment: LeaderAssignment, threshold: float, work: NDArray[np.int64
                     work[0] -= assignment.first[q + 1] - assignment.first[q]
                     for c in range(assignment.first[q], assignment.first[q + 1]):
                         own = assignment.taken[q]
-                        if c != own and alone + shifted(assignment, own, c, threshold) < LEAST_GAIN:
-                            hand_over(assignment, q, c)
+                        if c == own:
+                            continue
+                        if alone + shifted(assignment, own, c, threshold) >= LEAST_GAIN:
+                            continue
+                        hand_over(assignment, q, c)
+                        if fit_together(assignment, a, b, c):
                             changes += 1
                             done = True
                             break
+                        hand_over(assignment, q, own)
                 q = follower
             if not done:
                 hand_over(assignment, p, a)
     return changes
+
+
+@inlined
+def fit_together(assignment: LeaderAssignment, a: int, b: int, c: int) -> bool:
+    """Whether all that these arcs concern have room for what they carry now. O(tiers D)."""
+    node, room = assignment.node, assignment.room
+    alone = stays_within(room, node[a]) and stays_within(room, node[b])
+    return alone and stays_within(room, node[c])
 
 
 @no_alloc
@@ -223,7 +252,7 @@ def perturb(
         b = int(first + (a - first + skip) % arcs)
         now = advance(now)
         accepted = -temperature * np.log((np.float64(now >> np.uint64(11)) + 1.0) * UNIT)
-        if shifted(assignment, a, b, threshold) <= accepted:
+        if shifted(assignment, a, b, threshold) <= accepted and may_take(assignment, p, b):
             hand_over(assignment, p, b)
     random[0] = now
 
@@ -242,7 +271,7 @@ def restore(assignment: LeaderAssignment, began: NDArray[np.int64], most: float)
             a, b = assignment.taken[p], began[p]
             if b < 0 or a == b:
                 continue
-            fits = True
+            fits = may_take(assignment, p, b)
             for d in range(assignment.level.shape[1]):
                 more = assignment.level[assignment.node[b], d] + assignment.share[b, d]
                 less = assignment.level[assignment.node[a], d] - assignment.share[a, d]

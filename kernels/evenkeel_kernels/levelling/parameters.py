@@ -26,7 +26,8 @@ class Parameters:
     *Relief*
 
     Where a short walk leaves more than the part ``stuck`` of the penalty, too few replicas have
-    moved: at most ``reliefs`` rounds of relief. At most one node in ``few_hot`` too full is few:
+    moved: at most ``reliefs`` rounds of relief, until ``fruitless_reliefs`` in a row have relieved
+    nothing. At most one node in ``few_hot`` too full is few:
     ``reliefs_at_once`` rounds before any walk; ``many_reliefs`` late ones on large clusters.
 
     *Sizes*
@@ -65,13 +66,14 @@ class Parameters:
     brief_walk: int = 120
     stuck: float = 0.5
     reliefs: int = 12
+    fruitless_reliefs: int = 2
     few_hot: int = 32
     reliefs_at_once: int = 4
     many_reliefs: int = 8
     few_replicas: int = 2_000
     many_replicas: int = 20_000
     falls: float = 0.9
-    far_wait: float = 2.5
+    far_wait: float = 1.0
     near_wait: float = 8.0
     worth_moving: float = 0.9
     leader_preference_violations: float = 0.1

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from evenkeel import __version__
 from evenkeel.cli.arguments import Parser
@@ -78,7 +79,10 @@ def command_parser() -> tuple[Parser, Mapping[str, Parser]]:
 
 
 def _keep_printable() -> None:
-    """Let output that cannot show a bar show a question mark, and not fail."""
+    """Let output that cannot show a bar show a question mark, and closed streams take all."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115, open to the end
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="replace")

@@ -2,11 +2,13 @@
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ UNSAID = object()
 """The level where nobody names one: that of the method, if it levels."""
 
 
+UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")
+"""How argparse says that a word is none of those that it knows."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose help ends in examples, and a text that is only made when somebody asks."""
 
@@ -43,6 +49,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and leave."""
+        if (word := UNKNOWN.match(message)) is not None:
+            known = re.findall(r"'([^']*)'", word[2])
+            message += did_you_mean(word[1], known)
         super().error(printable(message))
 
     def format_help(self) -> str:

@@ -5,7 +5,19 @@ from abc import ABC, abstractmethod
 
 
 class Clock(ABC):
-    """Tells the time."""
+    """Tells the time.
+
+    Examples
+    --------
+    >>> from evenkeel.control import Clock
+    >>> class Fixed(Clock):
+    ...     def now(self):
+    ...         return 3_600.0
+    ...     def elapsed(self):
+    ...         return 0.0
+    >>> Fixed().now()
+    3600.0
+    """
 
     @abstractmethod
     def now(self) -> float:

@@ -151,6 +151,16 @@ class Health:
     Notes
     -----
     What Helix says of throttling has no counterpart: nothing is carried out here.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> from evenkeel.model.assignment import Assignment
+    >>> found = control.health(c.down("n1"), Assignment.of_placement(c.placement))
+    >>> found.max_capacity_usage_gauge, found.missing_replica_partition_gauge
+    (1.0, 4)
     """
 
     max_capacity_usage_gauge: float

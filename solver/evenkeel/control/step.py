@@ -37,6 +37,16 @@ class PipelineResult:
         What failed since the last step, beside the pipeline too; what was known before still holds.
     seconds : float
         How long the step took.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> with control.Pipeline("balance", workers=control.InlineWorkers()) as pipeline:
+    ...     step = pipeline.run(c.replace(gone=[False, True, False], alive=[True, False, True]))
+    >>> step.emergency, step.moves_from(c.placement), sorted(set(step.placement.node.tolist()))
+    (True, 4, [0, 2])
     """
 
     assignment: Assignment

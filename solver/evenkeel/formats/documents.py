@@ -61,11 +61,13 @@ class Document:
         path = None
         if isinstance(source, bytes | bytearray | memoryview):
             name, data = "<bytes>", bytes(source)
-        elif isinstance(source, str | os.PathLike):
+        elif isinstance(source, str | os.PathLike) and os.fspath(source):
             name, path = os.fspath(source), Path(source)
             data = b"" if path.is_dir() else path.read_bytes()
-        else:
+        elif hasattr(source, "read"):
             name, data = str(getattr(source, "name", "<file>")), source.read()
+        else:
+            raise InvalidInput([Fault("source", source, "must be a path, bytes, or an open file")])
         if data.startswith(GZIP_MAGIC):
             data = _unpacked(name, data)
         return cls(name, data.removeprefix(BYTE_ORDER_MARK), path)

@@ -253,6 +253,9 @@ def write(
     ...     [file.name for file in write(cluster, Path(folder, "cluster.npz"))]
     ['cluster.npz']
     """
+    if not isinstance(cluster, Cluster):
+        message = "must be a Cluster; what a solve came to goes with it, placement=result"
+        raise InvalidInput([Fault("cluster", type(cluster).__name__, message)])
     chosen = writer_of(cluster, path, format)
     assert chosen.encode is not None
     target = getattr(placement, "placement", placement)
@@ -282,7 +285,7 @@ def writer_of(cluster: Cluster, path: str | os.PathLike[str], format: str | None
 
 def _check_sources(*files: str | os.PathLike[str]) -> None:
     """Raise for files that a cluster was read from, before any work is done for writing them."""
-    message = "is a file that was read: choose another, or ask to overwrite it"
+    message = "is a file that was read: choose another, or overwrite it (overwrite=True, --force)"
     kept = [file for file in files if os.path.realpath(file) in _sources and Path(file).exists()]
     if kept:
         raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])

@@ -72,7 +72,7 @@ def warmup(
     --------
     >>> import evenkeel as ek
     >>> first = ek.warmup()
-    >>> dict(ek.warmup(methods=["balance", "leaders"]))
+    >>> dict(ek.warmup(methods=["balance"]))
     {}
     """
     import numpy as np

@@ -167,7 +167,7 @@ def blocked_nodes(
         count = np.bincount(taken, minlength=width)
         strength = "" if limit.hard else " (wished for)"
         reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
-        at = np.where(domain >= 0, count[np.maximum(domain, 0)], 0)
+        at = np.append(count, 0)[domain]  # a node in no domain finds none there
         if limit.kind == "spread":
             mark((domain >= 0) & (at >= limit.amount), reason)
         elif limit.kind == "max_domains":
@@ -195,7 +195,7 @@ def blocked_nodes(
         own = _own_load(cluster, placement, replica)
         inside = domain == domain[here] if here >= 0 else np.zeros(len(nodes), bool)
         full = np.any(total + own > capacity * (1 + 1e-11), axis=1)
-        mark((domain >= 0) & full[np.maximum(domain, 0)] & ~inside, f"capacity of its {tier}")
+        mark(np.append(full, False)[domain] & ~inside, f"capacity of its {tier}")
     return verdict, reasons
 
 

@@ -42,6 +42,11 @@ class PlacementCounts:
             kept = placement.__dict__["_counts"] = made
         return kept
 
+    @classmethod
+    def forget(cls, placement: Placement) -> None:
+        """Drop what was counted of a placement: the two keep each other, and so the cluster."""
+        placement.__dict__.pop("_counts", None)
+
     def counted_for(self, other: Cluster) -> dict[str, Any]:
         """Return what was counted here and holds in another cluster with the same placement too."""
         same = {"seat"}

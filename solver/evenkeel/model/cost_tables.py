@@ -32,6 +32,13 @@ class Hinge(NamedTuple):
         Cost of one unit, above 0.
     at : (N,) float64
         Load from which on a node pays; not finite where it never does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hinge = Hinge(1.0, 10.0, at=np.array([2.0, 3.0]))
+    >>> (hinge.weight * np.maximum(0.0, np.array([5.0, 1.0]) - hinge.at)).tolist()
+    [30.0, 0.0]
     """
 
     sign: float

@@ -189,7 +189,17 @@ class Placement(Shown):
 
 
 class Placed(Protocol):
-    """What has a placement, as a ``Result`` or a ``Cluster`` does."""
+    """What has a placement, as a ``Result`` or a ``Cluster`` does.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> def fullest(placed: Placed) -> int:
+    ...     return int(placed.placement.node.max())
+    >>> fullest(c), fullest(ek.solve(c, goals=ek.Goals(level=0.0)))
+    (1, 2)
+    """
 
     @property
     def placement(self) -> Placement:

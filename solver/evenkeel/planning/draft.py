@@ -15,9 +15,10 @@ from evenkeel.planning.order import begun, busiest, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
+from evenkeel.planning.resources.recovery import barred, charge_recovery, lacking
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.resources.turns import charge_recovery, charge_turns
+from evenkeel.planning.resources.turns import charge_turns
 from evenkeel.planning.scheduling import Hurry, Scheduled, chained, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
@@ -66,7 +67,10 @@ class Draft:
         resources.keep(acts.change[ushered(acts, under_way(acts, cluster.placement.flags))])
         charge_turns(resources, np.array(in_turn, np.int64))
         lasts = copies.durations(acts, count)
-        charge_recovery(resources, acts, begun(cluster, acts, count), lasts)
+        if acts.recovers.any():
+            free = begun(cluster, acts, count)
+            free[acts.change[lacking(cluster)[acts.partition] > 0]] = True
+            charge_recovery(resources, acts, free, lasts)
         chain = chained(acts, count)
         by_rank, rank = ranks(cluster, acts, copies, shifts, throttle, chain)
         del shifts
@@ -88,6 +92,12 @@ class Draft:
     def left(self) -> int:
         """How many replicas do not arrive."""
         return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
+
+    def barred(self) -> "Draft":
+        """Return the draft with what lacks nothing after all repairs that need not wait for it."""
+        under_way = begun(self.cluster, self.acts, len(self.previous))
+        schedule = barred(self.cluster, self.acts, under_way, self.schedule, self.previous)
+        return replace(self, schedule=schedule)
 
     def steps(self, windows: Windows | None) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""

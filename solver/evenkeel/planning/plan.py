@@ -15,6 +15,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
+from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Shown, reported
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
@@ -299,7 +300,7 @@ class Plan(Shown):
         InvalidInput
             If there are not so many steps.
         """
-        if not 0 <= count <= len(self):
+        if not is_whole(count) or not 0 <= count <= len(self):
             raise InvalidInput([Fault("count", count, f"must be 0 to {len(self)}")])
         while 0 < count < len(self) and self.change[count] == self.change[count - 1]:
             count -= 1
@@ -553,18 +554,19 @@ class Plan(Shown):
         ]  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"<Plan: {len(self):,} steps in {len(self.waves):,} waves>"
+        return f"<Plan: {counted(len(self), 'step')} in {counted(len(self.waves), 'wave')}>"
 
     def __str__(self) -> str:
         if len(self) == 0 and self.complete:
             return "Nothing is to be done."
         amount = f", {self.bytes:,.0f} bytes" if self.cluster.bytes_dimension >= 0 else ""
+        waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
         text = (
-            f"{self.copies:,} copies{amount} in {len(self.waves):,} waves of {len(self):,} steps "
+            f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "
             f"take {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
             f"({self.bound.term})."
         )
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
-            text += f" {len(self.blocked):,} moves are blocked: {shown}."
+            text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
         return text

@@ -11,10 +11,9 @@ from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
-from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.plan import Blocked, Plan
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.resources.turns import RECOVERY
+from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.search import searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
@@ -69,7 +68,16 @@ def plan(
     """
     faults = FaultList()
     wanted = target.placement if hasattr(target, "placement") else target
-    pace = throttle or Throttle()
+    pace = Throttle() if throttle is None else throttle
+    for name, given, kind in (
+        ("cluster", cluster, Cluster), ("throttle", pace, Throttle),
+        ("protocol", protocol, str | Protocol),
+    ):  # fmt: skip
+        if not isinstance(given, kind):
+            word = "a Cluster" if kind is Cluster else "a Throttle"
+            word = "a Protocol, or the name of one" if name == "protocol" else word
+            faults.add(name, given, f"must be {word}")
+    faults.raise_if_any()
     check_target(faults, cluster, wanted)
     check_throttle(faults, cluster, pace)
     if isinstance(protocol, str):
@@ -127,6 +135,8 @@ def _planned(
         draft = _unbarred(draft, throttle, protocol)
     if len(draft.stuck):
         draft = _unstuck(draft, throttle, protocol)
+    if throttle.recovery_first:
+        draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
 
@@ -144,7 +154,7 @@ def _drafted(
     if flights is not None:
         acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
-        acts = replace(acts, recovers=(dangers(cluster) < SAFE)[acts.partition])
+        acts = replace(acts, recovers=repairs(cluster, acts))
     return Draft.of(cluster, target, ends, acts, throttle, protocol)
 
 
@@ -156,8 +166,7 @@ def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     for name, base, _ in draft.resources.kinds:
         if name == RECOVERY:
             stuck &= (lacks < base) | (lacks > base + 1)
-    vain = np.unique(acts.partition[stuck[acts.change] & acts.recovers])
-    acts = replace(acts, recovers=acts.recovers & ~np.isin(acts.partition, vain))
+    acts = replace(acts, recovers=acts.recovers & ~stuck[acts.change])
     return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
 
 

@@ -27,7 +27,17 @@ COLUMNS = ("load", "leader_load", "non_voter_load", "rules", "rule", "placement"
 
 
 class NewNodes(TypedDict, total=False):
-    """Nodes that join, as ``Cluster.add_nodes`` takes them."""
+    """Nodes that join, as ``Cluster.add_nodes`` takes them.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> joining: NewNodes = {"capacity": [[8.0]], "names": ["big"]}
+    >>> session = ek.Session(c).apply(ek.Changes(nodes=joining))
+    >>> session.cluster.nodes.names[3]
+    'big'
+    """
 
     capacity: ArrayLike
     names: Sequence[str] | None
@@ -42,7 +52,17 @@ class NewNodes(TypedDict, total=False):
 
 
 class NewPartitions(TypedDict, total=False):
-    """Partitions that join, as ``Cluster.from_arrays`` takes them; ``names`` are theirs."""
+    """Partitions that join, as ``Cluster.from_arrays`` takes them; ``names`` are theirs.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> new: NewPartitions = {"load": [[2.0]], "names": ["audit"], "replicas": [2]}
+    >>> session = ek.Session(c).apply(ek.Changes(partitions=new))
+    >>> session.cluster.partitions.names[4]
+    'audit'
+    """
 
     load: ArrayLike
     leader_load: ArrayLike

@@ -254,7 +254,7 @@ def imported(where: str) -> Any:
 
 def find(name: str) -> Method:
     """Return a method by name."""
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         known = ", ".join(sorted(METHODS))
         message = f"unknown method; there are: {known}{did_you_mean(str(name), METHODS)}"
         raise InvalidInput([Fault("method", name, message)])

@@ -22,6 +22,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
+from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import told_of_preparing
 
 OVERTIME, OVERTIME_SHARE = 0.1, 0.05
@@ -29,6 +30,9 @@ OVERTIME, OVERTIME_SHARE = 0.1, 0.05
 
 NO_TIME = "There was no time to begin: everything stays as it came."
 """Said where a method was not begun."""
+
+SEEDS = 2**62
+"""Seeds are below it, and not below its negative."""
 
 ASKED_APART = ("floor", "soft_yield")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
@@ -125,20 +129,27 @@ def run_checked(chosen: Method, request: Request) -> Run:
     """Run the strategy, stop the clock, and let the guard look at what came of it."""
     began = time.perf_counter()
     watch = request.watch
-    with told_of_preparing(watch.exclude):
+    with told_of_preparing(watch.exclude), compiled_ahead(chosen.warmup):
         strategy = chosen.load()
         watch.exclude(time.perf_counter() - began)
         outcome = strategy(request) if _is_time_for(chosen, request) else _not_begun(request)
-    ended = time.perf_counter()
-    timings = {chosen.name: ended - began}
+    timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
+    return run_guarded(chosen, request, outcome, timings)
+
+
+def run_guarded(
+    chosen: Method, request: Request, outcome: Outcome, timings: dict[str, float]
+) -> Run:
+    """Let the guard look at what a method has answered, and say what there was no time for."""
+    began = time.perf_counter()
     cluster = request.cluster
     placement = _placement_of(cluster, outcome)
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
     looked = guarded(cluster, placement)
-    timings["guard"] = time.perf_counter() - ended
+    timings["guard"] = time.perf_counter() - began
     if looked.strikes:
         outcome = _corrected(outcome, looked)
     outcome = _with_warnings(outcome, _about_time(request))
@@ -295,7 +306,8 @@ def _check_running(
         elif not value >= 0:
             faults.add(name, value, "must be 0 or more")
     try:
-        operator.index(seed)
+        if not -SEEDS <= operator.index(seed) < SEEDS:
+            faults.add("seed", seed, "must be at least -2**62, and below 2**62")
     except TypeError:
         faults.add("seed", seed, "must be an integer")
     if watch.callback is not None and not callable(watch.callback):

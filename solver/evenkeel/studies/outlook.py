@@ -1,5 +1,6 @@
 """The outlook of a scenario: what comes of it, as figures and as a row of a table."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -150,14 +151,18 @@ def harmlessness(row: Row) -> tuple[float, ...]:
 
 
 HEADING = ("scenario", "status", "broken", "lost", "quorum", "short", "level", "fullest", "moves")
+TIMED = ("seconds", "short for")
+"""Columns of the seconds that a repair takes, and for which something is short of replicas."""
 
 
-def cells_of(row: Row) -> tuple[str, ...]:
+def cells_of(row: Row, heads: Sequence[str] = HEADING) -> tuple[str, ...]:
     """Write a row for people; nothing is known of a scenario that failed."""
     if row.status in ("failed", "not run"):
-        return (row.scenario, row.status, *["-"] * (len(HEADING) - 2))
+        return (row.scenario, row.status, *["-"] * (len(heads) - 2))
     counts = (row.hard, row.lost, row.without_quorum, row.under_min_active)
     return (
         row.scenario, row.status, *(f"{count:,}" for count in counts),
         f"{row.level:.4f}", f"{row.fullest:.1%}", f"{row.moves:,}",
+        *("-" if one is None else f"{one:,.6g}"
+          for one in (row.recovery, row.under_replicated)[: len(heads) - len(HEADING)]),
     )  # fmt: skip

@@ -33,6 +33,7 @@ from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import (
     HEADING,
     NOBODY,
+    TIMED,
     Outlook,
     Row,
     cells_of,
@@ -345,7 +346,9 @@ class Sweep:
         lines = [self._summary()]
         if not worst:
             return lines[0]
-        cells = [HEADING, *map(cells_of, worst)]
+        timed = any(one.recovery is not None for one in worst)
+        heads = (*HEADING, *TIMED) if timed else HEADING
+        cells = [heads, *(cells_of(one, heads) for one in worst)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for first, *rest in cells:
             numbers = (text.rjust(w) for text, w in zip(rest, widths[1:], strict=True))
@@ -408,7 +411,7 @@ def sweep(
     cluster : Cluster
         The snapshot; it is not changed.
     scenarios : str, WhatIf, or a sequence of them
-        ``"node"`` loses each node, the name of a level each of its domains, ``"node pairs"`` or
+        ``"node"`` loses each node, the name of a tier each of its domains, ``"node pairs"`` or
         ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
     executor : concurrent.futures.Executor, optional
         Who does it, the calling thread by default; answers and their order are the same whoever it

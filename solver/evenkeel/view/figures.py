@@ -7,11 +7,6 @@ PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
 """From which amount on prefixes are written, and which."""
 
 
-def counted(count: int, what: str) -> str:
-    """Write how many there are of something."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def percent(share: float) -> str:
     """Write a share of a capacity; a dash where there is none to speak of."""
     return f"{100.0 * share:,.1f}%" if np.isfinite(share) else "∞" if share > 0 else "-"

@@ -56,6 +56,15 @@ def test_it_is_carried_out_and_undone(name, tmp_path):
     assert held_settings(world) == settings
 
 
+def test_its_script_calls_the_command_that_is_installed(tmp_path):
+    world = WORLDS["swift"](tmp_path, parts=4)
+    plan = world.plan()
+    folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    done = world.run(folder, EVENKEEL=str(world.system.bin / "evenkeel-alone"))
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan)
+
+
 @pytest.mark.parametrize("call", mostly_long([1, 2, 3, 5, 8], [3]))
 def test_it_goes_on_where_it_stopped(world, planned, call):
     plan, folder = planned

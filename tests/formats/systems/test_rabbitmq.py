@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -184,7 +185,7 @@ class Broker:
         self.folder = folder
         for name in ("rabbitmqctl", "rabbitmq-queues"):
             tool = folder / name
-            tool.write_text(f"#!/usr/bin/env python3{TOOLS}")
+            tool.write_text(f"#!{sys.executable} -EsS{TOOLS}")
             tool.chmod(0o755)
 
     def run(self, script):

@@ -100,13 +100,13 @@ class Ends:
             kind = "same_node" if (limit.kind, limit.tier) == ("spread", "node") else limit.kind
             if limit.kind != "min_domains" or c.partitions.replicas[p] > 0:
                 found[kind, limit.tier] = value, least
-        for kind, texts, held in (
-            ("require", [*own.require, *shared.require], present),
-            ("voters_require", [*own.voters_require, *shared.voters_require], voters),
-        ):
-            if texts:
-                mask = nodes_that_meet(c, texts)
-                found[kind, ""] = -sum(not mask[n] for _, n in held), 0
+        for number, rule in enumerate((own, shared)):
+            for kind, texts, held in (
+                ("require", rule.require, present), ("voters_require", rule.voters_require, voters),
+            ):  # fmt: skip
+                if texts:
+                    mask = nodes_that_meet(c, texts)
+                    found[kind, number] = -sum(not mask[n] for _, n in held), 0
         for kind, counts, held in (
             ("place", own.place, serve), ("voters_place", own.voters_place, voters),
         ):  # fmt: skip

@@ -65,7 +65,7 @@ class Run(Ends):
         self.dropped = set()  # removals of such a learner
         self.was_seen = {}
         self.joined = {}  # when a seat began to serve
-        self.came = {}  # partition -> replicas that live again, and when
+        self.came = {}  # partition -> replicas that live again, when, and by which step
         self.copied = {}  # copy -> when it began
         self.pending = {}  # partition -> changes that are under way or half done
         self.flying = set()
@@ -370,7 +370,7 @@ class Run(Ends):
             self.set(i, p, k, target, "serving")
             self.joined[p, k, target] = self.position
             if self.alive[target]:
-                self.came.setdefault(p, []).append((k, self.position))
+                self.came.setdefault(p, []).append((k, self.position, i))
         if kind in (DEMOTE, SWAP) and source >= 0:
             self.put(p, k, source, -1, "serving")
             self.set(i, p, k, source, "left")
@@ -498,16 +498,15 @@ class Run(Ends):
         for p in range(len(start)):
             wanted = max(int(c.partitions.min_active[p]), int(c.partitions.replicas[p]))
             lack[p] = wanted - sum(lives[k] for k in range(start.first[p], start.first[p + 1]))
-        excused = {row.partition for row in self.rows for b in row.before
-                   if lack[row.partition] > 0 >= lack[self.rows[b].partition]}  # fmt: skip
         until = -1
         for p, came in self.came.items():
             first = {}
-            for k, at in came:
+            for k, at, i in came:
                 if not lives[k]:
-                    first.setdefault(k, at)
-            if p not in excused and lack[p] > 0:
-                until = max([until, *[*first.values()][: lack[p]]])
+                    first.setdefault(k, (at, i))
+            for at, i in [*first.values()][: max(lack[p], 0)]:
+                if all(lack[self.rows[b].partition] > 0 for b in self.ancestors[i]):
+                    until = max(until, at)
         for i, at in self.copied.items():
             under_way = start.flags[self.rows[i].replica] & Flag.INCOMING
             if lack[self.rows[i].partition] <= 0 and not under_way and at < until:

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 from tests.support import places
+from tests.support.systems.server import started
 
 HERE = Path(__file__).parent
+PYTHON = shlex.quote(sys.executable)
 
 
 class System:
@@ -27,10 +29,12 @@ class System:
         self.log = folder / "calls.txt"
         source = HERE / f"{program}.py"
         for tool in tools:
-            self._tool(tool, f'exec {shlex.quote(sys.executable)} -EsS "{source}" {tool} "$@"')
+            self._tool(tool, f'exec {PYTHON} -EsS "{source}" {tool} "$@"')
         paths = ":".join(map(str, (places.ROOT / "solver", places.ROOT / "kernels")))
-        python = shlex.quote(sys.executable)
-        self._tool("evenkeel", f'PYTHONPATH={shlex.quote(paths)} exec {python} -m evenkeel "$@"')
+        self._tool("evenkeel", f'exec {PYTHON} -EsS "{HERE / "caller.py"}" "{started()}" "$@"')
+        self._tool(
+            "evenkeel-alone", f'PYTHONPATH={shlex.quote(paths)} exec {PYTHON} -m evenkeel "$@"'
+        )
         self.state = state
 
     def _tool(self, name, line):

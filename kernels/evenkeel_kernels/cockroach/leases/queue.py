@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
     Left,
@@ -71,6 +72,7 @@ class LeaseDesk(NamedTuple):
     load: LoadSettings
     book: LeaseBook
     contenders: Contenders
+    rules: ClusterRules
 
 
 @no_alloc
@@ -142,12 +144,15 @@ def transfer_one(
         )  # fmt: skip
         if place < 0:
             return forbidden
-        if (why != BY_COUNT and why != BY_WORKLOAD) or why == sifted:
+        if (why == BY_COUNT or why == BY_WORKLOAD) and why != sifted:
+            sifted = why
+            forbidden = min(forbidden, sift(ranges, context, p, here, why, limit, left))
+            continue
+        target = context.contenders.store[place]
+        give_lease(ranges, context.stores, p, target)
+        if agrees(context.rules, ranges, context.stores, p):
             break
-        sifted = why
-        forbidden = min(forbidden, sift(ranges, context, p, here, why, limit, left))
-    target = context.contenders.store[place]
-    give_lease(ranges, context.stores, p, target)
+        pass_over(context.contenders, place)
     move_in_book(context.localities, context.stores, context.book, here, target)
     if here >= 0:
         note_left(left, p, here)
@@ -194,6 +199,15 @@ def sift(
         kept += 1
     contenders.size[0] = kept
     return forbidden
+
+
+@inline_only
+def pass_over(contenders: Contenders, place: int) -> None:
+    """Take one off the list, whom the cluster's own rules refuse. O(W)."""
+    contenders.size[0] -= 1
+    for i in range(place, contenders.size[0]):
+        contenders.store[i] = contenders.store[i + 1]
+        contenders.behind[i] = contenders.behind[i + 1]
 
 
 @inline_only

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, leaseholder, slot_of, swap
+from evenkeel_kernels.cockroach.cluster_rules import agrees
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
     Left,
@@ -206,6 +207,8 @@ def give_leases(
             continue
         gain = stores.amount[row, s] - stores.amount[row, target]
         give_lease(ranges, stores, p, target)
+        if not agrees(context.leases.rules, ranges, stores, p):
+            continue
         note_left(left, p, s)
         note(log, LEASE_BY_LOAD, p, s, target, gain)
         cursor[2] += 1
@@ -246,9 +249,17 @@ def give_replicas(
         if holder != s and (has_left(left_leases, p, holder) or is_worn(left_leases, p)):
             cursor[3] += 1
             continue
+        before = log.size[0]
+        relocate(ranges, stores, p, context.change, holder, log)
+        if not agrees(context.leases.rules, ranges, stores, p):
+            log.size[0] = before
+            continue
+        for i in range(before, log.size[0]):
+            source = index(log.source[i])
+            if slot_of(ranges, p, source) < 0 and not has_left(left, p, source):
+                note_left(left, p, source)
         if holder != s:
             note_left(left_leases, p, s)
-        relocate(ranges, stores, p, context.change, holder, left, log)
         cursor[2] += 1
         tally_all(
             context.leases.localities, stores, context.settings, scorer_of(load, 0.0), context.tally
@@ -337,7 +348,6 @@ def relocate(
     p: int,
     change: Change,
     holder: int,
-    left: Left,
     log: DecisionLog,
 ) -> None:
     """Move the replicas of a range to where they should be, and its lease to ``holder``.
@@ -354,9 +364,9 @@ def relocate(
             swap(ranges, stores, p, x, s)
             note(log, VOTER_BY_LOAD, p, s, x, 0.0)
     for i in range(change.after.size[0]):
-        move_in(ranges, stores, p, VOTER, change.after.voter[i], change.after, left, log)
+        move_in(ranges, stores, p, VOTER, change.after.voter[i], change.after, log)
     for i in range(change.after.size[1]):
-        move_in(ranges, stores, p, NON_VOTER, change.after.non_voter[i], change.after, left, log)
+        move_in(ranges, stores, p, NON_VOTER, change.after.non_voter[i], change.after, log)
     give_lease(ranges, stores, p, holder)
     note(log, LEASE_WITH_REPLICAS, p, source, holder, 0.0)
 
@@ -398,7 +408,6 @@ def move_in(
     role: int,
     target: int,
     after: Members,
-    left: Left,
     log: DecisionLog,
 ) -> None:
     """Move a replica of that kind to ``target``, unless there is one, from where none should be."""
@@ -409,6 +418,5 @@ def move_in(
         if s < 0 or ranges.role[k] != role or stays_as(after, role, s):
             continue
         swap(ranges, stores, p, target, s)
-        note_left(left, p, s)
         note(log, VOTER_BY_LOAD if role == VOTER else NON_VOTER_BY_LOAD, p, s, target, 0.0)
         return

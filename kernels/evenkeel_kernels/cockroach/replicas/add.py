@@ -30,6 +30,7 @@ from evenkeel_kernels.cockroach.tables import (
     NOWHERE,
     VOTER,
     Configs,
+    Flags,
     Floats,
     Localities,
     Longs,
@@ -55,16 +56,20 @@ class AddRoom(NamedTuple):
         To the replicas there are.
     chosen : (S,) int64
         The stores that tie at the top.
+    barred : (S,) bool
+        Stores that are left out, since the cluster's own rules refused them.
     """
 
     code: NDArray[np.int8]
     diversity: Floats
     chosen: Longs
+    barred: Flags
 
 
-def room_to_add(stores: int) -> AddRoom:
-    """Make room for decisions about so many stores."""
-    return AddRoom(np.zeros(stores, np.int8), np.zeros(stores), np.zeros(stores, np.int64))
+def room_to_add(barred: Flags) -> AddRoom:
+    """Make room for decisions about stores of which some may be ``barred (S,)``."""
+    stores = len(barred)
+    return AddRoom(np.zeros(stores, np.int8), np.zeros(stores), np.zeros(stores, np.int64), barred)
 
 
 @device_function
@@ -189,7 +194,7 @@ def choose(
     """Keep the stores that tie at the top of the ladder, range counts left aside. O(S W)."""
     needed, farthest = 0, -1.0
     for s in range(stores.io.size):
-        if room.code[s] == 0 or not stores.ready[s]:
+        if room.code[s] == 0 or not stores.ready[s] or room.barred[s]:
             room.code[s] = 0
             continue
         room.diversity[s] = diversity_to(localities, members, role, replaced, s)

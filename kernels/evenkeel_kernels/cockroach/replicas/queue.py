@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, join, leaseholder, slot_of, swap, withdraw
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
 from evenkeel_kernels.cockroach.decision_log import (
     DecisionLog,
     Left,
@@ -81,9 +82,9 @@ TRIES = 8
 NEEDED = 250.0
 """Scores from here up are for constraints, disks and diversity, and no mere wish."""
 
-DONE, STUCK, ACTED, WITHHELD = 0, 1, 2, 3
+DONE, STUCK, ACTED, WITHHELD, REFUSED = 0, 1, 2, 3, 4
 """What comes of looking at a range: nothing to do, something that cannot be done, something done,
-or a move that is not made since it would lead back."""
+a move that is not made since it would lead back, or one that the cluster's own rules forbid."""
 
 
 class AllocatorContext(NamedTuple):
@@ -123,6 +124,7 @@ class Step(NamedTuple):
 def work_off(
     ranges: Ranges,
     context: AllocatorContext,
+    rules: ClusterRules,
     hosts: int,
     order: Ints,
     cursor: Longs,
@@ -139,8 +141,7 @@ def work_off(
     Goes on at place ``cursor[0]``, adds decisions to ``cursor[1]`` and ranges looked at to
     ``cursor[2]``, moves withheld to ``cursor[3]`` (``cursor (4,)``), and stops after ``budget``
     ranges or when the log is full. ``state (P,)`` says what came of each range. ``rng_state (1,)``
-    makes
-    the draws.
+    makes the draws. What the ``rules`` of the cluster forbid is not done.
     """
     looked = 0
     while cursor[0] < order.size and looked < budget and has_room(log, steps):
@@ -149,7 +150,7 @@ def work_off(
             step = decide(ranges, context, hosts, p, least, left, rng_state)
             came = step.came
             if came == ACTED:
-                came = carry_out(ranges, context, p, step, left, log)
+                came = act(ranges, context, rules, hosts, p, least, step, left, log, rng_state)
             state[p] = came
             cursor[3] += came == WITHHELD
             if came != ACTED:
@@ -158,6 +159,45 @@ def work_off(
         cursor[0] += 1
         cursor[2] += 1
         looked += 1
+
+
+@device_function
+def act(
+    ranges: Ranges,
+    context: AllocatorContext,
+    rules: ClusterRules,
+    hosts: int,
+    p: int,
+    least: float,
+    step: Step,
+    left: Left,
+    log: DecisionLog,
+    rng_state: NDArray[np.uint64],
+) -> int:
+    """Carry out what was decided; what the cluster refuses is decided again without that store.
+
+    What must come somewhere tries all stores, what would be moved for the better a few.
+    ``rng_state (1,)`` draws.
+    """
+    barred = context.rooms.rebalance.barred
+    came = carry_out(ranges, context, rules, p, step, left, log)
+    if came != REFUSED:
+        return came
+    tries = TRIES if step.action == CONSIDER_REBALANCE else barred.size
+    for _ in range(tries):
+        if step.target < 0:
+            break
+        barred[step.target] = True
+        step = decide(ranges, context, hosts, p, least, left, rng_state)
+        came = step.came
+        if came == ACTED:
+            came = carry_out(ranges, context, rules, p, step, left, log)
+        if came != REFUSED:
+            break
+    barred[:] = False
+    if came == REFUSED:
+        return DONE if step.action == CONSIDER_REBALANCE else STUCK
+    return came
 
 
 @device_function
@@ -233,6 +273,8 @@ def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: D
     stores, s = context.stores, found.target
     if found.score < BY_VALIDITY and stores.capacity[s] > 0.0:
         more = ranges.replica_load[BYTES, p]
+        if leaseholder(ranges, p) == found.removed:
+            more += ranges.lease_load[BYTES, p]  # the lease moves along
         used = stores.amount[BYTES, s]
         if (used + more) / (used + stores.available[s]) >= context.settings.disk_full:
             return False
@@ -307,9 +349,18 @@ def mend(
 
 @device_function
 def carry_out(
-    ranges: Ranges, context: AllocatorContext, p: int, step: Step, left: Left, log: DecisionLog
+    ranges: Ranges,
+    context: AllocatorContext,
+    rules: ClusterRules,
+    p: int,
+    step: Step,
+    left: Left,
+    log: DecisionLog,
 ) -> int:
-    """Do what was decided, book it and note it; ACTED, or STUCK if the row has no room. O(W)."""
+    """Do what was decided, book it and note it. O(W), and what `agrees` takes.
+
+    ACTED, or STUCK if the row has no room, or REFUSED, and then all is as it was.
+    """
     if step.action == FINALIZE:
         ranges.joint[p] = False
     elif step.removed < 0:
@@ -319,10 +370,14 @@ def carry_out(
         retire(ranges, context, p, step.removed)
     else:
         replace(ranges, context, p, step.removed, step.target)
+    fits = agrees(rules, ranges, context.stores, p)
     if step.target >= 0:
         tally_store(context, step.target)
     if step.removed >= 0:
         tally_store(context, step.removed)
+    if not fits:
+        return REFUSED
+    if step.removed >= 0:
         note_left(left, p, step.removed)
     note(log, step.action, p, step.removed, step.target, step.score)
     return ACTED

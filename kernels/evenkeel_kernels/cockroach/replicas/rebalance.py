@@ -327,7 +327,7 @@ def keep_better(
     rooms: Rooms,
     i: int,
 ) -> None:
-    """Keep the stores of class ``i`` that are better than the replica and hold none. O(S X)."""
+    """Keep the stores of class ``i`` that are better than the replica, and free. O(S X)."""
     room = rooms.rebalance
     size = members_of(localities, tally, rooms.classes, i, room.best)
     io = 0.0
@@ -337,7 +337,8 @@ def keep_better(
     now = existing(stores, scorer, rooms, i)
     for j in range(size):
         s = room.best[j]
-        if place_of(rooms.classes.replica, rooms.classes.size[0], s) >= 0:
+        held = place_of(rooms.classes.replica, rooms.classes.size[0], s) >= 0
+        if held or room.barred[s]:
             continue
         if compare(candidate(stores, settings, scorer, rooms, i, s), now) > 0.0:
             room.target[i, room.kept[i]] = s

@@ -7,7 +7,7 @@ import numpy as np
 from evenkeel_kernels.cockroach.constraints import Analysis
 from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, room_for_classes
 from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, room_to_remove
-from evenkeel_kernels.cockroach.tables import Floats, Localities, Longs, Members
+from evenkeel_kernels.cockroach.tables import Flags, Floats, Localities, Longs, Members
 
 
 class RebalanceRoom(NamedTuple):
@@ -25,6 +25,8 @@ class RebalanceRoom(NamedTuple):
         The store of each class to which load goes, where load is levelled; -1 for none.
     io_limit : (R,) float64
         From which a disk's bandwidth counts as overloaded in each class.
+    barred : (S,) bool
+        Stores that are left out, since the cluster's own rules refused them.
     """
 
     target: Longs
@@ -32,6 +34,7 @@ class RebalanceRoom(NamedTuple):
     best: Longs
     lightest: Longs
     io_limit: Floats
+    barred: Flags
 
 
 def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
@@ -42,6 +45,7 @@ def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
         np.zeros(stores, np.int64),
         np.zeros(width, np.int64),
         np.zeros(width),
+        np.zeros(stores, np.bool_),
     )
 
 

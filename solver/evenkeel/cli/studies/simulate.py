@@ -15,7 +15,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
@@ -58,6 +58,9 @@ def add(commands: Commands) -> None:
         "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...", help="as solve takes it"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
+    parser.add_argument(
+        "--report", metavar="OUT", help="file for a page about the run, .html, to read or print"
+    )
     add_changes(parser)
     add_output(parser)
     parser.examples = ("evenkeel simulate cluster.npz --down n7@60 --back n7@7200 --until 14400",)
@@ -85,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.simulate.play import play
 
+    check_report(arguments.report)
+    check_outputs(arguments.files, [arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         waiting.doing("playing")
@@ -93,7 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
             every=arguments.every, options=options_of(arguments), seed=arguments.seed,
             goals=None if arguments.level is UNSAID else Goals(level=arguments.level),
         )  # fmt: skip
-    return tell(arguments, DONE, figures=lambda: _figures(history), text=lambda: _lines(history))
+        written = [] if arguments.report is None else [history.report(arguments.report)]
+    return tell(
+        arguments, DONE,
+        figures=lambda: {**_figures(history), "written": [*map(str, written)]},
+        text=lambda: f"{_lines(history)}\n{told_files(written)}",
+    )  # fmt: skip
 
 
 def _events(arguments: argparse.Namespace) -> "list[Event]":

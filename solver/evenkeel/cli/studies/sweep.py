@@ -12,6 +12,7 @@ from evenkeel.cli.arguments import (
     limits_of,
     options_of,
 )
+from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
@@ -31,12 +32,26 @@ def add(commands: Commands) -> None:
         "times; node by default",
     )  # fmt: skip
     parser.add_argument(
+        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
+        help="plan each repair under it, as plan takes it, and tell how long it takes; may be "
+        "given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME",
+        default="plain",
+        help="what the system can do, for those plans; %(default)s by default",
+    )
+    parser.add_argument(
         "--report", metavar="OUT", help="file for a page about the sweep, .html, to read or print"
     )
     add_changes(parser)
     add_solving(parser)
     add_output(parser)
-    parser.examples = ("evenkeel sweep cluster.npz --lose zone --lose 'rack pairs'",)
+    parser.examples = (
+        "evenkeel sweep cluster.npz --lose zone --lose 'rack pairs'",
+        "evenkeel sweep cluster.npz --throttle node-in=2 --report losses.html",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         found = sweep(
             cluster, arguments.lose or ["node"], method=arguments.method, callback=told,
+            recovery=throttle_from(arguments.throttle) if arguments.throttle else None,
+            protocol=arguments.protocol,
             goals=goals_of(arguments), limits=limits_of(arguments), options=options_of(arguments),
             time_limit=arguments.time_limit, work_limit=arguments.work_limit, seed=arguments.seed,
         )  # fmt: skip

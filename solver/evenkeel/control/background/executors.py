@@ -51,6 +51,17 @@ class Job:
         Set once the job is cancelled.
     is_delivered : bool
         Whether it has been handed over, which happens once.
+
+    Examples
+    --------
+    >>> import time
+    >>> from evenkeel.control import CalculationFailed, FailureKind
+    >>> def broken(task):
+    ...     raise CalculationFailed(FailureKind.INVALID_INPUT, "No load is known.")
+    >>> job = Job(Task(Scope.GLOBAL, None, None), broken, done=print, elapsed=time.monotonic)
+    >>> job.calculate()
+    >>> job.failure.kind.name
+    'INVALID_INPUT'
     """
 
     task: Task
@@ -97,7 +108,21 @@ class Job:
 
 
 class Workers(ABC):
-    """Runs jobs, those of one scope one after the other."""
+    """Runs jobs, those of one scope one after the other.
+
+    Examples
+    --------
+    >>> from evenkeel.control import Workers
+    >>> class Later(Workers):
+    ...     def __init__(self):
+    ...         self.jobs = []
+    ...     def submit(self, job):
+    ...         self.jobs.append(job)
+    ...     def close(self, timeout=None):
+    ...         return not self.jobs
+    >>> Later().close()
+    True
+    """
 
     @abstractmethod
     def submit(self, job: Job) -> None:

@@ -42,7 +42,13 @@ class Change(Enum):
 
 
 class FailureKind(Enum):
-    """Why a calculation has no result, by the names that Helix gives the kinds."""
+    """Why a calculation has no result, by the names that Helix gives the kinds.
+
+    Examples
+    --------
+    >>> FailureKind.INVALID_INPUT.value
+    'INVALID_INPUT'
+    """
 
     INVALID_CLUSTER_STATUS = "INVALID_CLUSTER_STATUS"
     INVALID_REBALANCER_STATUS = "INVALID_REBALANCER_STATUS"
@@ -60,6 +66,18 @@ class CalculationFailed(RuntimeError):
         What kind of failure it is.
     message : str
         What a person should know.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> def broken(task):
+    ...     raise control.CalculationFailed(control.FailureKind.INVALID_INPUT, "No load is known.")
+    >>> with control.Pipeline(broken, workers=control.InlineWorkers()) as pipeline:
+    ...     first, second = pipeline.run(c), pipeline.run(c)
+    >>> [failure.kind.name for failure in first.failures + second.failures]
+    ['INVALID_INPUT']
     """
 
     def __init__(self, kind: FailureKind, message: str) -> None:
@@ -104,6 +122,16 @@ class Task:
         All randomness comes from it.
     stop : callable
         Asked between slices of work; once it returns True the engine raises ``Cancelled``.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> from evenkeel.model.assignment import Assignment
+    >>> task = control.Task(control.Scope.GLOBAL, c, Assignment.of_placement(c.placement), seed=7)
+    >>> task.scope.name, len(task.cluster.nodes), task.stop()
+    ('GLOBAL', 3, False)
     """
 
     scope: Scope
@@ -131,6 +159,17 @@ class Answer:
         Replicas that found no node.
     timings : mapping of str to float
         Seconds per step: model, sort, fit.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> def as_it_is(task):
+    ...     return control.Answer(task.current)
+    >>> with control.Pipeline(as_it_is, workers=control.InlineWorkers()) as pipeline:
+    ...     pipeline.run(c).moves_from(c.placement)
+    0
     """
 
     assignment: Assignment

@@ -48,6 +48,19 @@ class Record:
         Partitions that were ever placed. The others are new, and their empty rows say nothing.
     digests : mapping of str to str
         What the cluster was like for which it was calculated; see ``control.changes``.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import control
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> store = control.MemoryStore()
+    >>> with control.Pipeline("balance", store=store, workers=control.InlineWorkers()) as pipeline:
+    ...     step = pipeline.run(c)
+    >>> from evenkeel.control.stores.store import Kind
+    >>> record = store.read(Kind.BEST_POSSIBLE)
+    >>> record.version, list(record.nodes), len(record.assignment)
+    (1, ['n0', 'n1', 'n2'], 4)
     """
 
     version: int
@@ -59,7 +72,17 @@ class Record:
 
 
 class Store(ABC):
-    """Keeps the newest record of each kind."""
+    """Keeps the newest record of each kind.
+
+    Examples
+    --------
+    >>> class Shouting(MemoryStore):
+    ...     def write(self, kind, record):
+    ...         print("kept", kind.value, record.version)
+    ...         super().write(kind, record)
+    >>> isinstance(Shouting(), Store)
+    True
+    """
 
     @abstractmethod
     def read(self, kind: Kind) -> Record | None:

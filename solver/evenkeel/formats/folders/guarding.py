@@ -17,6 +17,7 @@ from evenkeel.formats.folders.words import shown
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.registry import find, taken_apart
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import counted
 
 Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
 
@@ -59,11 +60,12 @@ class Verdict:
     def __str__(self) -> str:
         number = numbered(self.wave, self.waves)
         if self.word == "finished":
-            return f"{number} finished: all {self.waves} waves are done"
+            which = "the only wave is" if self.waves == 1 else f"all {self.waves} waves are"
+            return f"{number} finished: {which} done"
         to_do, under_way, done = self.counts
         return (
-            f"{number} {self.word}: wave {self.wave} of {self.waves}, {to_do:,} changes to do, "
-            f"{under_way:,} under way, {done:,} done"
+            f"{number} {self.word}: wave {self.wave} of {self.waves}, "
+            f"{counted(to_do, 'change')} to do, {under_way:,} under way, {done:,} done"
         )
 
 
@@ -113,6 +115,9 @@ def guard(
         If the folder holds no plan, there is no such wave, or the dumps cannot be read.
     """
     faults = FaultList()
+    if not folder.is_dir():
+        faults.add("folder", os.fspath(folder), "must be a folder that a plan was written to")
+        faults.raise_if_any()
     told = decode_json(faults, Document.load(os.fspath(folder / FILE)), Expectation)
     faults.raise_if_any()
     assert told is not None

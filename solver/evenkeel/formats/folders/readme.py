@@ -11,6 +11,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.plan import Blocked, Plan
 
 MOST_LISTED = 20
@@ -110,8 +111,10 @@ def _what(plan: Plan) -> str:
     if cluster.bytes_dimension >= 0:
         unit = cluster.dimensions[cluster.bytes_dimension]
         amount = f", {plan.bytes:,.0f} of {shown(unit)}"
-    size = f"{len(cluster.partitions):,} partitions on {len(cluster.nodes):,} nodes"
-    text = f"{plan.copies:,} replicas are copied{amount}, in a cluster of {size}."
+    partitions, nodes = len(cluster.partitions), len(cluster.nodes)
+    size = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
+    are = "is" if plan.copies == 1 else "are"
+    text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
     if plan.throttle.paces:
         text += f" At the pace that was allowed this takes {plan.makespan:,.0f} s at least."
     if plan.cancelled:
@@ -180,9 +183,10 @@ def _blocked(plan: Plan) -> str:
 def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     count = len(ways_back)
     text = (
-        f"`sh undo/run.sh` goes back to where everything was, in {count:,} waves; it, too, can be "
-        "stopped and run again.\nIf the plan was carried out in part, a partition may be where "
-        "the way back does not pass: it stops with exit code 3\nthen, before it orders anything. "
+        f"`sh undo/run.sh` goes back to where everything was, in {counted(count, 'wave')}; "
+        "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
+        "may be where the way back does not pass: it stops with exit code 3\nthen, before it "
+        "orders anything. "
         "Let `run.sh` end first and undo then, or plan the way back from there:\n\n"
         "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )

@@ -124,7 +124,8 @@ def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
         if any(target.iterdir()) and not holds_folder(target):
             message = "is a folder of something else: choose another"
         elif any(target.iterdir()) and not overwrite:
-            message = "is the folder of a plan already: choose another, or ask to overwrite it"
+            message = "is the folder of a plan already: choose another, or overwrite it"
+            message += " (overwrite=True, --force)"
     elif target.exists():
         message = "is a file: choose another"
     if message:

@@ -5,6 +5,7 @@ the partitions that are to end otherwise than they begin, ``blocked`` the moves 
 The beginning of a longer plan says in ``towards`` where that one leads.
 """
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -131,11 +132,17 @@ class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     start: list[TargetDocument] | None = None
 
 
+def plan_file(source: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return the file of the plan where its folder is named, else what came."""
+    within = Path(source, "plan.json")
+    return within if os.fspath(source) and within.is_file() else source
+
+
 def holds_plan(source: str | bytes) -> bool:
     """Tell whether a file, or what stands in for one, is a plan; reads only its beginning."""
     if isinstance(source, bytes):
         return PLAN in source[:BEGINNING]
-    path = Path(source)
+    path = Path(plan_file(source))
     if not path.is_file():
         return False
     with path.open("rb") as file:

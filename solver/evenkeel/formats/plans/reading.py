@@ -9,7 +9,12 @@ from evenkeel.formats.documents import Document, Source, quoted
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.native import npz
 from evenkeel.formats.native.rows import cluster_of
-from evenkeel.formats.plans.documents import PlanDocument, TargetDocument, ThrottleDocument
+from evenkeel.formats.plans.documents import (
+    PlanDocument,
+    TargetDocument,
+    ThrottleDocument,
+    plan_file,
+)
 from evenkeel.formats.plans.fingerprint import fingerprint
 from evenkeel.formats.plans.steps import arranged, read_steps
 from evenkeel.formats.registry import PLAN, told_kind
@@ -35,7 +40,7 @@ def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
     Parameters
     ----------
     source : str, path or bytes
-        The file, or its content.
+        The file, the folder of a plan, or the content of a file.
     cluster : Cluster, optional
         What it is a plan for; by default the one that stands in the file.
 
@@ -66,6 +71,8 @@ def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
       <bytes>: steps[0].start: is missing (got None)
       <bytes>: steps[0].finish: is missing (got None)
     """
+    if isinstance(source, str | os.PathLike):
+        source = plan_file(source)
     return plan_of(Document.load(source), cluster)
 
 

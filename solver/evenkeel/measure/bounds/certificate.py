@@ -51,6 +51,13 @@ class Case:
         Weight of each dimension; all 0 where the number of replicas is too high.
     leaves, stays : tuple of int
         Partitions whose replica on the node is supposed to leave, and to stay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> case = Case(np.array([1.0]), leaves=(3,))
+    >>> case.leaves, case.stays
+    ((3,), ())
     """
 
     price: NDArray[np.float64]
@@ -76,6 +83,13 @@ class Cover:
         Replicas that it must lose.
     cases : tuple of Case
         All ways to begin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cover = Cover(0, 2, (Case(np.ones(1), leaves=(3,)), Case(np.ones(1), stays=(3,))))
+    >>> cover.count, sum(2.0 ** -len(case.leaves + case.stays) for case in cover.cases)
+    (2, 1.0)
     """
 
     node: int
@@ -97,6 +111,17 @@ class Certificate:
         Moves per replica that a node loses.
     covers : tuple of Cover
         Nodes that must lose some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenkeel as ek
+    >>> from evenkeel.measure.bounds.certificate import certified
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> cover = Cover(0, 2, (Case(np.ones(1)),))
+    >>> proof = Certificate(2, np.zeros((2, 1)), np.ones(2), (cover,))
+    >>> certified(c, np.full((2, 1), 2.0), proof)
+    2
     """
 
     moves: int

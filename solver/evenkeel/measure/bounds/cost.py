@@ -39,6 +39,12 @@ class CostBound:
     source : str
         ``"aggregate"``, ``"domains"`` or ``"classes"``: totals of the whole cluster, or of the
         parts of it that the rules give the most to; ``"relaxation"``: a linear program.
+
+    Examples
+    --------
+    >>> bound = CostBound(7.0, {"load of cpu": 5.0, "moves": 2.0}, "aggregate")
+    >>> bound.term
+    'load of cpu (aggregate)'
     """
 
     total: float

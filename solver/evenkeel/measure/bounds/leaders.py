@@ -25,6 +25,9 @@ from evenkeel.model.reading.arrays import read_only
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""
 
+BLOCK = 16_384
+"""Partitions that are looked at together."""
+
 TURNS = 40
 """Rounds in which the prices of loads are improved."""
 
@@ -112,7 +115,8 @@ def leader_bound(
     price[:, -1] = _count_prices(choice, led, room[:, -1])
     forced = int(choice.forced.sum())
     if np.isfinite(room[:, :-1]).any() and choice.gain.any():
-        price = _improved(choice, room, price, float(choice.cost[choice.node == led].sum()))
+        stays = (choice.node == led) & (choice.node >= 0)
+        price = _improved(choice, room, price, float(choice.cost[stays].sum()))
     least = _proven(choice, price, room)
     return LeaderBound(min(max(least, forced), len(choice.partition)), forced, read_only(price))
 
@@ -141,8 +145,9 @@ def _proven(choice: "_Choices", price: NDArray[np.float64], room: NDArray[np.flo
 class _Choices:
     """Who could lead: M partitions that have a voter which may, and up to S such voters of each.
 
-    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change; ``gain`` (D, M),
-    what leading adds to the load of a voter; ``forced`` (M,), whether every choice is a change.
+    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change, ``inf`` for none;
+    ``gain`` (D, M), what leading adds to the load of a voter; ``forced`` (M,), whether every choice
+    is a change.
     """
 
     partition: NDArray[np.intp]
@@ -172,28 +177,35 @@ class _Choices:
             node, came, gain = node[:, partition], came[partition], gain[:, partition]
         led = at_node(cluster.nodes.alive, came)
         away = node != came
-        return cls(partition, node, (away & led).astype(np.float64), gain, led & away.all(0))
-
-    def priced(self, price: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each choice comes to, (S, M); ``inf`` for none."""
-        total: NDArray[np.float64] = self.cost + np.append(price[:, -1], np.inf)[self.node]
-        for d in range(price.shape[1] - 1):
-            if price[:, d].any():
-                total += np.append(price[:, d], 0.0)[self.node] * self.gain[d]
-        return total
+        cost = np.where(node >= 0, away & led, np.inf)
+        return cls(partition, node, cost, gain, led & away.all(0))
 
     def cheapest(
         self, price: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what each partition comes to at least, (M,), and what nodes have then, (N, .)."""
-        total = self.priced(price)
-        least, node = total[0], self.node[0]
-        for other, there in zip(total[1:], self.node[1:], strict=True):
-            better = other < least
-            least, node = np.where(better, other, least), np.where(better, there, node)
-        had = np.empty(price.shape)
+        count = len(self.partition)
+        least, node = np.empty(count), np.zeros(count, np.intp)
+        ways = [(price[:, -1], None), *zip(price.T, self.gain, strict=False)]
+        ways = [(column.copy(), gain) for column, gain in ways if column.any()]
+        worth = np.empty(min(BLOCK, count))
+        for begin in range(0, count, BLOCK):  # as many as a core keeps at hand
+            part = slice(begin, begin + BLOCK)
+            cheapest, chosen = least[part], node[part]
+            cheapest[:] = np.inf
+            for there, cost in zip(self.node[:, part], self.cost[:, part], strict=True):
+                total, priced = cost.copy(), worth[: len(cost)]
+                for column, gain in ways:
+                    column.take(there, out=priced, mode="clip")  # a missing node costs inf
+                    if gain is not None:
+                        priced *= gain[part]
+                    total += priced
+                chosen += (there - chosen) * (total < cheapest)  # in a mask, branches cost more
+                np.minimum(cheapest, total, out=cheapest)
+        had = np.zeros(price.shape)
         for d, gain in enumerate((*self.gain, None)):
-            had[:, d] = np.bincount(node, gain, len(price))
+            if gain is None or gain.any():
+                had[:, d] = np.bincount(node, gain, len(price))
         return least, had
 
 
@@ -240,9 +252,7 @@ def _count_prices(
     price = np.zeros(nodes, np.int64)
     if len(everyone) == 0 or not np.isfinite(room).any() or nodes > LARGEST_TABLE:
         return price.astype(np.float64)
-    usable = np.where(choice.node >= 0, choice.cost, np.inf)
-    usable -= 0.5 * (choice.node == led)  # of several as good, who leads
-    slot = usable.argmin(0)
+    slot = (choice.cost - 0.5 * (choice.node == led)).argmin(0)  # of several as good, who leads
     at, cost = choice.node[slot, everyone], choice.cost[slot, everyone]
     # how many can be passed on from node to node at no change, at one, and back at one less
     ways, some = np.nonzero((choice.node >= 0) & (choice.node != at))

@@ -51,6 +51,13 @@ class Shedding:
         Replicas that each must lose at least.
     price : ndarray of float64, shape (m, D)
         Weight of each dimension in the proof; all 0 where the number of replicas is too high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> proof = Shedding(np.array([4]), np.array([2]), np.array([[1.0, 0.0]]))
+    >>> proof.moves
+    2
     """
 
     node: NDArray[np.int64]

@@ -19,7 +19,15 @@ Labels = ArrayLike | Sequence[str | None]
 
 
 class Arguments(TypedDict, total=False):
-    """What ``Cluster.from_arrays`` takes and describes, and what ``Cluster.replace`` changes."""
+    """What ``Cluster.from_arrays`` takes and describes, and what ``Cluster.replace`` changes.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> given: Arguments = {"capacity": [[4.0]] * 2, "load": [[1.0]] * 4, "replicas": 2}
+    >>> ek.Cluster.from_arrays(**given)
+    <Cluster: 2 nodes, 4 partitions, 8 replicas wanted, 1 dimension>
+    """
 
     capacity: ArrayLike
     load: ArrayLike

@@ -124,6 +124,8 @@ def partition_index(names: Names, which: str | int) -> int:
         if which not in names:
             raise InvalidInput([Fault("partition", which, "unknown partition")])
         which = names.index(which)
+    if not is_whole(which):
+        raise InvalidInput([Fault("partition", which, "must be a name or a number")])
     if not 0 <= which < len(names):
         raise InvalidInput([Fault("partition", which, f"must be 0 to {len(names) - 1}")])
-    return which
+    return int(which)

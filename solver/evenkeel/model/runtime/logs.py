@@ -10,6 +10,7 @@ logger                   events
 ``evenkeel.solve``       ``solving`` (debug); ``solved``: method, status, stop_reason, moves,
                          leader_changes, work, seconds, timings
 ``evenkeel.exact``       ``proving`` (debug); ``proven``: status, stop_reason, stages, effort
+``evenkeel.parts``       debug ``splitting``: parts, nodes, partitions, seed
 ``evenkeel.sweep``       ``sweeping``; ``swept``: scenarios, done, failed, fit, stop_reason,
                          seconds; ``failed``, with the error; ``again``: batches
 ``evenkeel.size``        ``tried`` (debug); ``sized``: status, nodes, price, at_least, seconds

@@ -23,3 +23,14 @@ def printable(text: str, keep: str = "") -> str:
 
 def _spelled(letter: str) -> str:
     return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """Write how many there are of something.
+
+    Examples
+    --------
+    >>> counted(1, "copy", "copies"), counted(2_000, "wave")
+    ('1 copy', '2,000 waves')
+    """
+    return f"{count:,} {what if count == 1 else many or what + 's'}"

@@ -215,11 +215,15 @@ def _settle_leads(plan: "Plan", observed: Placement, done: NDArray[np.bool_]) ->
     begins = plan.cluster.placement.leader_replica
     single = alone[number[leads]]
     done[leads[single]] = shows[single]
-    # of several, who has lead before has led
+    latest = np.full(len(plan.cluster.partitions), -1)
+    passed = others[done[others]]
+    np.maximum.at(latest, steps.partition[passed], passed)
+    # of several, who has lead before has led, and who led before what is done since
     for i in leads[single & ~shows].tolist():
         later = leads[(leads > i) & (steps.partition[leads] == steps.partition[i])]
         seen = observed.leader_replica[steps.partition[i]]
-        done[i] = bool((steps.replica[later] == seen).any()) and seen != begins[steps.partition[i]]
+        follows = (steps.replica[later] == seen).any() and seen != begins[steps.partition[i]]
+        done[i] = bool(follows) or latest[steps.partition[i]] > i
 
 
 def _more(count: int) -> str:

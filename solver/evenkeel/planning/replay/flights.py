@@ -12,7 +12,7 @@ from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.structure import pairs
 from evenkeel.planning.replay.timeline import sort_by
 from evenkeel.planning.replay.transitions import live_nodes
-from evenkeel.planning.steps import StepKind
+from evenkeel.planning.steps import StepKind, Steps
 
 DRIFT = 1e-9
 """Relative excess of a rate that is rounding: rates are quotients of sizes and times."""
@@ -139,8 +139,8 @@ def check_flights(found: Findings, throttle: Pace) -> None:
 def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
     """Find copies that begin while partitions lack live replicas that they get later.
 
-    What waits for a step of a partition that lacks nothing is not waited for, and what is under way
-    as the plan begins goes on.
+    What waits, directly or not, for a step of a partition that lacks nothing is not waited for, and
+    what is under way as the plan begins goes on.
     """
     cluster, timeline = found.cluster, found.timeline
     steps, start = timeline.steps, cluster.placement
@@ -148,13 +148,8 @@ def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
     was = at_node(live, start.node)
     lack = np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
     lack = lack - np.bincount(start.owner, was, len(start)).astype(np.int64)
-    step, before = pairs(steps)
-    waits = (lack[steps.partition[step]] > 0) & (lack[steps.partition[before]] <= 0)
-    excused = np.zeros(len(lack), bool)
-    excused[steps.partition[step[waits]]] = True
     comes = np.isin(steps.kind, (StepKind.PROMOTE, StepKind.SWAP)) & ~was[steps.replica]
     comes &= at_node(live, steps.target) & (lack > 0)[steps.partition]
-    comes &= ~excused[steps.partition]
     which = np.flatnonzero(comes)
     which = which[np.argsort(timeline.finish[which], kind="stable")]
     # a replica that goes by a third node comes once
@@ -164,10 +159,28 @@ def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
     opens = np.flatnonzero(np.diff(partition, prepend=-1))
     place = np.arange(len(which)) - np.repeat(opens, np.diff(np.append(opens, len(which))))
     needed = which[place < lack[partition]]
+    needed = needed[~_followers(steps, (lack <= 0)[steps.partition])[needed]]
     until = int(timeline.finish[needed].max(initial=-1))
     begun = (start.flags[steps.replica[copies]] & Flag.INCOMING) != 0
     early = copies[(lack[steps.partition[copies]] <= 0) & ~begun & (timeline.start[copies] < until)]
     found.breach("recovery", early, timeline.start[early], partition=steps.partition[early])
+
+
+def _followers(steps: Steps, some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return some steps and all that wait for them, directly or not, (S,)."""
+    step, before = pairs(steps)
+    order = np.argsort(before, kind="stable")
+    step = step[order]
+    first = np.searchsorted(before[order], np.arange(len(steps) + 1))
+    reached = some.copy()
+    front = np.flatnonzero(some)
+    while len(front):
+        low, length = first[front], first[front + 1] - first[front]
+        laid = np.cumsum(length) - length
+        on = step[np.arange(int(length.sum())) + np.repeat(low - laid, length)]
+        front = np.unique(on[~reached[on]])
+        reached[front] = True
+    return reached
 
 
 def _check_ways(

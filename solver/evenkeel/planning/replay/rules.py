@@ -1,6 +1,6 @@
 """Rules: what both ends of a plan keep of each partition, kept in every state between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -149,15 +149,17 @@ def check_terms(passage: Passage) -> None:
         mine = scope.rule == q
         if not mine[passage.course.partition[passage.course.initial]].any():
             continue
-        asked: tuple[tuple[str, Held, tuple[str, ...]], ...] = (
-            ("require", "present", demands.require),
-            ("voters_require", "voting", demands.voters_require),
-        )
-        for kind, of, texts in asked:
-            if texts:
-                out = ~nodes_that_meet(cluster, texts)
-                measure = partial(Standing.inside, mask=out, of=of)
-                passage.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
+        # each rule is kept or broken by itself, whatever another one excludes
+        for rule in demands.written:
+            asked: tuple[tuple[str, Held, Sequence[str]], ...] = (
+                ("require", "present", rule.require),
+                ("voters_require", "voting", rule.voters_require),
+            )
+            for kind, of, texts in asked:
+                if texts:
+                    out = ~nodes_that_meet(cluster, texts)
+                    measure = partial(Standing.inside, mask=out, of=of)
+                    passage.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
         wanted: tuple[tuple[str, Held, tuple[tuple[str, int], ...]], ...] = (
             ("place", "serving", demands.place),
             ("voters_place", "voting", demands.voters_place),

@@ -146,7 +146,8 @@ class Standing:
         rule = rule[self.partition]
         domain = self.domains(tier)
         open_to = eligible.sum(1)[rule]
-        able = np.where(domain >= 0, eligible[rule, np.maximum(domain, 0)], False)
+        nowhere = np.zeros((len(eligible), 1), bool)
+        able = np.append(eligible, nowhere, axis=1)[rule, domain]
         found = np.zeros(len(self.partition), np.int64)
         for chosen in self.settled():
             counted = chosen & (domain >= 0)

@@ -170,15 +170,16 @@ def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
     turned = (np.arange(slots) - acts.partition[lost][:, None]) % max(slots, 1)
     best = np.argmax(worth * slots - turned, axis=1)
     lines = np.arange(len(lost))
-    # by then it may have moved itself
+    # by then it may have moved itself, and be on a node that it only goes by
     moving = np.flatnonzero(acts.act == Act.MOVE)
-    moving = moving[np.argsort(acts.replica[moving], kind="stable")]
+    key = np.sort(acts.replica[moving].astype(np.int64) * (len(acts) + 1) + moving)
     chosen = ends.replica[row, best]
-    at = np.searchsorted(acts.replica[moving], chosen)
-    moved = np.append(moving, len(acts))[at]
-    gone = (np.append(acts.replica, -1)[moved] == chosen) & (moved < lost)
-    gone &= np.append(acts.change, -1)[moved] != acts.change[lost]
-    there = np.where(gone, ends.after[row, best], here[lines, best])
+    begins = np.searchsorted(acts.change, acts.change[lost])
+    at = np.searchsorted(key, chosen * (len(acts) + 1) + begins) - 1
+    replica, act = np.divmod(np.append(key, -1)[at], len(acts) + 1)
+    there = np.where(
+        replica == chosen, acts.target[np.minimum(act, len(acts) - 1)], here[lines, best]
+    )
     own[lost] = np.where(worth[lines, best] > 0, there, -1)
     # what was nowhere is copied from the replica that came first
     began = np.flatnonzero(np.diff(acts.partition, prepend=-1))

@@ -109,6 +109,16 @@ class Planned(Balancing):
     ----------
     plans : list of Plan
         Every plan that was made, the first one first.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> carrying = simulate.planned("balance", throttle=ek.Throttle(copies=1))
+    >>> history = simulate.play(c, [], carrying, until=600.0)
+    >>> [plan.copies for plan in carrying.plans]
+    [1]
     """
 
     def __init__(

@@ -26,6 +26,16 @@ class Finding:
         The worst value in its window.
     met : bool
         Whether the demand is met.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.AtMost("moves", 0.0).of(history)
+    >>> found.what, found.measured, found.met
+    ('moves <= 0', 0.0, True)
     """
 
     what: str
@@ -41,6 +51,16 @@ class Check(ABC):
     ----------
     last : int
         How many samples it looks at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> checks = [simulate.AtMost("moves", 9.0), simulate.Conforms(under=0)]
+    >>> all(check.of(history).met for check in checks)
+    True
     """
 
     last: int = field(default=6, kw_only=True)
@@ -80,6 +100,16 @@ class Balance(Check):
         Which nodes; all that are part of the cluster by default.
     last : int
         How many samples it looks at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.Balance("replicas", at_most=1.5, last=1).of(history)
+    >>> found.what, found.measured, found.met
+    ('max/mean replicas <= 1.5, last 1', 1.5, True)
     """
 
     stat: str
@@ -95,7 +125,7 @@ class Balance(Check):
         mean = window.mean(1)
         ratio = np.divide(window.max(1), mean, out=np.ones(len(mean)), where=mean > 0.0)
         worst = float(ratio.max())
-        where = "" if self.nodes is None else f" of {_names(self.nodes)}"
+        where = "" if self.nodes is None else f" of {_names(history, self.nodes)}"
         met = worst <= self.at_most * (1.0 + ROUNDING)
         what = f"max/mean {self.stat}{where} <= {self.at_most}, last {self.last}"
         return Finding(what, worst, met)
@@ -113,6 +143,16 @@ class Steady(Check):
         Share of the mean.
     last : int
         How many samples it looks at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.Steady("d0", at_most=0.5).of(history)
+    >>> found.what, found.met
+    ('|d0/its mean - 1| <= 0.5', True)
     """
 
     stat: str
@@ -143,6 +183,16 @@ class Within(Check):
         The bounds; the same for an exact value.
     last : int
         How many samples it looks at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.Within("replicas", nodes=[2], at_least=1.0, last=1).of(history)
+    >>> found.what, found.measured, found.met
+    ('replicas of n2 >= 1', 0.0, False)
     """
 
     stat: str
@@ -165,7 +215,7 @@ class Within(Check):
         else:
             wanted = f"in {self.at_least:g} to {self.at_most:g}"
         worst = high if high - self.at_most > self.at_least - low else low
-        return Finding(f"{self.stat} of {_names(self.nodes)} {wanted}", worst, met)
+        return Finding(f"{self.stat} of {_names(history, self.nodes)} {wanted}", worst, met)
 
 
 @dataclass(frozen=True)
@@ -180,6 +230,16 @@ class Thrash(Check):
         Percent, added up over all nodes.
     last : int
         Of no use here: the whole run is looked at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.Thrash("replicas", at_most=100.0).of(history)
+    >>> found.what, found.measured, found.met
+    ('thrash of replicas <= 100 %', 0.0, True)
     """
 
     stat: str
@@ -203,6 +263,16 @@ class Conforms(Check):
         Likewise.
     last : int
         How many samples it looks at.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, [simulate.NodesDown(nodes="n0")], until=60.0, every=60.0)
+    >>> found = simulate.Conforms(under=4).of(history)
+    >>> found.what, found.measured, found.met
+    ('under 4', 4.0, False)
     """
 
     under: int | None = None
@@ -237,6 +307,16 @@ class AtMost(Check):
         The most.
     last : int
         Of no use here: totals are of the whole run.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, until=60.0, every=60.0)
+    >>> found = simulate.AtMost("moves", 1.0).of(history)
+    >>> found.what, found.measured, found.met
+    ('moves <= 1', 0.0, True)
     """
 
     name: str
@@ -248,8 +328,9 @@ class AtMost(Check):
         return Finding(f"{self.name} <= {self.bound:g}", total, total <= self.bound)
 
 
-def _names(nodes: Sequence[int]) -> str:
-    """Name nodes as CockroachDB names its stores, from 1 on."""
+def _names(history: History, nodes: Sequence[int]) -> str:
+    """Name nodes, those that follow each other by the first and the last."""
+    names = history.scenario.cluster.nodes.names
     if len(nodes) > 3 and list(nodes) == list(range(nodes[0], nodes[-1] + 1)):
-        return f"s{nodes[0] + 1}-s{nodes[-1] + 1}"
-    return ",".join(f"s{node + 1}" for node in nodes)
+        return f"{names[nodes[0]]}-{names[nodes[-1]]}"
+    return ",".join(names[node] for node in nodes)

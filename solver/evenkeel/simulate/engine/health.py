@@ -9,7 +9,13 @@ from evenkeel.model.nodes import Nodes
 
 
 class Health(IntEnum):
-    """The state of a node."""
+    """The state of a node.
+
+    Examples
+    --------
+    >>> [one.name for one in Health]
+    ['UP', 'SUSPECT', 'DRAINING', 'DECOMMISSIONING', 'UNKNOWN', 'DEAD', 'ABSENT']
+    """
 
     UP = 0
     SUSPECT = 1

@@ -1,13 +1,15 @@
 """History: what a simulation measured over time, as arrays."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
-from evenkeel.model.runtime.shown import Shown
+from evenkeel.model.runtime.shown import Shown, reported
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.conformance import KINDS
 
@@ -72,6 +74,15 @@ class History(Shown):
         What a person should look into.
     interrupted : bool
         Whether it was broken off.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, [simulate.NodesDown(nodes="n0")], until=600.0, every=300.0)
+    >>> history.astray("under").tolist(), history.total("moves"), history.events
+    ([0, 4, 0], 4.0, ((0.0, 'n0 down'), (300.0, 'n0 dead')))
     """
 
     scenario: "Scenario"
@@ -97,7 +108,8 @@ class History(Shown):
 
     def __repr__(self) -> str:
         return (
-            f"<History: {self.scenario.name}, {self.method}, {len(self.seconds)} samples, "
+            f"<History: {', '.join(dict.fromkeys((self.scenario.name, self.method)))}, "
+            f"{len(self.seconds)} samples, "
             f"{self.total('moves'):.0f} moves, {self.total('leader_changes'):.0f} leader changes>"
         )
 
@@ -295,6 +307,41 @@ class History(Shown):
             ],
             "warnings": list(self.warnings),
         }
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page about the run, in a file that needs no other.
+
+        It holds what was short of what and for how long, how level nodes were, what happened, what
+        was demanded, and what was changed.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; ``.html`` or ``.htm``.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the file has another suffix.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = ek.simulate.play(c, until=60.0).report(f"{folder}/out.html")
+        ...     "whole at the end" in page.read_text()
+        True
+        """
+        return reported(self, path)
 
     def thrash_percent(self, stat: str) -> NDArray[np.float64]:
         """Return how much each node's figure went up and down for nothing.

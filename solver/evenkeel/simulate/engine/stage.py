@@ -24,7 +24,21 @@ logger = logging.getLogger("evenkeel.simulate")
 
 
 class Controller(ABC):
-    """Who decides."""
+    """Who decides.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> class Patient(simulate.Controller):
+    ...     def wake(self, stage):
+    ...         return float("inf")
+    ...     def ended(self, number, change, made):
+    ...         pass
+    >>> simulate.play(c, method=Patient(), until=60.0, every=60.0)
+    <History: Patient, 2 samples, 0 moves, 0 leader changes>
+    """
 
     @abstractmethod
     def wake(self, stage: "Stage") -> float:
@@ -72,6 +86,22 @@ class Stage:
         Who decides.
     seed : int
         All randomness comes from it.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> class Hasty(simulate.Controller):
+    ...     def wake(self, stage):
+    ...         if stage.now == 0.0:
+    ...             stage.submit(simulate.Change(0, add=((2, 0),), drop=(1,)))
+    ...         return float("inf")
+    ...     def ended(self, number, change, made):
+    ...         print(number, made)
+    >>> simulate.play(c, method=Hasty(), until=60.0, every=60.0).total("moves")
+    1 True
+    1.0
     """
 
     def __init__(self, scenario: Scenario, controller: Controller, seed: int) -> None:

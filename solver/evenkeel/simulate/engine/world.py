@@ -67,6 +67,15 @@ class World:
         Time since the beginning.
     version : int
         Grows with every event, and with nothing else.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> world = World(c)
+    >>> world.load.ravel().tolist(), world.replicas.tolist(), world.serves().tolist()
+    ([4.0, 4.0, 0.0], [4, 4, 0], [True, True, True])
     """
 
     def __init__(

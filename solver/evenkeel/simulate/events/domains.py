@@ -32,6 +32,18 @@ class DomainLost(Event):
         Seconds until they are back; for good by default.
     dead_after : float
         Seconds until they count as dead.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+    ...     domains={"zone": [*"aab"]},
+    ... )
+    >>> lost = simulate.DomainLost(tier="zone", domain="a", lasts=60.0)
+    >>> simulate.play(c, [lost], until=600.0, every=300.0).events
+    ((0.0, 'zone a lost'), (60.0, 'zone a back'), (90.0, 'n0, n1 up'))
     """
 
     tier: str

@@ -27,6 +27,17 @@ class Event(ABC):
         Seconds from the beginning.
     name : str
         What histories call it; what it does, if left empty.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> events: list[simulate.Event] = [
+    ...     simulate.NodesDown(at=60.0, nodes="n0"), simulate.Split(at=30.0, partition="p0"),
+    ... ]
+    >>> simulate.play(c, events, until=60.0, every=60.0).events
+    ((30.0, 'p0 split'), (60.0, 'n0 down'))
     """
 
     at: float = 0.0

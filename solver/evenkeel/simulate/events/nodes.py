@@ -103,6 +103,15 @@ class NodesDown(NodesEvent):
     dead_after : float
         Seconds until they count as dead: until then a method leaves their replicas where they are.
         A pipeline goes by its own delay windows instead.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> lost = simulate.NodesDown(at=60.0, nodes=["n0"], dead_after=300.0)
+    >>> simulate.play(c, [lost], until=600.0, every=300.0).events
+    ((60.0, 'n0 down'), (360.0, 'n0 dead'))
     """
 
     dead_after: float = DEAD_AFTER
@@ -145,6 +154,15 @@ class NodesBack(NodesEvent):
         The nodes: names, numbers, or expressions such as ``"zone=a"``. Those that are gone stay so.
     suspect_for : float
         Seconds for which they keep what they have and are given nothing.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> events = [simulate.NodesDown(nodes="n0"), simulate.NodesBack(at=60.0, nodes="n0")]
+    >>> simulate.play(c, events, until=120.0, every=60.0).events
+    ((0.0, 'n0 down'), (60.0, 'n0 back'), (90.0, 'n0 up'))
     """
 
     suspect_for: float = SUSPECT_FOR
@@ -204,6 +222,15 @@ class NodesGone(NodesEvent):
         What histories call it; what it does, if left empty.
     nodes : str, int, or sequence of them
         The nodes: names, numbers, or expressions such as ``"zone=a"``.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = simulate.play(c, [simulate.NodesGone(nodes=2)], until=600.0, every=300.0)
+    >>> history.events
+    ((0.0, 'n2 gone'),)
     """
 
     def happen(self, world: World) -> Sequence[Event]:
@@ -228,6 +255,16 @@ class NodesDrained(NodesEvent):
         The nodes: names, numbers, or expressions such as ``"zone=a"``.
     evacuated : bool
         Whether they give away all replicas, and not leadership alone.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> drained = simulate.NodesDrained(nodes="n0", evacuated=True)
+    >>> history = simulate.play(c, [drained], until=600.0, every=300.0)
+    >>> history.replicas[-1].tolist()
+    [0, 4, 4]
     """
 
     evacuated: bool = False
@@ -259,6 +296,15 @@ class Overloaded(Event):
         The node.
     score : float
         0 for not at all.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> busy = simulate.Overloaded(node="n0", score=2.0)
+    >>> simulate.play(c, [busy], until=60.0, every=60.0).events
+    ((0.0, 'n0 overloaded 2'),)
     """
 
     node: int | str

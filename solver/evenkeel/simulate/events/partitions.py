@@ -33,6 +33,16 @@ class Rewrite(Event):
         Index of the rule in the cluster.
     replicas, voters : int, optional
         Wanted numbers.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> more = simulate.Rewrite(at=60.0, partitions=["p0"], replicas=3)
+    >>> history = simulate.play(c, [more], until=600.0, every=300.0)
+    >>> history.replicas.sum(1).tolist()
+    [8, 9, 9]
     """
 
     partitions: Sequence[str | int] | slice = field(default_factory=lambda: slice(None))
@@ -83,6 +93,16 @@ class LoadBecomes(Event):
         By which loads are multiplied: one for all of them, or one for each.
     dimensions : sequence of str, optional
         Which dimensions; all but the one that is moved, and counts of replicas, by default.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> more = simulate.LoadBecomes(at=30.0, partitions=["p0"], factors=2.0)
+    >>> history = simulate.play(c, [more], until=60.0, every=30.0)
+    >>> history.load.sum((1, 2)).tolist()
+    [8.0, 10.0, 10.0]
     """
 
     partitions: Sequence[str | int]
@@ -138,6 +158,16 @@ class HotSpot(Event):
         Seconds until they are as before; for good by default.
     dimensions : sequence of str, optional
         Which dimensions; all but the one that is moved, and counts of replicas, by default.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> hot = simulate.HotSpot(partitions=["p0"], factor=4.0, lasts=60.0)
+    >>> history = simulate.play(c, [hot], until=60.0, every=30.0)
+    >>> history.load.sum((1, 2)).tolist()
+    [14.0, 14.0, 8.0]
     """
 
     partitions: Sequence[str | int]
@@ -206,6 +236,16 @@ class LoadDrift(Event):
         Steps taken so far.
     strayed : ndarray of float64, shape (n,)
         How far each partition is from where it began, as a logarithm.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> drift = simulate.LoadDrift(every=60.0, deviation=0.1, seed=1)
+    >>> history = simulate.play(c, [drift], until=120.0, every=60.0)
+    >>> history.load.sum((1, 2)).round(2).tolist()
+    [8.06, 8.53, 8.54]
     """
 
     every: float = 60.0
@@ -279,6 +319,16 @@ class Growth(Event):
         All randomness comes from it, so that it is the same whoever decides.
     step : int
         Times that it has grown so far.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> grown = simulate.Growth(at=60.0, every=60.0, lasts=120.0, partitions=1)
+    >>> history = simulate.play(c, [grown], until=300.0, every=300.0)
+    >>> history.partitions
+    ('p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6')
     """
 
     every: float = 60.0
@@ -340,6 +390,15 @@ class Split(Event):
         The partition; the new one gets the next number.
     share : float
         Part of load and size that the new one takes.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> split = simulate.Split(partition="p0", share=0.25)
+    >>> simulate.play(c, [split], until=60.0, every=60.0).partitions
+    ('p0', 'p1', 'p2', 'p3', 'p4')
     """
 
     partition: int | str
@@ -386,6 +445,18 @@ class SplitBusy(Event):
     References
     ----------
     CockroachDB, load-based splitting (2,500 requests per second) and range size (512 MiB).
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9e9]] * 3, load=[[1e9]], placement=[[0, 1]], dimensions=["disk"],
+    ...     bytes="disk",
+    ... )
+    >>> busy = simulate.SplitBusy(every=10.0, size=600e6)
+    >>> simulate.play(c, [busy], until=60.0, every=60.0).partitions
+    ('p0', 'p1')
     """
 
     every: float = 10.0

@@ -138,6 +138,11 @@ class Ranges:
         Seconds of CPU of a request at the leaseholder, and of a write at every replica.
     rule : int
         Index of their rule.
+
+    Examples
+    --------
+    >>> Ranges(count=3, on=[([0, 1, 2], 1.0)], rate=300.0).rows(4)[0]
+    [0, 1, 2]
     """
 
     count: int

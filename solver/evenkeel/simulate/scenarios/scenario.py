@@ -52,6 +52,18 @@ class Scenario:
     ------
     InvalidInput
         If a time is not above 0, or events make no sense: every problem is named.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> lost = simulate.Scenario(
+    ...     "n0 lost", c, minutes=10.0, events=[simulate.NodesDown(nodes="n0")],
+    ...     checks=[simulate.Conforms(under=0)], every=300.0,
+    ... )
+    >>> simulate.run(lost, "balance").check()
+    (Finding(what='under 0', measured=0.0, met=True),)
     """
 
     name: str

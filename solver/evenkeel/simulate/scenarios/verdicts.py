@@ -27,6 +27,16 @@ class Verdict:
         Whether the demand is met.
     beyond : bool
         Whether the system that the scenario comes from does not reach it itself.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> quiet = simulate.Scenario("quiet", c, 1.0, checks=[simulate.AtMost("moves", 9.0)])
+    >>> first = simulate.verdicts_of(simulate.run(quiet, "balance"))[0]
+    >>> first.method, first.check, first.met
+    ('balance', 'moves <= 9', True)
     """
 
     scenario: str

@@ -42,6 +42,18 @@ class CephMap:
         ``pg-upmap-items`` in force, by pool and placement group.
     affinity : ndarray of int64, shape (devices,)
         Primary affinity, 16.16 fixed point.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.ceph.crush_map import Bucket, CrushRule, Step
+    >>> hosts = [Bucket(-2 - h, f"h{h}", "host", [(h, 65536)]) for h in range(3)]
+    >>> root = Bucket(-1, "root", "root", [(-2 - h, 65536) for h in range(3)])
+    >>> steps = [Step("take", -1), Step("chooseleaf_firstn", 0, "host"), Step("emit")]
+    >>> types = {"osd": 0, "host": 1, "root": 2}
+    >>> crush = CrushMap(3, types, [root, *hosts], [CrushRule(0, "r", steps)])
+    >>> native = cluster_of(crush, Pool(id=1, pg_num=8, size=2, rule=0)).native
+    >>> native.pools[0].pg_num, native.reweight.tolist()
+    (8, [65536, 65536, 65536])
     """
 
     crush: CrushMap

@@ -132,6 +132,13 @@ class CrushRule:
         Its name.
     steps : sequence of Step
         What it does, in order.
+
+    Examples
+    --------
+    >>> steps = [Step("take", -1), Step("chooseleaf_firstn", 0, "host"), Step("emit")]
+    >>> rule = CrushRule(0, "by_host", steps)
+    >>> [step.operation for step in rule.steps]
+    ['take', 'chooseleaf_firstn', 'emit']
     """
 
     id: int
@@ -173,6 +180,15 @@ class Mapped(NamedTuple):
         Devices by slot; ``NO_OSD`` beyond the length and in holes.
     length : ndarray of int32, shape (n,)
         Slots of each answer; below ``size`` where a ``firstn`` rule found too few devices.
+
+    Examples
+    --------
+    >>> host = Bucket(-1, "host", "host", [(0, 65536), (1, 65536)])
+    >>> steps = [Step("take", -1), Step("choose_firstn", 0, "osd"), Step("emit")]
+    >>> crush = CrushMap(2, {"osd": 0, "host": 1}, [host], [CrushRule(0, "any", steps)])
+    >>> answers = crush.map(0, [0, 1], size=2)
+    >>> answers.osd.tolist(), answers.length.tolist()
+    ([[0, 1], [0, 1]], [2, 2])
     """
 
     osd: NDArray[np.int32]

@@ -23,6 +23,14 @@ class Hottest(NamedTuple):
         Whether they lead.
     names : tuple of str
         Names of the partitions.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0], [2.0]], placement=[[0], [0]])
+    >>> found = hottest(c, "n0", 1)
+    >>> found.names, found.load.tolist(), found.leads.tolist()
+    (('p1',), [2.0], [True])
     """
 
     partition: NDArray[np.int64]

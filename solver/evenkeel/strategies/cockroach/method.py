@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Placement
+from evenkeel.strategies.cockroach.cluster_rules import rules_of
 from evenkeel.strategies.cockroach.compile import Fleet, fleet_of, known_workload
 from evenkeel.strategies.cockroach.decision_log import RangeLog, Writer
 from evenkeel.strategies.cockroach.one_range import leases
@@ -23,6 +23,7 @@ from evenkeel.strategies.cockroach.store_rebalancer import HOT, LoadRun
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
 from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF, REPLICAS, LoadSettings
@@ -68,10 +69,10 @@ def cockroach(request: Request) -> Outcome:
     assert isinstance(options, Cockroach)
     fleet = fleet_of(request.cluster, request.start)
     workload = known_workload(request.cluster, fleet, options.aggressiveness)
-    run = _Run(fleet, options, workload, request.watch, request.seed)
+    rules = rules_of(request.cluster, request.start, fleet.ranges)
+    run = _Run(fleet, options, workload, rules, request.watch, request.seed)
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
-    leader = _lawfully_led(request.cluster, request.start.replaced(node, leader))
     stuck = run.queue.stuck
     told = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
     return Outcome(
@@ -83,24 +84,6 @@ def cockroach(request: Request) -> Outcome:
         warnings=_warnings(len(stuck), lost),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),
     )
-
-
-def _lawfully_led(cluster: Cluster, placement: Placement) -> NDArray[np.int16]:
-    """Let no one lead anew who may not, which CockroachDB does not know: another, or nobody does.
-
-    Who led, and may, leads on where it still stands; else the first voter that may.
-    """
-    led, was = placement.leader_node, cluster.placement.leader_node
-    able = np.append(cluster.nodes.may_lead, False)
-    leader = placement.leader.copy()
-    votes = placement.role[np.maximum(placement.leader_replica, 0)] == Role.VOTER
-    for p in np.flatnonzero((led >= 0) & (led != was) & ~(able[led] & votes)).tolist():
-        rows = np.arange(placement.first[p], placement.first[p + 1])
-        fit = able[placement.node[rows]] & (placement.role[rows] == Role.VOTER)
-        old = np.flatnonzero(placement.node[rows] == was[p]) if was[p] >= 0 else rows[:0]
-        choices = [*old[fit[old]], *np.flatnonzero(fit), *old, -1]
-        leader[p] = choices[0]
-    return leader
 
 
 def _warnings(stuck: int, lost: int) -> tuple[str, ...]:
@@ -120,6 +103,7 @@ class _Run:
         fleet: Fleet,
         options: Cockroach,
         workload: Workload | None,
+        rules: ClusterRules,
         watch: Watch,
         seed: int,
     ) -> None:
@@ -128,7 +112,9 @@ class _Run:
         left = nothing_left(len(fleet.ranges.config))
         rng_state = rng_state_of(seed)
         self._scorer = BY_COUNT._replace(threshold=options.range_threshold)
-        self.queue = ReplicateRun(fleet, log, left, scorer=self._scorer, rng_state=rng_state)
+        self.queue = ReplicateRun(
+            fleet, log, left, scorer=self._scorer, rng_state=rng_state, rules=rules
+        )
         self._load = LoadRun(
             fleet.localities,
             fleet.configs,
@@ -140,6 +126,7 @@ class _Run:
             lease_settings=leases.SETTINGS._replace(share=options.lease_threshold),
             workload=workload,
             rng_state=rng_state,
+            rules=rules,
         )
         self._log = log
         self._watch = watch

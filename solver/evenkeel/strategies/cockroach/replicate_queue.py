@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.cockroach.actions import actions
+from evenkeel.strategies.cockroach.cluster_rules import no_rules
 from evenkeel.strategies.cockroach.compile import Fleet
 from evenkeel.strategies.cockroach.one_range.replicas import (
     BY_COUNT,
@@ -14,6 +15,7 @@ from evenkeel.strategies.cockroach.one_range.replicas import (
     rng_state_of,
 )
 from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
 from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left
 from evenkeel_kernels.cockroach.replicas.queue import NEEDED, STEPS, STUCK, work_off
 from evenkeel_kernels.cockroach.store_stats import tally_all
@@ -40,6 +42,8 @@ class ReplicateRun:
         What is levelled; the number of ranges by default.
     rng_state : ndarray of uint64, shape (1,), optional
         State of the generator that draws among what ties.
+    rules : ClusterRules, optional
+        What the cluster asks beyond what CockroachDB knows; nothing by default.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class ReplicateRun:
     settings: kernel.Settings = field(default=SETTINGS)
     scorer: kernel.Scorer = field(default=BY_COUNT)
     rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
+    rules: ClusterRules = field(default_factory=no_rules)
 
     def __post_init__(self) -> None:
         fleet = self.fleet
@@ -96,9 +101,9 @@ class ReplicateRun:
         """Go on with the pass."""
         made, looked = int(self._cursor[1]), int(self._cursor[2])
         work_off(
-            self.fleet.ranges, self._context, self.fleet.hosts, self._order, self._cursor, budget,
-            self._least, STEPS if self._least else 1, self._state, self.left, self.log,
-            self.rng_state,
+            self.fleet.ranges, self._context, self.rules, self.fleet.hosts, self._order,
+            self._cursor, budget, self._least, STEPS if self._least else 1, self._state, self.left,
+            self.log, self.rng_state,
         )  # fmt: skip
         self.decisions += int(self._cursor[1]) - made
         self.looked_at += int(self._cursor[2]) - looked

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.strategies.cockroach.cluster_rules import no_rules
 from evenkeel.strategies.cockroach.one_range import leases
 from evenkeel.strategies.cockroach.one_range.follow_workload import no_workload
 from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
 from evenkeel_kernels.cockroach.constraints import room_to_analyse
 from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left, nothing_left
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
@@ -71,6 +73,8 @@ class LoadRun:
         Where requests come from.
     rng_state : ndarray of uint64, shape (1,), optional
         State of the generator that draws among what ties.
+    rules : ClusterRules, optional
+        What the cluster asks beyond what CockroachDB knows; nothing by default.
 
     Raises
     ------
@@ -90,6 +94,7 @@ class LoadRun:
     lease_settings: LeaseSettings = field(default=leases.SETTINGS)
     workload: Workload | None = None
     rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
+    rules: ClusterRules = field(default_factory=no_rules)
 
     def __post_init__(self) -> None:
         many = len(self.stores.io)
@@ -102,7 +107,7 @@ class LoadRun:
             self.localities, self.stores, self.configs,
             no_workload(self.localities) if self.workload is None else self.workload,
             self.lease_settings, self.load, open_book(self.localities, self.configs),
-            room_for_contenders(width),
+            room_for_contenders(width), self.rules,
         )  # fmt: skip
         self._context = LoadDesk(
             self._asked, self.settings, room_to_tally(many, len(self.localities.pair)),

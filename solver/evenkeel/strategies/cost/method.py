@@ -16,8 +16,8 @@ from evenkeel.strategies.shared.stopping import StopReason, Watch
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.cost import cost_state as search_walk
 
-DEFAULT_WORK = 20_000_000
-"""Candidates where neither a work nor a time limit is given."""
+FEWEST_CANDIDATES, PER_REPLICA, MOST_CANDIDATES = 100_000, 100, 20_000_000
+"""Candidates where neither a work nor a time limit is given: a small cluster takes 0.1 s or so."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def minimise(
     state = compile_state(cluster, problem, start)
     limit = watch.work_limit
     if limit is None and watch.time_limit is None:
-        limit = DEFAULT_WORK
+        limit = min(FEWEST_CANDIDATES + PER_REPLICA * len(state.node), MOST_CANDIDATES)
     portfolio = Portfolio(_searches(problem, state, seed, limit), watch)
     stop: StopReason = "optimum"
     if len(portfolio.best.item) and len(portfolio.best.cost) > 1:

@@ -32,7 +32,8 @@ GLANCE = 0.05
 """Seconds between two looks at the clock while CP-SAT runs."""
 
 NEARLY = 1e-4
-"""Excesses this close are told apart by asking for something strictly better."""
+"""Excesses this close, as parts of the greater one where that is above 1, are told apart by asking
+for something strictly better."""
 
 
 @dataclass
@@ -253,10 +254,11 @@ class Stages:
             low = high = 0.0
             proven = True
         while not proven:
-            if high - low < self.search.precision:
+            apart = (high - low) / max(high, 1.0)  # of what is huge a float has no more digits
+            if apart < self.search.precision:
                 self.certain = "feasible"
                 break
-            close = high - low < NEARLY
+            close = apart < NEARLY
             beaten = self._try(
                 gauges,
                 [one.less(high) if close else one.most((low + high) / 2.0) for one in gauges],

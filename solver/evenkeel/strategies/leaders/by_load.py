@@ -16,42 +16,23 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
 from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
+from evenkeel.strategies.leaders.room import (
+    lead_loads,
+    left_as_they_came,
+    overflows,
+    room_of,
+    seated,
+    unled,
+)
+from evenkeel.strategies.leaders.search import CLOSE, OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Clock, StopReason, Watch
-from evenkeel_kernels.core.leader_lists import Leading
-from evenkeel_kernels.leaders.level_by_load import (
-    LeaderAssignment,
-    descend,
-    fullest,
-    perturb,
-    rebuild,
-    restore,
-    trade,
-)
-
-CLOSE = 1e-9
-"""Part of a level within which it counts as reached: sums in another order differ by less."""
 
 WORTH_RELAXING = 5e-4
 """Gap beyond which the linear program is solved."""
 
 LARGEST_RELAXATION = 30_000
 """Arcs times dimensions beyond which it is not: it takes seconds."""
-
-ROUNDS = 16
-"""Thresholds tried between bound and answer."""
-
-PAIRS = 1_500_000
-"""Pairs of leads looked at in each round at most."""
-
-SHAKES, FEWEST_SHAKES, MOST_SHAKES = 40, 20_000, 400_000
-"""Leads tried in each round: so many for each arc, within limits."""
-
-HOT, COLD = 0.1, 1e-5
-"""Temperatures, as parts of the square of what an average lead adds."""
-
-OUT_OF_REACH = 1e6
-"""Level of a node without capacity that leads anything."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +53,7 @@ class LoadProof:
     changes : int
         Leadership changes.
     leaderless : int
-        Partitions that nobody can lead.
+        Partitions that nobody can lead, or has room to.
     """
 
     level: float
@@ -88,27 +69,6 @@ class LoadProof:
         return self.level / self.bound - 1.0 if self.bound > 0.0 else 0.0
 
 
-@dataclass(frozen=True)
-class _Levels:
-    """The task in units of each node's fair load: D dimensions that leading changes."""
-
-    arcs: Arcs
-    dimension: NDArray[np.int64]  # (D,) which
-    base: NDArray[np.float64]  # (N, D) level where nobody leads what can be led
-    share: NDArray[np.float64]  # (A, D) what leading over an arc adds
-    target: NDArray[np.float64]  # (N, D) fair load, in its unit
-    extra: NDArray[np.float64]  # (P, D) what leading adds, in its unit
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """A lower bound and where it comes from."""
-
-    level: float
-    binding: str
-    price: NDArray[np.float64]
-
-
 def level_loads(request: Request) -> Outcome:
     """Choose leaders so that the fullest node, over all dimensions, is as empty as can be."""
     cluster, start, watch = request.cluster, request.start, request.watch
@@ -116,24 +76,27 @@ def level_loads(request: Request) -> Outcome:
     arcs = arcs_of(cluster, start.node, start.leader)
     if not clock.goes_on("arcs", 0):
         return stays(start, clock.reason)
+    begin = seated(cluster, start, arcs, room_of(cluster, start, arcs))
+    arcs, taken = begin.arcs, begin.taken
     task = _levels(request, arcs)
     if not clock.goes_on("levels", 0):
         return stays(start, clock.reason)
-    began = np.full(arcs.count, -1)
-    began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
     stop: StopReason = "optimum"
     if arcs.count == 0 or len(task.dimension) == 0:
-        first = np.searchsorted(arcs.p, np.arange(arcs.count))
-        taken, bound = np.where(began >= 0, began, first), _Bound(0.0, "", np.zeros((0, 0)))
-        level, work = 0.0, 0
+        bound, level, work, unfit = Bound(0.0, "", np.zeros((0, 0))), 0.0, 0, False
     elif _is_flow(task):
         try:
-            taken, bound = _by_flow(task, watch)
+            flow, bound = _by_flow(task, watch)
         except OutOfTime as over:
             return stays(start, over.reason)
-        level, work = bound.level, len(arcs.p)
+        level, work, unfit = bound.level, len(arcs.p), overflows(arcs, begin.room, flow)
+        taken = taken if unfit else flow
     else:
-        search = _Search(task, _simple_bound(request, task), began, request.seed, watch)
+        bound, level, work, unfit = _simple_bound(request, task), 0.0, 0, True
+    if unfit:
+        search = Search(task, bound, begin, request.seed, watch)
+        if search.gap > WORTH_RELAXING and task.share.size <= LARGEST_RELAXATION:
+            _relax(search)
         search.run()
         taken, level, bound, work = search.best, search.level, search.bound, search.work
         if level > bound.level * (1.0 + CLOSE):
@@ -158,20 +121,17 @@ def level_loads(request: Request) -> Outcome:
         f"({proof.binding or 'leading changes no load'}), gap {100 * proof.gap:.3g} %; "
         f"{proof.changes:,} leaders changed.",
         work=work,
+        warnings=left_as_they_came(begin.left),
         native=proof,
     )
 
 
-def _levels(request: Request, arcs: Arcs) -> _Levels:
+def _levels(request: Request, arcs: Arcs) -> Levels:
     """Put loads in units of what would be fair for each node."""
     cluster, start = request.cluster, request.start
-    nodes, load = cluster.nodes, cluster.partitions.load
-    owner = start.owner[arcs.replica]
-    led = owner[np.searchsorted(arcs.p, np.arange(arcs.count))]
-    nobody = start.leader.copy()
-    nobody[led] = -1
-    base = node_loads(cluster, start.replaced(start.node, nobody))
-    extra = np.asarray(load.leader - load.voter)[led]
+    nodes = cluster.nodes
+    base = node_loads(cluster, unled(start, arcs))
+    extra = lead_loads(cluster, start, arcs)
     alive = nodes.alive & ~nodes.gone
     room = nodes.capacity[nodes.may_receive].sum(axis=0)
     total = base[alive].sum(axis=0) + extra.sum(axis=0)
@@ -184,28 +144,10 @@ def _levels(request: Request, arcs: Arcs) -> _Levels:
         share = extra[arcs.p][:, which] / target[arcs.node]
     share = np.where(target[arcs.node] > 0.0, share, np.sign(extra[arcs.p][:, which]))
     share = np.where(target[arcs.node] > 0.0, share, OUT_OF_REACH * np.maximum(share, 0.0))
-    return _Levels(arcs, which, level, share, target, extra[:, which])
+    return Levels(arcs, which, level, share, target, extra[:, which])
 
 
-def _duty(task: _Levels, taken: NDArray[np.int64]) -> LeaderAssignment:
-    """Return the counters of a choice, to be filled by ``rebuild``."""
-    arcs, nodes = task.arcs, len(task.base)
-    return LeaderAssignment(
-        first=np.searchsorted(arcs.p, np.arange(arcs.count + 1)).astype(np.int64),
-        node=arcs.node,
-        share=np.ascontiguousarray(task.share),
-        taken=taken.astype(np.int64),
-        level=np.zeros(task.base.shape),
-        leading=Leading(
-            led=np.zeros(nodes, np.int64),
-            first=np.full(nodes, -1, np.int64),
-            next=np.full(arcs.count, -1, np.int64),
-            previous=np.full(arcs.count, -1, np.int64),
-        ),
-    )
-
-
-def _floor(task: _Levels) -> NDArray[np.float64]:
+def _floor(task: Levels) -> NDArray[np.float64]:
     """Return what each node carries at least, (N, D): partitions with one choice, and relief."""
     arcs = task.arcs
     alone = (np.bincount(arcs.p, minlength=arcs.count) == 1)[arcs.p]
@@ -216,14 +158,14 @@ def _floor(task: _Levels) -> NDArray[np.float64]:
     return floor
 
 
-def _simple_bound(request: Request, task: _Levels) -> _Bound:
+def _simple_bound(request: Request, task: Levels) -> Bound:
     """Return the greater of what one node must carry, and what all that lead must together."""
     cluster = request.cluster
     names = [cluster.dimensions[d] for d in task.dimension.tolist()]
     floor = _floor(task)
     fullest_node, dimension = divmod(int(floor.argmax()), floor.shape[1])
     where = f"{cluster.nodes.names[fullest_node]} in {names[dimension]}, whoever leads"
-    best = _Bound(float(floor.max()), where, np.zeros(floor.shape))
+    best = Bound(float(floor.max()), where, np.zeros(floor.shape))
     best.price[fullest_node, dimension] = 1.0
     among = np.unique(task.arcs.node)
     for d, name in enumerate(names):
@@ -234,11 +176,11 @@ def _simple_bound(request: Request, task: _Levels) -> _Bound:
         if (level := float(carried / target.sum())) > best.level:
             price = np.zeros(floor.shape)
             price[among, d] = target / target.sum()
-            best = _Bound(level, f"all that may lead, in {name}", price)
+            best = Bound(level, f"all that may lead, in {name}", price)
     return best
 
 
-def _priced(task: _Levels, price: NDArray[np.float64]) -> float:
+def _priced(task: Levels, price: NDArray[np.float64]) -> float:
     """Return what the nodes' levels cost at prices, 1 in all, each partition led where cheapest."""
     arcs = task.arcs
     first = np.searchsorted(arcs.p, np.arange(arcs.count))
@@ -246,7 +188,14 @@ def _priced(task: _Levels, price: NDArray[np.float64]) -> float:
     return float((price * task.base).sum() + cheapest.sum())
 
 
-def _relaxed(task: _Levels) -> tuple[_Bound, NDArray[np.int64]] | None:
+def _relax(search: Search) -> None:
+    """Raise the bound by the linear program, and begin from the choice nearest to it, too."""
+    found = _relaxed(search.task)
+    if found is not None:
+        search.look_near(*found)
+
+
+def _relaxed(task: Levels) -> tuple[Bound, NDArray[np.int64]] | None:
     """Solve the linear program: its bound, and the choice nearest to it; None where it fails."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -274,11 +223,11 @@ def _relaxed(task: _Levels) -> tuple[_Bound, NDArray[np.int64]] | None:
     order = np.lexsort((np.arange(count), -solved.x[:count], arcs.p))
     nearest = order[np.searchsorted(arcs.p, np.arange(arcs.count))]
     # not what the solver says of its own optimum: prices give a bound whatever they are
-    bound = _Bound(_priced(task, price), "the linear relaxation", price)
+    bound = Bound(_priced(task, price), "the linear relaxation", price)
     return bound, nearest.astype(np.int64)
 
 
-def _is_flow(task: _Levels) -> bool:
+def _is_flow(task: Levels) -> bool:
     """Whether all leads weigh alike in one dimension, on nodes that can carry any."""
     extra = task.extra
     sole = extra.shape[1] == 1 and extra[0, 0] > 0.0 and bool((extra == extra[0, 0]).all())
@@ -286,7 +235,7 @@ def _is_flow(task: _Levels) -> bool:
     return sole and bool((np.isfinite(target) & (target > 0.0)).all())
 
 
-def _by_flow(task: _Levels, watch: Watch) -> tuple[NDArray[np.int64], _Bound]:
+def _by_flow(task: Levels, watch: Watch) -> tuple[NDArray[np.int64], Bound]:
     """Find the least level by halving over flows, and the fewest changes at it."""
     arcs, nodes = task.arcs, len(task.base)
     base, target, weight = task.base[:, 0], task.target[:, 0], float(task.extra[0, 0])
@@ -304,100 +253,4 @@ def _by_flow(task: _Levels, watch: Watch) -> tuple[NDArray[np.int64], _Bound]:
     high, chosen = least_within(arcs, room_at, len(levels), watch)
     if chosen is None:
         raise AssertionError("every node led all it could, and some partition found none")
-    return chosen, _Bound(float(levels[high]), "flow", np.zeros((0, 0)))
-
-
-class _Search:
-    """A search for the choice that reaches the bound, or comes as near as it can."""
-
-    def __init__(
-        self, task: _Levels, bound: _Bound, began: NDArray[np.int64], seed: int, watch: Watch
-    ) -> None:
-        first = np.searchsorted(task.arcs.p, np.arange(task.arcs.count))
-        self.task, self.bound, self.began, self.watch = task, bound, began, watch
-        self.start = np.where(began >= 0, began, first).astype(np.int64)
-        self.assignment = _duty(task, self.start.copy())
-        drawn = np.random.SeedSequence(seed % 2**64).generate_state(1, np.uint64)
-        self.random = drawn | np.uint64(1)
-        self.best = self.start.copy()
-        self.level = np.inf
-        self.work = 0
-
-    def run(self) -> None:
-        """Descend to the bound; raise it and look elsewhere while there is a gap; change back."""
-        self._descended(self.start, self.bound.level)
-        size = self.task.share.size
-        if self._gap() > WORTH_RELAXING and size <= LARGEST_RELAXATION:
-            self._relax()
-        low = self.bound.level
-        for _ in range(ROUNDS):
-            if self.level <= low * (1.0 + CLOSE) or self.watch.out_of_time:
-                break
-            # the bound itself first: it is often reached, and what is sought is then found at once
-            aim = low if low == self.bound.level else (low + self.level) / 2.0
-            self._shaken(aim)
-            if self.level > aim * (1.0 + CLOSE):
-                low = max(aim, low + (self.level - low) / 8.0)
-        self._change_back()
-
-    def _gap(self) -> float:
-        return self.level / self.bound.level - 1.0 if self.bound.level > 0.0 else np.inf
-
-    def _relax(self) -> None:
-        """Raise the bound by the linear program, and begin from the choice nearest to it, too."""
-        found = _relaxed(self.task)
-        if found is not None:
-            bound, nearest = found
-            if bound.level > self.bound.level:
-                self.bound = bound
-            self._descended(nearest, self.bound.level)
-
-    def _descended(self, taken: NDArray[np.int64], aim: float) -> None:
-        """Descend from a choice, singly and in pairs."""
-        self.assignment.taken[:] = taken
-        rebuild(self.assignment, self.task.base)
-        self._descend(aim)
-
-    def _descend(self, aim: float) -> None:
-        left = np.array([PAIRS])
-        while True:
-            self.work += len(self.task.arcs.p)
-            descend(self.assignment, aim)
-            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.out_of_time:
-                break
-        self.work += PAIRS - int(left[0])
-        self._keep()
-
-    def _shaken(self, aim: float) -> None:
-        """Walk from the best choice, and descend from there."""
-        self.assignment.taken[:] = self.best
-        rebuild(self.assignment, self.task.base)
-        work = min(max(SHAKES * len(self.task.arcs.p), FEWEST_SHAKES), MOST_SHAKES)
-        shares = np.abs(self.task.share[self.task.share < OUT_OF_REACH])
-        square = max(float(shares.mean() ** 2) if shares.size else 0.0, 1e-18)
-        perturb(self.assignment, aim, work, HOT * square, COLD * square, self.random)
-        self.work += work
-        self._descend(aim)
-
-    def _keep(self) -> None:
-        """Keep the choice if it is the best, its level added up anew."""
-        rebuild(self.assignment, self.task.base)
-        if (level := fullest(self.assignment)) < self.level:
-            self.level = level
-            self.best[:] = self.assignment.taken
-
-    def _change_back(self) -> None:
-        """Of choices with the level found, take one that changes few leaders."""
-        found, least = self.best.copy(), self.level
-        most = least * (1.0 + CLOSE)
-        choices = []
-        for taken in (found, self.start):
-            self._descended(taken, least)
-            if fullest(self.assignment) <= most:
-                restore(self.assignment, self.began, most)
-                choices.append(self.assignment.taken.copy())
-        changes = [int(np.count_nonzero(one != self.began)) for one in choices]
-        self.best[:] = choices[int(np.argmin(changes))]
-        self.assignment.taken[:] = self.best
-        rebuild(self.assignment, self.task.base)
-        self.level = fullest(self.assignment)
+    return chosen, Bound(float(levels[high]), "flow", np.zeros((0, 0)))

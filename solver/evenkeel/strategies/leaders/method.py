@@ -4,7 +4,8 @@ By load instead of number where asked for (`evenkeel.strategies.leaders.by_load`
 
 Who leads what is a flow: a unit from every partition to one of its voters' nodes, and from there
 through as many units as a node may lead. The least such number is found by halving; among the flows
-that keep to it, the one that changes the fewest leaders is taken.
+that keep to it, the one that changes the fewest leaders is taken. Leaders may weigh more than
+followers: where nodes have no room for those of the flow, a search takes over.
 """
 
 from dataclasses import dataclass
@@ -13,10 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
+from evenkeel.strategies.leaders.room import left_as_they_came, overflows, room_of, seated
+from evenkeel.strategies.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.strategies.options import Leaders
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.stopping import StopReason
 
 
 @dataclass(frozen=True)
@@ -26,17 +31,19 @@ class LeadersProof:
     Parameters
     ----------
     ratio : float
-        Most leaders of a node over its share by lead weight, rounded up per node; no choice of
-        leaders makes it less.
+        Most leaders of a node over its share by lead weight, rounded up per node.
+    bound : float
+        No choice of leaders makes it less; equal to ``ratio`` wherever nodes have room.
     most : ndarray of int64, shape (N,)
         Leaders that each node may have at that ratio.
     changes : int
-        Leadership changes that this takes at least.
+        Leadership changes; nobody needs fewer for ``ratio`` where nodes have room.
     leaderless : int
-        Partitions that nobody can lead.
+        Partitions that nobody can lead, or has room to.
     """
 
     ratio: float
+    bound: float
     most: NDArray[np.int64]
     changes: int
     leaderless: int
@@ -73,19 +80,33 @@ def leaders(request: Request) -> Outcome:
 
 def _fewest(request: Request) -> Outcome:
     """Level the numbers of leaders."""
-    cluster, start = request.cluster, request.start
+    cluster, start, watch = request.cluster, request.start, request.watch
     arcs = arcs_of(cluster, start.node, start.leader)
-    able = cluster.nodes.may_lead
-    weight = np.where(able, cluster.nodes.lead_weight, 0.0)
-    share = weight * (arcs.count / weight.sum()) if weight.any() else weight
+    share = _shares(cluster, arcs)
     ratios = _ratios(share, arcs)
     try:
         high, chosen = least_within(
-            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), request.watch
+            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), watch
         )
     except OutOfTime as over:
         return stays(start, over.reason)
-    most = _most(share, float(ratios[high]))
+    bound = ratio = float(ratios[high])
+    work, left = len(arcs.replica), 0
+    stop: StopReason = "optimum"
+    room = room_of(cluster, start, arcs)
+    if chosen is not None and overflows(arcs, room, chosen):
+        begin = seated(cluster, start, arcs, room)
+        search = Search(
+            _numbers(share, begin.arcs),
+            Bound(bound, "", np.zeros((0, 0))),
+            begin,
+            request.seed,
+            watch,
+        )
+        search.run()
+        arcs, left, chosen = begin.arcs, begin.left, search.best
+        ratio, work = search.level, search.work
+        stop = "time" if watch.out_of_time else "work"
     leader = start.leader.copy()
     if chosen is not None:
         taken = arcs.replica[chosen]
@@ -96,11 +117,34 @@ def _fewest(request: Request) -> Outcome:
     return Outcome(
         node=start.node,
         leader=leader,
-        stop_reason="optimum",
+        stop_reason=stop,
         message=f"Proven: no other leaders are more level, and none as level change fewer than "
-        f"{changes:,}.",
-        work=len(arcs.replica),
-        native=LeadersProof(float(ratios[high]), most, changes, leaderless),
+        f"{changes:,}."
+        if stop == "optimum"
+        else f"Nodes have no room for the most level leaders. The node that leads most leads "
+        f"{ratio:.6g} times its share, no less than {bound:.6g}; {changes:,} leaders changed.",
+        work=work,
+        warnings=left_as_they_came(left),
+        native=LeadersProof(ratio, bound, _most(share, ratio), changes, leaderless),
+    )
+
+
+def _shares(cluster: Cluster, arcs: Arcs) -> NDArray[np.float64]:
+    """Return how many leaders each node should have, by its lead weight."""
+    weight = np.where(cluster.nodes.may_lead, cluster.nodes.lead_weight, 0.0)
+    return weight * (arcs.count / weight.sum()) if weight.any() else weight
+
+
+def _numbers(share: NDArray[np.float64], arcs: Arcs) -> Levels:
+    """Put numbers of leaders in units of what each node's would be."""
+    one = np.where(share > 0.0, 1.0 / np.maximum(share, 1e-300), OUT_OF_REACH)
+    return Levels(
+        arcs,
+        dimension=np.zeros(1, np.int64),
+        base=np.zeros((len(share), 1)),
+        share=one[arcs.node][:, None],
+        target=share[:, None],
+        extra=np.ones((arcs.count, 1)),
     )
 
 

@@ -138,7 +138,7 @@ class Refining:
             mixed=_mixed_roles(problem, state),
             faults=np.zeros(len(state.leader), np.int64),
             tally=np.zeros(4, np.int64),
-            random=np.array([2 * self.seed + 88172645463325252], np.uint64),
+            random=np.array([(2 * self.seed + 88172645463325252) % 2**64], np.uint64),
         )
         self._unit = mean_square(targets, problem.partitions.voter_load) or 1.0
         places = len(state.node) * len(state.replicas)

@@ -93,6 +93,16 @@ class Action:
         Balance score of each host on which the replica fits: lowest wins.
     on_hosts : mapping of str to int
         Replicas of the volume by host, before.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies import longhorn
+    >>> hosts = [longhorn.Host(name="a", disks=[longhorn.Disk(name="d", maximum=1000)])]
+    >>> held = [longhorn.Replica(name="r", host="a", disk="d")]
+    >>> cluster = longhorn.cluster_of(hosts, [longhorn.Volume(name="v", size=10, replicas=held)])
+    >>> action = longhorn.next_action(cluster, "v")
+    >>> action.kind, action.why, dict(action.on_hosts)
+    ('nothing', 'the volume is detached', {'a': 1})
     """
 
     kind: str

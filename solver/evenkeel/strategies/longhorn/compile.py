@@ -69,6 +69,16 @@ class Bundle:
         Code of why nothing is done to a volume; 0 for those that are acted on.
     names : ReplicaNames
         Names of replicas by rank.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies import longhorn
+    >>> hosts = [longhorn.Host(name="a", disks=[longhorn.Disk(name="d", maximum=1000)])]
+    >>> held = [longhorn.Replica(name="r", host="a", disk="d")]
+    >>> cluster = longhorn.cluster_of(hosts, [longhorn.Volume(name="v", size=10, replicas=held)])
+    >>> made = bundle(cluster, Longhorn())
+    >>> made.slot.tolist(), made.idle.astype(bool).tolist()
+    ([0, 1, 2], [True])
     """
 
     problem: Problem

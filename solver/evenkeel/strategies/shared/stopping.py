@@ -108,6 +108,11 @@ class Clock:
     ----------
     watch : Watch, optional
         Who is asked; without one nothing stops.
+
+    Examples
+    --------
+    >>> Clock().goes_on("search", 100)
+    True
     """
 
     def __init__(self, watch: Watch | None = None) -> None:

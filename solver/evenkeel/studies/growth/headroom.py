@@ -58,6 +58,14 @@ class Reach(NamedTuple):
         The nodes that are full, such as ``"zone a"``; empty for all.
     reason : str
         Why, at that factor, in a sentence.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0], [1]] * 2)
+    >>> far = ek.headroom(c).reaches[0]
+    >>> far.grows, far.at_least, far.at_most, far.full
+    ('all', 1.999999998, 2.0, 'd0')
     """
 
     grows: str
@@ -83,6 +91,14 @@ class Filling(NamedTuple):
     at_most : float
         Proven: at no greater factor on all loads what rules leave no other place for fits into it;
         ``inf`` if everything may stand elsewhere.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0], [1]] * 2)
+    >>> full = ek.headroom(c).domains[0]
+    >>> full.dimension, full.load, full.capacity, full.utilisation
+    ('d0', 4.0, 8.0, 0.5)
     """
 
     domain: str

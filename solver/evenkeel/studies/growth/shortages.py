@@ -32,6 +32,12 @@ class Shortage(NamedTuple):
         The nodes that must hold it; empty for all.
     needed, held : float
         What they must hold, and what they hold.
+
+    Examples
+    --------
+    >>> short = Shortage("", "load", "disk", "zone a", needed=12.0, held=10.0)
+    >>> short.full, short.reason
+    ('disk', 'disk in zone a holds 10 of the 12 wanted there')
     """
 
     loss: str

@@ -69,6 +69,11 @@ class Purchase(NamedTuple):
         How many.
     price : float
         Of each.
+
+    Examples
+    --------
+    >>> Purchase("big", "a", nodes=3, price=2.0).nodes
+    3
     """
 
     type: str

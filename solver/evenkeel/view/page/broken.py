@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.model.runtime.printable import counted
 from evenkeel.result_rows import unplaced_of
-from evenkeel.view.figures import counted
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.document import left_out, paragraph, searched, table
 

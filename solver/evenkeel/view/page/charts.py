@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.view.figures import counted
+from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.plots.domains import domain_names
 

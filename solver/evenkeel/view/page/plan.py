@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
-from evenkeel.view.figures import amount, counted
+from evenkeel.view.figures import amount
 from evenkeel.view.layout import duration
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import strips

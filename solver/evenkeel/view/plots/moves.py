@@ -183,12 +183,13 @@ def flows(
 
 def ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the node that each move leaves, -1 for none, and the one that it joins."""
-    came, went = np.flatnonzero(joined(before, after)), np.flatnonzero(joined(after, before))
+    joins, leaves = joined(before, after), joined(after, before)
+    came, went = np.flatnonzero(joins), np.flatnonzero(leaves)
     source = np.full(len(came), -1, np.int64)
     if np.array_equal(before.first, after.first):
-        same = np.isin(came, went)
+        same = leaves[came]
         source[same] = before.node[came[same]]
-        went = went[~np.isin(went, came)]
+        went = went[~joins[went]]
     rest = np.flatnonzero(source < 0)
     # the n-th arrival of a partition that is left takes the place of its n-th departure
     arrival = _turns(after.owner[came[rest]], len(after.node) + len(before.node))

@@ -219,6 +219,7 @@ class Allocator:
         count = len(stores.io)
         tally = room_to_tally(count, len(self.localities.pair))
         tally_all(self.localities, stores, self.settings, self.scorer, tally)
+        rooms = make_rooms(self.localities, room_to_analyse(self.configs), width)
         return AllocatorContext(
             localities=self.localities,
             stores=stores,
@@ -227,6 +228,6 @@ class Allocator:
             settings=self.settings,
             scorer=self.scorer,
             members=make_members(width),
-            rooms=make_rooms(self.localities, room_to_analyse(self.configs), width),
-            adding=room_to_add(count),
+            rooms=rooms,
+            adding=room_to_add(rooms.rebalance.barred),
         )

@@ -68,6 +68,11 @@ class Conjunction:
         All of them.
     replicas : int
         How many; 0 for every one.
+
+    Examples
+    --------
+    >>> Conjunction((Constraint(True, "region", "us"),), replicas=2).replicas
+    2
     """
 
     constraints: tuple[Constraint, ...]

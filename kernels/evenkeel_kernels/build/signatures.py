@@ -1,0 +1,83 @@
+"""Signatures of kernels as text, and the record of those that each kind of work compiles.
+
+Types are named as numpy and numba name them: ``f8:2`` is a matrix of doubles, ``i4`` a scalar,
+``=1`` a literal, ``core.problem.Problem`` a named tuple whose fields the record lists.
+"""
+
+import ast
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import from_dtype, types
+
+PACKAGE = "evenkeel_kernels."
+PLACE = Path(__file__).with_name("signatures.json")
+
+
+class Record(NamedTuple):
+    """What is compiled, called before caller."""
+
+    tuples: Mapping[str, Sequence[str]]
+    """Named tuples and the types of their fields."""
+
+    signatures: Mapping[str, Sequence[Sequence[str]]]
+    """Kernels, and the types of their arguments for each compiled form."""
+
+    work: Mapping[str, Sequence[str]]
+    """Kinds of work, and the kernels that they need."""
+
+
+@cache
+def recorded() -> Record:
+    """Read the record that comes with the package."""
+    return Record(**json.loads(PLACE.read_text(encoding="utf-8")))
+
+
+def named(kernel: Any) -> str:
+    """Name a kernel as the record does."""
+    function = kernel.py_func
+    return f"{function.__module__}.{function.__name__}".removeprefix(PACKAGE)
+
+
+def called(name: str) -> Any:
+    """Return the kernel of a name, or whatever else its module has by that name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(PACKAGE + module), attribute)
+
+
+def text_of(argument: Any, tuples: dict[str, list[str]]) -> str:
+    """Spell the type of an argument, and add to ``tuples`` what it is made of.
+
+    Raises ValueError for a type that no kernel of the package takes today.
+    """
+    if isinstance(argument, types.IntegerLiteral | types.BooleanLiteral):
+        return f"={argument.literal_value}"
+    if isinstance(argument, types.Array):
+        if (argument.layout, argument.mutable, argument.aligned) == ("C", True, True):
+            return f"{text_of(argument.dtype, tuples)}:{argument.ndim}"
+    elif isinstance(argument, types.NamedTuple | types.NamedUniTuple):
+        made = argument.instance_class
+        name = f"{made.__module__}.{made.__name__}".removeprefix(PACKAGE)
+        fields = [text_of(field, tuples) for field in argument]
+        if tuples.setdefault(name, fields) == fields:
+            return name
+    elif isinstance(argument, types.Integer | types.Float | types.Boolean):
+        return np.dtype(argument.name).str[1:]
+    raise ValueError(f"no text for {argument}")
+
+
+def type_of(text: str, tuples: Mapping[str, Sequence[str]]) -> Any:
+    """Return the type that a text stands for."""
+    if text.startswith("="):
+        return types.literal(ast.literal_eval(text[1:]))
+    if text in tuples:
+        fields = tuple(type_of(field, tuples) for field in tuples[text])
+        return types.BaseTuple.from_types(fields, called(text))
+    scalar, _, dimensions = text.partition(":")
+    kind = from_dtype(np.dtype(scalar))
+    return types.Array(kind, int(dimensions), "C") if dimensions else kind

@@ -1,0 +1,383 @@
+"""What the cluster asks beyond what CockroachDB knows: a change that breaks more of it is undone.
+
+CockroachDB decides by zone configurations, disks, diversity and counts. A cluster may ask for more:
+capacities of any dimension and tier, limits per domain, what a group shares, pins, bans. After each
+change of a range its row is compared with the one that was accepted last, rule by rule and node by
+node: nothing may be broken that was not, nor more than before. The decisions are CockroachDB's own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.cockroach.apply import book
+from evenkeel_kernels.cockroach.tables import (
+    NON_VOTER,
+    VOTER,
+    Flags,
+    Floats,
+    Ints,
+    Longs,
+    Ranges,
+    Stores,
+)
+from evenkeel_kernels.core.feasibility import distinct_domains, group_skew, may_stand, skew_of
+from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.state import move, transfer_leader
+
+FIXED = 4
+"""What is measured of every range: replicas it lacks, how it is led, in two, and its pins."""
+
+ROUNDING = 5e-12
+"""Part of a load that sums in another order may differ by."""
+
+
+class Rows(NamedTuple):
+    """The rows of ranges as they were last accepted; as in `Ranges`."""
+
+    store: Ints
+    role: NDArray[np.uint8]
+    lease: NDArray[np.int16]
+    up_to_date: Flags
+    behind: Flags
+
+
+class ClusterRules(NamedTuple):
+    """What the cluster asks, and what it has, with its replicas in the slots of `Ranges`.
+
+    Attributes
+    ----------
+    problem, state : Problem, State
+        Of the cluster, with replicas on dead nodes, too.
+    carries, serves : (N,) bool
+        Nodes whose loads count, and those that serve.
+    wanted, voters : (P,) int32
+        Replicas of each range, and how many of them vote; of no range where nothing is asked.
+    accepted : Rows
+        Each range as it was last accepted.
+    living : (K,) int32
+        Store of each replica that was accepted and serves, else -1.
+    touched : (2 W,) int64
+        Scratch: nodes that a change concerns.
+    was, now, drift : (M,) float64
+        Scratch: what was broken, what is, and what of it may be rounding.
+    """
+
+    problem: Problem
+    state: State
+    carries: Flags
+    serves: Flags
+    wanted: Ints
+    voters: Ints
+    accepted: Rows
+    living: Ints
+    touched: Longs
+    was: Floats
+    now: Floats
+    drift: Floats
+
+
+@device_function
+def agrees(rules: ClusterRules, ranges: Ranges, stores: Stores, p: int) -> bool:
+    """Whether the cluster allows what has become of a range; else its row is what it was. O(W).
+
+    Times the limits that bind it, and the domains of those that bind its group.
+    """
+    if rules.wanted.size == 0:
+        return True
+    many = touch(rules, ranges, p)
+    measure(rules, rules.accepted.store, rules.accepted.lease, p, many, rules.was)
+    forgive_the_dead(rules, p)
+    stands = all_may_stand(rules, ranges, p)
+    follow(rules, p, ranges.store, ranges.role, ranges.lease)
+    size = measure(rules, ranges.store, ranges.lease, p, many, rules.now)
+    for i in range(size):
+        was, now = rules.was[i], rules.now[i]
+        stands = stands and (now <= 0.0 or (was > 0.0 and now <= was + rules.drift[i]))
+    if stands:
+        accept(rules, ranges, p)
+        return True
+    follow(rules, p, rules.accepted.store, rules.accepted.role, rules.accepted.lease)
+    restore(rules.accepted, ranges, stores, p)
+    return False
+
+
+@inline_only
+def forgive_the_dead(rules: ClusterRules, p: int) -> None:
+    """Let what only a dead replica met count as broken before: it did not hold."""
+    first, dead = rules.problem.partitions.first, False
+    for k in range(first[p], first[p + 1]):
+        dead = dead or rules.living[k] != rules.accepted.store[k]
+    if dead:
+        size = measure_terms(rules, rules.living, p, rules.now, index(0))
+        size = measure_limits(rules, rules.living, p, rules.now, size)
+        for i in range(size):
+            rules.was[FIXED + i] = max(rules.was[FIXED + i], rules.now[i])
+
+
+@inline_only
+def touch(rules: ClusterRules, ranges: Ranges, p: int) -> int:
+    """List the nodes of a range before and after, each once; return how many. O(W squared)."""
+    many = index(0)
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        for turn in range(2):
+            n = index(ranges.store[k] if turn == 0 else rules.accepted.store[k])
+            known = n < 0
+            for i in range(many):
+                known = known or rules.touched[i] == n
+            if not known:
+                rules.touched[many] = n
+                many += 1
+    return many
+
+
+@inline_only
+def all_may_stand(rules: ClusterRules, ranges: Ranges, p: int) -> bool:
+    """Whether replicas that come to a node, or come to vote, may stand there. O(W terms)."""
+    terms = rules.problem.rules
+    q = rules.problem.partitions.rule[p]
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        s = index(ranges.store[k])
+        if s < 0:
+            continue
+        comes, votes = True, ranges.role[k] != NON_VOTER
+        for j in range(ranges.first[p], ranges.first[p + 1]):
+            if rules.accepted.store[j] == s:
+                comes = False
+                votes = votes and rules.accepted.role[j] == NON_VOTER
+        if comes and not may_stand(rules.problem, p, s):
+            return False
+        for i in range(terms.term_first[q], terms.term_first[q + 1]):
+            if votes and terms.term[i, 0] < 0 and not terms.term_mask[terms.term[i, 2], s]:
+                return False
+    return True
+
+
+@device_function
+def follow(
+    rules: ClusterRules, p: int, store: Ints, role: NDArray[np.uint8], lease: NDArray[np.int16]
+) -> None:
+    """Bring the state of a range to a row of ``store``, ``role (K,)`` and ``lease (P,)``. O(W)."""
+    problem, state = rules.problem, rules.state
+    first = problem.partitions.first
+    transfer_leader(problem, state, p, index(-1))
+    for turn in range(2):
+        for k in range(first[p], first[p + 1]):
+            n = index(store[k])
+            if turn == 0 and (state.node[k] != n or state.role[k] != role[k]):
+                if state.node[k] >= 0:
+                    move(problem, state, index(k), index(-1))
+                state.role[k] = role[k]
+            elif turn == 1 and state.node[k] != n:
+                move(problem, state, index(k), n)
+    transfer_leader(problem, state, p, index(lease[p]))
+
+
+@device_function
+def measure(
+    rules: ClusterRules, store: Ints, lease: NDArray[np.int16], p: int, many: int, out: Floats
+) -> int:
+    """Write to ``out (M,)`` what is broken of a range, its group and ``many`` nodes touched first.
+
+    ``store (K,)`` and ``lease (P,)`` are the row that the state has followed. Returns how much was
+    written; what may be rounding stands in ``rules.drift``.
+    """
+    measure_life(rules, store, lease, p, out)
+    size = measure_terms(rules, store, p, out, index(FIXED))
+    size = measure_limits(rules, store, p, out, size)
+    size = measure_group(rules, p, out, size)
+    for i in range(size):
+        rules.drift[i] = 0.0
+    return measure_nodes(rules, many, out, size)
+
+
+@inline_only
+def measure_life(
+    rules: ClusterRules, store: Ints, lease: NDArray[np.int16], p: int, out: Floats
+) -> None:
+    """Measure live replicas, leader and pins into ``out (M,)``. O(W squared).
+
+    ``store (K,)`` and ``lease (P,)`` are the row that the state has followed.
+    """
+    partitions, state = rules.problem.partitions, rules.state
+    vote, listen, gone = 0, 0, 0
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        if store[k] >= 0 and rules.serves[store[k]]:
+            vote += state.role[k] != NON_VOTER
+            listen += state.role[k] == NON_VOTER
+        if not partitions.movable[k]:
+            there = False
+            for j in range(partitions.first[p], partitions.first[p + 1]):
+                there = there or store[j] == partitions.home[k]
+            gone += not there
+    led, unfit = rules.wanted[p] == 0, False
+    if not led and lease[p] >= 0:
+        k = partitions.first[p] + lease[p]
+        n = store[k]
+        led = n >= 0 and rules.serves[n]
+        unfit = led and not (rules.problem.nodes.leads[n] and state.role[k] == VOTER)
+    # who votes beyond what is wanted goes first where others that do not vote are to come
+    out[0] = max(0, rules.wanted[p] - listen - min(vote, rules.voters[p]))
+    out[1] = 0.0 if led else 1.0
+    out[2] = 1.0 if unfit else 0.0
+    out[3] = gone
+
+
+@inline_only
+def measure_limits(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int) -> int:
+    """Measure the limits of a range on ``node (K,)`` into ``out (M,)``. O(limits W squared)."""
+    problem = rules.problem
+    first, domains = problem.partitions.first, problem.domains
+    q = problem.partitions.rule[p]
+    allowed = problem.rules.allowed[problem.partitions.mask[p]]
+    nobody = index(-1)
+    for i in range(problem.rules.limit_first[q], problem.rules.limit_first[q + 1]):
+        limit = problem.rules.limit[i]
+        level = index(limit[0])
+        beyond = 0
+        for k in range(first[p], first[p + 1]):
+            where = domains.domain[level, node[k]] if node[k] >= 0 else -1
+            before = 0
+            for j in range(first[p], k):
+                before += node[j] >= 0 and domains.domain[level, node[j]] == where
+            # each one that comes after as many as there may be is one too many
+            beyond += where >= 0 and before >= limit[1] >= 0
+        distinct = distinct_domains(first, node, domains.domain, p, nobody, nobody, level)
+        out[at] = beyond
+        out[at + 1] = max(0, limit[2] - distinct) if limit[2] >= 0 else 0
+        out[at + 2] = max(0, distinct - limit[3]) if limit[3] >= 0 else 0
+        out[at + 3] = 0.0
+        if limit[4] >= 0:
+            skew = skew_of(first, node, domains, allowed, p, nobody, nobody, level)
+            out[at + 3] = max(0, skew - limit[4])
+        at += 4
+    return at
+
+
+@inline_only
+def measure_terms(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int) -> int:
+    """Measure the terms of a range on ``node (K,)`` into ``out (M,)``. O(terms W)."""
+    problem, state = rules.problem, rules.state
+    q = problem.partitions.rule[p]
+    for i in range(problem.rules.term_first[q], problem.rules.term_first[q + 1]):
+        term = problem.rules.term[i]
+        inside = 0
+        for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
+            if node[k] >= 0 and not (term[1] and state.role[k] == NON_VOTER):
+                inside += problem.rules.term_mask[term[2], node[k]]
+        out[at] = max(0, term[0] - inside)
+        at += 1
+    return at
+
+
+@inline_only
+def measure_group(rules: ClusterRules, p: int, out: Floats, at: int) -> int:
+    """Measure what a range's group shares into ``out (M,)``. O(limits domains), and tied groups."""
+    problem, state = rules.problem, rules.state
+    tables, offset = problem.rules, problem.domains.domain_offset
+    g = index(problem.partitions.group[p])
+    for i in range(tables.group_limit_first[g], tables.group_limit_first[g + 1]):
+        limit, base = tables.group_limit[i], tables.group_base[i]
+        beyond = 0
+        for where in range(offset[limit[0] + 1] - offset[limit[0]]):
+            if limit[1] >= 0:
+                beyond += max(0, state.group_count[base + where] - limit[1])
+        found = state.group_domains[i]
+        out[at] = beyond
+        out[at + 1] = max(0, limit[2] - found) if limit[2] >= 0 else 0
+        out[at + 2] = max(0, found - limit[3]) if limit[3] >= 0 else 0
+        out[at + 3] = 0.0
+        if limit[4] >= 0:
+            skew = group_skew(problem, state, index(i), index(-1), index(-1))
+            out[at + 3] = max(0, skew - limit[4])
+        at += 4
+    for i in range(tables.group_term_first[g], tables.group_term_first[g + 1]):
+        out[at] = max(0, tables.group_term[i, 0] - state.group_inside[i])
+        at += 1
+    out[at] = lonely(rules, g)
+    for i in range(tables.needed_first[g], tables.needed_first[g + 1]):
+        out[at] += lonely(rules, index(tables.needed[i, 0]))
+    return at + 1
+
+
+@device_function
+def lonely(rules: ClusterRules, g: int) -> int:
+    """Count the domains in which a group lacks another one that it needs there."""
+    tables, state = rules.problem.rules, rules.state
+    offset = rules.problem.domains.domain_offset
+    found = 0
+    for level in range(tables.near_base.shape[1]):
+        base = tables.near_base[g, level]
+        if base >= 0:
+            for at in range(base, base + offset[level + 1] - offset[level]):
+                found += state.near_count[at] > 0 and state.near_absent[at] > 0
+    return found
+
+
+@inline_only
+def measure_nodes(rules: ClusterRules, many: int, out: Floats, at: int) -> int:
+    """Measure into ``out (M,)`` what nodes, and domains, carry too much. O(nodes D tiers)."""
+    nodes, domains, state = rules.problem.nodes, rules.problem.domains, rules.state
+    dimensions = nodes.capacity.shape[0]
+    for i in range(many):
+        n = rules.touched[i]
+        counts = rules.carries[n]
+        out[at] = max(0, state.replicas[n] - nodes.max_replicas[n]) if counts else 0
+        rules.drift[at] = 0.0
+        at += 1
+        for d in range(dimensions):
+            load, capacity = state.load[d, n], nodes.capacity[d, n]
+            if not load > capacity:
+                load += state.held[d, n]
+            at = excess(rules, load if counts else 0.0, capacity, out, at)
+        for t in range(domains.limited.shape[0]):
+            where = index(domains.domain[domains.limited[t], n])
+            for d in range(dimensions):
+                shared = state.domain_load[d, where] if where >= 0 else 0.0
+                most = domains.tier_capacity[d, where] if where >= 0 else np.inf
+                at = excess(rules, shared, most, out, at)
+    return at
+
+
+@inline_only
+def excess(rules: ClusterRules, load: float, capacity: float, out: Floats, at: int) -> int:
+    """Write to ``out (M,)`` what of a load is beyond a capacity."""
+    over = load > capacity + ROUNDING * capacity
+    out[at] = load - capacity if over else 0.0
+    rules.drift[at] = ROUNDING * load if over else 0.0
+    return at + 1
+
+
+@inline_only
+def accept(rules: ClusterRules, ranges: Ranges, p: int) -> None:
+    """Note a range as it is. O(W)."""
+    accepted = rules.accepted
+    accepted.lease[p] = ranges.lease[p]
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        accepted.store[k] = ranges.store[k]
+        serves = ranges.store[k] >= 0 and rules.serves[ranges.store[k]]
+        rules.living[k] = ranges.store[k] if serves else -1
+        accepted.role[k] = ranges.role[k]
+        accepted.up_to_date[k] = ranges.up_to_date[k]
+        accepted.behind[k] = ranges.behind[k]
+
+
+@inline_only
+def restore(accepted: Rows, ranges: Ranges, stores: Stores, p: int) -> None:
+    """Put a range back as it was accepted, and book it. O(W A)."""
+    for turn in range(2):
+        row, lease = (ranges.store, ranges.lease) if turn == 0 else (accepted.store, accepted.lease)
+        sign = -1.0 if turn == 0 else 1.0
+        for k in range(ranges.first[p], ranges.first[p + 1]):
+            if row[k] >= 0:
+                book(stores, ranges.replica_load, p, index(row[k]), sign)
+        if lease[p] >= 0:
+            book(stores, ranges.lease_load, p, index(row[ranges.first[p] + lease[p]]), sign)
+    ranges.lease[p] = accepted.lease[p]
+    for k in range(ranges.first[p], ranges.first[p + 1]):
+        ranges.store[k] = accepted.store[k]
+        ranges.role[k] = accepted.role[k]
+        ranges.up_to_date[k] = accepted.up_to_date[k]
+        ranges.behind[k] = accepted.behind[k]

@@ -1,0 +1,1 @@
+"""Parts: one large cluster solved piece by piece, and judged as a whole."""

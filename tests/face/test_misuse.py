@@ -1,0 +1,97 @@
+"""What people get wrong is told as what it is, and never crashes from deep inside."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+from evenkeel.strategies.registry import METHODS
+
+
+def cluster():
+    """Four partitions on two of three nodes."""
+    return ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4, domains={"zone": [*"abc"]}
+    )
+
+
+def level():
+    """That cluster, levelled."""
+    return ek.solve(cluster(), goals=ek.Goals(level=0.0))
+
+
+MISTAKES = {
+    "a method in a list": (lambda: ek.solve(cluster(), ["balance"]), "method"),
+    "a seed of 70 bits": (lambda: ek.solve(cluster(), seed=2**70), "seed"),
+    "half a partition": (lambda: level().explain(1.5), "partition"),
+    "no partition": (lambda: level().explain(None), "partition"),
+    "a number as throttle": (lambda: level().plan(throttle=2), "throttle"),
+    "zero as throttle": (lambda: level().plan(throttle=0), "throttle"),
+    "no protocol": (lambda: level().plan(protocol=None), "protocol"),
+    "a plan of no cluster": (lambda: ek.plan(None, level()), "cluster"),
+    "half a step": (lambda: level().plan().prefix(1.5), "count"),
+    "a result in place of a cluster": (lambda: ek.write(level(), "placed.npz"), "cluster"),
+    "nothing to read": (lambda: ek.read(None), "source"),
+    "a file without a name": (lambda: ek.read(""), "source"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_by_its_place(mistake):
+    wrong, path = MISTAKES[mistake]
+    with pytest.raises(ek.InvalidInput) as raised:
+        wrong()
+    assert [fault.path for fault in raised.value.faults] == [path]
+
+
+@pytest.mark.parametrize("method", ["balance", "exact", "leaders", "helix_waged", "cockroach"])
+@pytest.mark.parametrize("seed", [-(2**62), 2**62 - 1])
+def test_any_seed_of_the_range_does(method, seed):
+    assert method in METHODS
+    assert ek.solve(cluster(), method, seed=seed).method == method
+
+
+def test_a_result_may_be_kept_and_sent():
+    result = level()
+    back = pickle.loads(pickle.dumps(result))
+    assert (back.placement.node == result.placement.node).all()
+    assert back.gap.leader_changes == result.gap.leader_changes
+
+
+def test_a_single_copy_is_not_told_as_many():
+    before = cluster()
+    node = np.array([0, 1] * 3 + [0, 2], np.int32)
+    plan = ek.plan(before, before.placement.replaced(node, before.placement.leader))
+    assert str(plan).startswith("1 copy in 1 wave of ")
+
+
+class TestCommandLine:
+    def test_a_command_almost_named_is_guessed(self, capsys):
+        assert main(["slove", "cluster.npz"]) == 2
+        assert "did you mean 'solve'?" in capsys.readouterr().err
+
+    def test_a_guard_wants_the_folder_of_a_plan(self, tmp_path, capsys):
+        file = tmp_path / "plan.json"
+        file.write_text("{}")
+        assert main(["guard", str(file), str(file)]) == 2
+        assert "must be a folder that a plan was written to" in capsys.readouterr().err
+
+    def test_a_folder_stands_for_the_plan_in_it(self, tmp_path, capsys):
+        ek.write(cluster(), tmp_path / "c.npz")
+        (tmp_path / "move").mkdir()
+        into = str(tmp_path / "move" / "plan.json")
+        assert main(["plan", str(tmp_path / "c.npz"), "--level", "0", "-o", into, "--quiet"]) == 0
+        assert main(["check", str(tmp_path / "move")]) == 0
+        assert "safe at every step" in capsys.readouterr().out
+
+    def test_a_closed_output_is_no_crash(self, tmp_path):
+        ek.write(cluster(), tmp_path / "c.npz")
+        ran = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m evenkeel check c.npz >&-"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,1 @@
+"""Very large clusters in parts."""
