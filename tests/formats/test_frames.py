@@ -57,6 +57,18 @@ class TestFrom:
         assert np.flatnonzero(cluster.placement.flags & Flag.PINNED).tolist() == [1]
         assert cluster.partitions.rule.tolist() == [0, -1]
 
+    def test_what_pandas_has_none_of_is_no_label_and_no_node(self):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 3,
+            load=[[1.0]] * 2,
+            domains={"zone": pandas.array(["a", pandas.NA, "b"], dtype="string")},
+            placement=pandas.DataFrame(
+                {"first": pandas.array([0, 1]), "second": pandas.array([2, pandas.NA])}
+            ),
+        )
+        assert cluster.topology.label.tolist() == [[0, -1, 1]]
+        assert cluster.placement.nodes.tolist() == [[0, 2], [1, -1]]
+
     def test_numbers_may_be_whole_names_numbers_and_amounts_texts(self, frame):
         cluster = ek.Cluster.from_frames(
             frame({"node": [7, 8], "cap_disk": ["2TB", "1TB"], "max_replicas": [5, 5]}),

@@ -44,6 +44,22 @@ class TestFaults:
         for value in (np.nan, -1.0, -np.inf):
             assert set(faults_of(**{name: [[1.0, value]] + [[1.0, 1.0]] * 2})) == {f"{name}[0, 1]"}
 
+    @pytest.mark.parametrize("name", ["load", "capacity"])
+    @pytest.mark.parametrize("value", [1e300, 1e308])
+    def test_amounts_that_sum_beyond_what_a_float_holds_are_refused(self, name, value):
+        amounts = np.ones((4 if name == "load" else 3, 2))
+        amounts[1:, 0] = value
+        found = faults_of(**{name: amounts})
+        assert set(found) == {name} and "sum" in found[name].message
+        build(**{name: np.full_like(amounts, 1e298)})
+
+    def test_what_is_masked_is_no_number(self):
+        hidden = np.zeros((4, 2), bool)
+        hidden[2, 1] = True
+        found = faults_of(load=np.ma.array(np.ones((4, 2)), mask=hidden))
+        assert set(found) == {"load[2, 1]"} and "masked" in found["load[2, 1]"].message
+        build(load=np.ma.array(np.ones((4, 2))))
+
     @pytest.mark.parametrize("name", ["weight", "lead_weight"])
     @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
     def test_weights(self, name, value):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import InvalidInput
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only, writable
@@ -138,6 +139,14 @@ class TestEmptyAndBroken:
 
 
 class TestPlacement:
+    def test_other_nodes_are_taken_from_lists_of_the_same_length(self):
+        cluster = build()
+        placement = cluster.placement
+        other = placement.replaced(placement.node.tolist(), placement.leader.tolist())
+        assert other.node.dtype == placement.node.dtype and not other.node.flags.writeable
+        with pytest.raises(InvalidInput, match=r"(?s)node.*shape.*leader: needs"):
+            placement.replaced([0], [True] * len(placement))
+
     @given(clusters())
     def test_there_is_one_order_of_slots(self, cluster):
         placement = cluster.placement

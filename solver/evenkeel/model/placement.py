@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import as_array, read_only
 from evenkeel.model.runtime.shown import Shown
 
 
@@ -166,21 +167,30 @@ class Placement(Shown):
         """
         return np.array(self.nodes, dtype=dtype, copy=copy)
 
-    def replaced(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> "Placement":
+    def replaced(self, node: ArrayLike, leader: ArrayLike) -> "Placement":
         """Return this placement with other nodes and leaders in the same slots.
 
         Parameters
         ----------
-        node : ndarray of int32, shape (K,)
+        node : array-like of int32, shape (K,)
             New node of each replica.
-        leader : ndarray of int16, shape (P,)
+        leader : array-like of int16, shape (P,)
             New leading slots.
 
         Returns
         -------
         Placement
             Sharing rows, roles and flags with this one.
+
+        Raises
+        ------
+        InvalidInput
+            If there are not as many, or if they are no whole numbers.
         """
+        faults = FaultList()
+        node = as_array(faults, "node", node, np.int32, self.node.shape)
+        leader = as_array(faults, "leader", leader, np.int16, self.leader.shape)
+        faults.raise_if_any()
         made = Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))
         for name in ("slots", "owner"):  # the rows are the same
             if name in self.__dict__:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import entries_of, items_of
-from evenkeel.model.reading.quantities import is_whole
+from evenkeel.model.reading.quantities import is_missing, is_whole
 
 NODE_TIER = "node"
 """Name of the tier that is the node itself."""
@@ -212,7 +212,7 @@ def read_labels(
 
 
 def _labels(given: ArrayLike) -> NDArray[Any]:
-    """Return labels as an array in which NaN, as pandas writes what is missing, is None or -1."""
+    """Return labels as an array in which what pandas writes for what is missing is None or -1."""
     if isinstance(given, np.ndarray):
         values = given
     else:
@@ -223,7 +223,7 @@ def _labels(given: ArrayLike) -> NDArray[Any]:
     if values.dtype.kind == "O" and values.ndim == 1:
         values = values.copy()
         for i, one in enumerate(values.tolist()):
-            if isinstance(one, float) and np.isnan(one):
+            if is_missing(one):
                 values[i] = None
         kept = [one for one in values.tolist() if one is not None]
         if kept and all(is_whole(one) for one in kept):

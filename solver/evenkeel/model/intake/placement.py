@@ -20,7 +20,7 @@ from evenkeel.model.reading.arrays import (
     read_only,
     shape_of,
 )
-from evenkeel.model.reading.quantities import is_whole
+from evenkeel.model.reading.quantities import is_missing, is_whole
 
 EVERY_FLAG = int(sum(Flag))
 
@@ -178,6 +178,8 @@ def _has_names(placement: Any) -> bool:
 
 def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
     """Return rows of any length, in which nodes are told by name or by number."""
+    if not isinstance(placement, np.ndarray | Sequence) and len(shape_of(placement)) == 2:
+        placement = np.asarray(placement)  # a frame
     if not isinstance(placement, np.ndarray | Sequence) or isinstance(placement, str):
         as_array(faults, "placement", placement, np.int32, (partitions, None))
         return None
@@ -206,7 +208,7 @@ def _numbers(faults: FaultList, path: str, row: Any, names: Names) -> list[int]:
                 faults.add(f"{path}[{slot}]", one, "is the name of no node")
         elif is_whole(one):
             number = int(one)
-        elif one is not None:
+        elif one is not None and not is_missing(one):
             faults.add(f"{path}[{slot}]", one, "must be a node, by name or number, or None")
         found.append(number)
     return found

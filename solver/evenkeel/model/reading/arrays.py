@@ -5,6 +5,7 @@ written to. Kernels want writable arrays (numba compiles a read-only array a sec
 views handed out can be thawed again inside the house.
 """
 
+import sys
 from collections.abc import Sized
 from typing import Any
 
@@ -15,6 +16,9 @@ from evenkeel.model.errors import FaultList
 
 LISTED_FAULTS = 10
 """Bad entries of one array that are listed one by one."""
+
+MOST_IN_ALL = 1e300
+"""What amounts may sum to, so that no product of a sum and a count of replicas is infinite."""
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -77,6 +81,15 @@ def shape_of(value: Any) -> tuple[int, ...]:
         return (len(value),) if isinstance(value, Sized) else ()
 
 
+def masked_in(value: object) -> NDArray[np.bool_] | None:
+    """Return which entries of a masked array are masked; None where none is."""
+    masked = sys.modules.get("numpy.ma")  # whoever made such an array has loaded it
+    if masked is None or not isinstance(value, masked.MaskedArray):
+        return None
+    hidden: NDArray[np.bool_] = masked.getmaskarray(value)
+    return hidden if hidden.any() else None
+
+
 def as_array(
     faults: FaultList,
     path: str,
@@ -96,6 +109,12 @@ def as_array(
         given = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         faults.add(path, type(value).__name__, f"is not an array: {error}")
+        return fallback
+    hidden = masked_in(value)
+    if hidden is not None:
+        list_entries(
+            faults, path, given, hidden, "is masked, and no value stands for what is missing"
+        )
         return fallback
     if given.shape == (0,) and fallback.size == 0 and shape[:1] in ((0,), (None,)):
         return fallback
@@ -174,12 +193,18 @@ def check_amounts(
         return
     low, high = array.min(), array.max()
     # min and max carry a NaN through, so two passes settle the ordinary case
-    if low >= 0.0 and (infinite or high < np.inf):
+    if low >= 0.0 and high <= MOST_IN_ALL / array.size:
         return
     list_entries(faults, path, array, np.isnan(array), "must be a number")
     list_entries(faults, path, array, array < 0.0, "must not be negative")
     if not infinite:
         list_entries(faults, path, array, np.isinf(array) & (array > 0.0), "must be finite")
+    finite = array[np.isfinite(array)]
+    if finite.max(initial=0.0) > MOST_IN_ALL / max(finite.size, 1):
+        with np.errstate(over="ignore"):
+            total = float(finite.sum())
+        if not total <= MOST_IN_ALL:
+            faults.add(path, total, f"must sum to at most {MOST_IN_ALL:g}")
 
 
 def check_range(

@@ -27,6 +27,13 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value is one of those that pandas writes where there is none."""
+    if isinstance(value, float):
+        return value != value
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
 def is_real(value: object) -> bool:
     """Return whether a value is a number other than NaN; true and false are not."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == value
