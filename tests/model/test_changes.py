@@ -100,6 +100,16 @@ class TestReplace:
         assert cluster.partitions.voters.tolist() == [1] * 4
         assert cluster.placement.slots == 2
 
+    def test_more_replicas_vote_where_all_did(self):
+        cluster = build().replace(replicas=3)
+        assert cluster.partitions.voters.tolist() == [3] * 4
+        mixed = build(replicas=2, voters=[1, 2, 2, 1]).replace(replicas=[3, 3, 1, 2])
+        assert mixed.partitions.voters.tolist() == [1, 3, 1, 1]
+        whole = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=3, placement=build().placement
+        )
+        assert whole.partitions.voters.tolist() == [3] * 4
+
     def test_it_takes_what_from_arrays_takes(self):
         door = inspect.signature(ek.Cluster.from_arrays)
         assert list(door.parameters) == list(Arguments.__annotations__)

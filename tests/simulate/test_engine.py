@@ -246,6 +246,18 @@ def test_load_and_wishes_change_and_disks_grow():
     assert history.astray("over").tolist() == [0] * 6 + [1] * 7
 
 
+def test_other_numbers_of_replicas_are_reached_with_all_of_them_voting():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 3, placement=[[0, 1, 2]] * 3, replicas=3, min_active=1
+    )
+    wishes = [Rewrite(at=60.0, partitions=["p0"], replicas=1),
+              Rewrite(at=60.0, partitions=["p1"], replicas=4)]  # fmt: skip
+    history = simulate.play(cluster, wishes, "balance", until=1200.0)
+    assert history.replicas.sum(1).tolist()[-1] == 1 + 4 + 3
+    for kind in ("under", "over"):
+        assert history.astray(kind)[-1] == 0
+
+
 def naive_conformance(world, rule):
     """Count as the words say, one partition at a time; the rule has place, voters_place, lead."""
     counts = dict.fromkeys(KINDS, 0)

@@ -50,12 +50,13 @@ def read_placement(
     check_range(faults, "placement", rows.node, -1, sizes.nodes, "must be a node or -1")
     replicas, voters = given.get("replicas"), given.get("voters")
     if base is not None:
-        # whoever wants all replicas to vote wants it of other numbers, too
-        all_vote = np.array_equal(base.replicas, base.voters)
         replicas = given.get("replicas", base.replicas)
-        voters = given.get("voters", None if all_vote else base.voters)
     width = np.diff(rows.first).astype(np.int32)
     wanted = column(faults, sizes.partitions, "replicas", replicas, np.int32, width)
+    if base is not None and "voters" not in given:
+        # whoever wants all replicas to vote wants it of other numbers, too
+        all_vote = base.replicas == base.voters
+        voters = None if all_vote.all() else np.where(all_vote, wanted, base.voters)
     check_range(faults, "replicas", wanted, 0, 2**15, "must be 0 to 32767")
     counted = not faults.about("replicas") and (known or replicas is not None)
 
@@ -73,7 +74,8 @@ def read_placement(
             "must be between 0 and the replicas wanted",
         )  # fmt: skip
     elif given.get("role") is not None and known:
-        voting = np.minimum(wanted, _voters(roles, rows.first))
+        votes = _voters(roles, rows.first)
+        voting = np.where(votes == width, wanted, np.minimum(wanted, votes))
     if faults:
         return _nothing(sizes.partitions), (wanted, voting)
     placement = _widened(Placement(rows.first, rows.node, roles, marks, leads), width, slots)

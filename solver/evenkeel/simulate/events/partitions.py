@@ -32,7 +32,7 @@ class Rewrite(Event):
     rule : int, optional
         Index of the rule in the cluster.
     replicas, voters : int, optional
-        Wanted numbers.
+        Wanted numbers. Where all replicas vote, they do so in other numbers, too.
 
     Examples
     --------
@@ -52,6 +52,10 @@ class Rewrite(Event):
 
     def happen(self, world: World) -> Sequence[Event]:
         """Set what is given."""
+        if self.replicas is not None:
+            votes, wanted = world.voters[self.partitions], world.wanted[self.partitions]
+            most = np.minimum(votes, self.replicas)
+            world.voters[self.partitions] = np.where(votes == wanted, self.replicas, most)
         given = (("rule", self.rule), ("wanted", self.replicas), ("voters", self.voters))
         for name, value in given:
             if value is not None:
