@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from evenkeel.studies.growth.node_types import NodeType
     from evenkeel.studies.growth.sizing import Sizing, size
     from evenkeel.studies.parts.solving import solve_in_parts
-    from evenkeel.studies.sweep import Sweep, sweep
+    from evenkeel.studies.sweep import sweep
+    from evenkeel.studies.swept import Sweep
     from evenkeel.studies.what_if import WhatIf
 
 __version__ = "0.1.0"
@@ -147,7 +148,7 @@ _LATER = {
     "Headroom": "evenkeel.studies.growth.headroom",
     "NodeType": "evenkeel.studies.growth.node_types",
     "Sizing": "evenkeel.studies.growth.sizing",
-    "Sweep": "evenkeel.studies.sweep",
+    "Sweep": "evenkeel.studies.swept",
     "WhatIf": "evenkeel.studies.what_if",
     "cockroach_cluster": "evenkeel.strategies.cockroach.intake",
     "conflicts": "evenkeel.strategies.exact.conflicts",

@@ -96,8 +96,8 @@ def test_what_fails_in_a_sweep_is_told_with_its_error(cluster, told, monkeypatch
         raise ZeroDivisionError("of all things")
 
     scenario = ek.WhatIf("one", lost=["a"])
-    monkeypatch.setattr("evenkeel.studies.sweep.changed", broken)
-    monkeypatch.setattr("evenkeel.studies.sweep._outlook", lambda study, change: (
+    monkeypatch.setattr("evenkeel.studies.scenario.changed", broken)
+    monkeypatch.setattr("evenkeel.studies.sweep.outlook_of", lambda study, change: (
         broken() if change.name == "one" else None
     ))  # fmt: skip
     ek.sweep(cluster, [scenario])

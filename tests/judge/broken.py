@@ -40,9 +40,9 @@ def of_partition(world: World, p: int, row: list[int], leader: int) -> Iterator[
         yield from found("leader", not world.lawful(p, leader, at))
     elif world.has_leaders:
         yield from found("leaderless", wanted > 0)
-    q = world.rule[p]
+    q, rules = world.rule[p], world.rules_of(p)
     for bound in world.bounds[q]:
-        yield from found(_kind(bound), _beyond(world, q, bound, placed, wanted > 0), bound.tier)
+        yield from found(_kind(bound), _beyond(world, rules, bound, placed, wanted > 0), bound.tier)
     if q >= 0:
         yield from _terms(world, p, q, row, at)
 
@@ -52,8 +52,10 @@ def _kind(bound: Bound) -> str:
     return kind if bound.hard else f"soft_{kind}"
 
 
-def _beyond(world: World, q: int, bound: Bound, placed: list[int], wanted: bool) -> int:
-    """How far some replicas are beyond one limit of a rule."""
+def _beyond(
+    world: World, rules: tuple[int, ...], bound: Bound, placed: list[int], wanted: bool
+) -> int:
+    """How far some replicas, whose nodes these rules restrict, are beyond one limit."""
     domain = world.domain[bound.tier]
     count = Counter(domain[n] for n in placed)
     count.pop(-1, None)
@@ -63,7 +65,7 @@ def _beyond(world: World, q: int, bound: Bound, placed: list[int], wanted: bool)
         return len(count) - bound.amount
     if bound.kind == "min_domains":
         return bound.amount - len(count) if wanted else 0
-    eligible = world.eligible(q, bound.tier)
+    eligible = world.eligible(rules, bound.tier)
     if not eligible or not count:
         return 0
     return max(count.values()) - min(count[e] for e in eligible) - bound.amount
@@ -110,7 +112,7 @@ def of_group(world: World, g: int, standing: Standing) -> Iterator[tuple[Key, fl
     rule, wanted = world.rules[q], any(world.wanted[p] for p in world.members[g])
     placed = [n for p in world.members[g] for n in standing.rows[p] if n >= 0]
     for bound in world.group_bounds[q]:
-        beyond = _beyond(world, q, bound, placed, wanted)
+        beyond = _beyond(world, (q,), bound, placed, wanted)
         if beyond > 0:
             yield (_kind(bound), "group", g, bound.tier), beyond
     voters = [

@@ -38,10 +38,10 @@ class Model:
         for p in range(world.partitions):
             self._partition(p)
         for p in range(world.partitions):
-            self._limits(world.rule[p], world.bounds[world.rule[p]], [p])
+            self._limits(world.rules_of(p), world.bounds[world.rule[p]], [p])
             self._terms(world.rule[p], [p])
         for g, q in enumerate(world.group_rule):
-            self._limits(q, world.group_bounds[q] if q >= 0 else [], world.members[g])
+            self._limits((q,), world.group_bounds[q] if q >= 0 else [], world.members[g])
             self._terms(q, world.members[g])
         self.load = [
             [self._load(n, d) for d in range(world.dimensions)] for n in range(world.nodes)
@@ -110,7 +110,7 @@ class Model:
     def _inside(self, members: list[int], nodes: set[int]) -> Sum:
         return sum(self.on(p, n) for p in members for n in self.nodes(p) if n in nodes)
 
-    def _limits(self, q: int, bounds: list[Bound], members: list[int]) -> None:
+    def _limits(self, rules: tuple[int, ...], bounds: list[Bound], members: list[int]) -> None:
         world, cp = self.world, self.cp
         if not any(world.wanted[p] for p in members):
             return
@@ -126,7 +126,7 @@ class Model:
                     cp.add(count <= amount + self._slack(hard, slots))
             elif kind == "skew":
                 slack = self._slack(hard, slots)
-                for e in world.eligible(q, tier):
+                for e in world.eligible(rules, tier):
                     for count in held.values():
                         cp.add(count - held[e] <= amount + slack)
             else:

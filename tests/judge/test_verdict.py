@@ -120,6 +120,15 @@ def test_a_group_is_judged_as_a_whole():
 
 
 @pytest.mark.small
+def test_a_skew_counts_domains_that_the_rule_of_the_group_leaves_open():
+    grouped = world(
+        placement=[[0, 1], [2, 3]], domains={"zone": [*"abac"]}, group=[0, 0],
+        rules=[{"skew": {"zone": 0}}, {"require": ["zone!=c"]}], rule=[0, 0], group_rule=[1],
+    )  # fmt: skip
+    assert not kinds(worse(grouped, Standing([[0, 1], [2, 1]], [0, 0])))
+    assert kinds(worse(grouped, Standing([[0, 2], [2, 3]], [0, 0]))) == {"broke skew"}
+
+
 def test_dropping_what_is_dead_is_no_loss():
     dead = world(alive=[True] * 3 + [False], rules=[{"min_domains": {"zone": 2}}])
     assert kinds(worse(dead, Standing([[0, 2], [1, -1]], [0, 0]))) == set()

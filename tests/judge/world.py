@@ -170,7 +170,7 @@ class World:
         self.bounds = [self._bounds_of(one, per_node=True) for one in (*self.rules, {})]
         self.group_bounds = [self._bounds_of(one, per_node=False) for one in (*self.rules, {})]
         self.open = [self._open(one) for one in (*self.rules, {})]
-        self._eligible: dict[tuple[int, str], list[int]] = {}
+        self._eligible: dict[tuple[tuple[int, ...], str], list[int]] = {}
 
     @staticmethod
     def _bounds_of(rule: dict[str, Any], *, per_node: bool) -> list[Bound]:
@@ -209,15 +209,19 @@ class World:
             held = [x == value for x in self.labels.get(key) or self.attributes[key]]
         return [not h for h in held] if "!=" in part else held
 
-    def eligible(self, rule: int, tier: str) -> list[int]:
-        """Return the domains of a tier that hold a node which a rule leaves open and that keeps."""
-        if (rule, tier) not in self._eligible:
+    def eligible(self, rules: tuple[int, ...], tier: str) -> list[int]:
+        """Return the domains of a tier that hold a node which rules leave open and that keeps."""
+        if (rules, tier) not in self._eligible:
             domain = self.domain[tier]
-            self._eligible[rule, tier] = sorted(
+            self._eligible[rules, tier] = sorted(
                 {domain[i] for i in range(self.nodes)
-                 if self.open[rule][i] and self.may_hold[i] and domain[i] >= 0}
+                 if all(self.open[q][i] for q in rules) and self.may_hold[i] and domain[i] >= 0}
             )  # fmt: skip
-        return self._eligible[rule, tier]
+        return self._eligible[rules, tier]
+
+    def rules_of(self, p: int) -> tuple[int, ...]:
+        """Return the rules whose demands on nodes bind a partition: its own, and its group's."""
+        return self.rule[p], self.group_rule[self.group[p]]
 
     def load_of(self, p: int, slot: int, leader: int) -> list[float]:
         """Return what a slot of a partition weighs when such a slot leads."""

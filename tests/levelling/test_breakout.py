@@ -1,4 +1,4 @@
-"""Breaking out: the best change at the hottest node, no move more, no rule broken."""
+"""Breaking out: the best change at the fullest node, no move more, no rule broken."""
 
 import numpy as np
 import pytest
@@ -52,14 +52,14 @@ def test_a_turn_makes_the_best_change_at_the_hottest_node(seed: int) -> None:
     problem, state, targets = redistributed(small)
     plain = plain_state(small, state)
     before, led = penalty(plain, targets.scale, targets.knee), state.leader.tolist()
-    none_hot = naive.hottest(plain, targets.scale) < 0
+    none_overfull = naive.fullest(plain, targets.scale) < 0
     expected = naive.turn(plain, targets.scale, targets.knee)
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, len(small.zone))
-    assert break_out(problem, state, targets, moved, *homes, breakout, 1) == none_hot
+    assert break_out(problem, state, targets, moved, *homes, breakout, 1) == none_overfull
     after = penalty(plain_state(small, state), targets.scale, targets.knee)
-    # a trade must relieve the hot node itself; the twin also tries those that relieve the other
+    # a trade must relieve the node itself; the twin also tries those that relieve the other
     slack = 1e-9 * before + 1e-13
     assert expected * (1 - 1e-9) - slack <= after <= before + slack
     if state.leader.tolist() != led:

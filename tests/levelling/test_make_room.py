@@ -43,11 +43,11 @@ def test_leadership_takes_the_shortest_chain(seed: int, most: int) -> None:
     plain = PlainState(small)
     expected = naive_relay.relay(plain, [float(most)] * len(small.zone))
     targets = new_targets(problem, np.full(len(small.zone), float(most)), 0.9)
-    hot = state.leaders.copy()
+    overfull = state.leaders.copy()
     assert chain_leaders(problem, state, targets) == expected
     assert state.leader.tolist() == plain.leader
     check_counts(problem, state)
-    assert (state.leaders <= np.maximum(hot, most)).all()
+    assert (state.leaders <= np.maximum(overfull, most)).all()
 
 
 def test_a_chain_goes_through_nodes_that_lead_their_share_already() -> None:

@@ -40,7 +40,7 @@ def test_moves_a_pair_just_where_some_two_nodes_are_better(seed):
     k = int(rng.integers(len(row)))
     made, _, state = tried(small, [int(p * len(row) + k)])
     gains = []
-    if row[k] >= 0 and naive.hot(small, small.placement, row[k]):
+    if row[k] >= 0 and naive.overfull(small, small.placement, row[k]):
         others = [j for j in range(len(row)) if j != k and row[j] >= 0]
         gains = [naive.best_pair(small, p, (k, j)) for j in others]
     if any(abs(gain + 1e-9) < 1e-8 for gain in gains):

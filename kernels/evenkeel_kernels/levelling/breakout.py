@@ -1,10 +1,10 @@
-"""Breaking out: every exchange that would relieve the hottest node, and the best of them made.
+"""Breaking out: every exchange that would relieve the fullest node, and the best of them made.
 
-A walk that draws its changes at random seldom hits the few that help once few nodes are hot. Here
-the hottest node looks at all it could do at no further move: hand a leadership on; trade a replica
-that came to it for another that moves anyway, or send it elsewhere; let one of its own go in the
-stead of one that left. Where nothing helps, what it is above its watermark by weighs more from then
-on, so that others make room for it, and for a while it is passed over.
+A walk that draws its changes at random seldom hits the few that help once few nodes are overfull.
+Here the fullest node looks at all it could do at no further move: hand a leadership on; trade a
+replica that came to it for another that moves anyway, or send it elsewhere; let one of its own go
+in the stead of one that left. Where nothing helps, what it is above its watermark by weighs more
+from then on, so that others make room for it, and for a while it is passed over.
 
 References
 ----------
@@ -140,10 +140,10 @@ def replaced(
 
 
 @inline_only
-def hottest(state: State, targets: Targets, breakout: Breakout) -> int:
+def fullest(state: State, targets: Targets, breakout: Breakout) -> int:
     """Find the node that is most above its watermarks, by weight; -1 if none is.
 
-    One that is passed over is taken only if all hot ones are.
+    One that is passed over is taken only if all overfull ones are.
     """
     best = index(-1)
     most = 0.0
@@ -263,7 +263,7 @@ def break_out(
     breakout: Breakout,
     most: int,
 ) -> bool:
-    """Relieve the hottest node, time and again; True as soon as it finds that none is hot.
+    """Relieve the fullest node, time and again; True as soon as it finds that none is overfull.
 
     Ends once ``most`` candidates have been looked at in all, or nothing has helped for long.
     ``moved`` lists the moved replicas, and is kept up to date; none is added. ``home_first (N +
@@ -279,7 +279,7 @@ def break_out(
     while (
         breakout.tally[LOOKED] < most and breakout.tally[TURN] - breakout.tally[CHANGED] < patience
     ):
-        here = hottest(state, targets, breakout)
+        here = fullest(state, targets, breakout)
         if here < 0:
             return True
         breakout.tally[TURN] += 1
@@ -337,13 +337,13 @@ def break_out(
         if best >= 0:
             breakout.tally[CHANGED] = breakout.tally[TURN]
         if best < 0:
-            hot = 0
+            overfull = 0
             for d in range(state.load.shape[0]):
                 if state.load[d, here] * targets.scale[d, here] > 1.0:
                     breakout.weight[d, here] = min(breakout.weight[d, here] * GROWTH, HEAVIEST)
             for n in range(state.load.shape[1]):
-                hot += int(breakout.rest[n] > breakout.tally[TURN])
-            breakout.rest[here] = breakout.tally[TURN] + 1 + hot // 2
+                overfull += int(breakout.rest[n] > breakout.tally[TURN])
+            breakout.rest[here] = breakout.tally[TURN] + 1 + overfull // 2
         elif place >= 0:
             move(problem, state, best, place)
         elif trade_if_admitted(problem, state, best, moved[other]):

@@ -1,11 +1,11 @@
 """Descent: bring every node below its watermark with few moves.
 
 `evenkeel_kernels.levelling.redistribution` makes the moves that a level cluster needs at least, and
-leaders spread. What stays hot then is for `evenkeel_kernels.levelling.threshold_walk`, which
+leaders spread. What stays overfull then is for `evenkeel_kernels.levelling.threshold_walk`, which
 makes it small, and `evenkeel_kernels.levelling.breakout`, which ends it: neither costs a move.
-`relieve` makes one more for each node that they leave hot. `send_home` and `restore_leaders` take
-back the moves and the changes of leaders that turned out superfluous. `descend` does all of it in
-small pieces.
+`relieve` makes one more for each node that they leave overfull. `send_home` and `restore_leaders`
+take back the moves and the changes of leaders that turned out superfluous. `descend` does all of it
+in small pieces.
 """
 
 from collections.abc import Generator, Iterator
@@ -28,9 +28,9 @@ from evenkeel_kernels.levelling.leaders.moves import (
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
     Targets,
-    count_hot,
+    count_overfull,
     highest,
-    is_hot,
+    is_overfull,
     new_targets,
     passing_replica,
     penalty,
@@ -52,7 +52,7 @@ class Walk(NamedTuple):
     threshold: float  # rise of the penalty allowed at the start
     move_penalty: float  # price of leaving home; inf for a closed walk
     looks: int  # candidates to look at for breaking out afterwards
-    relievable: int  # while no more nodes are hot after that, relieve them,
+    relievable: int  # while no more nodes are overfull after that, relieve them,
     rounds: int  # at most so often
 
 
@@ -64,7 +64,7 @@ class Progress(NamedTuple):
     """Where a descent stands."""
 
     stage: str  # of SLICES, or "redistribute", "walk", "break out", "relieve" or "level"
-    highest: float  # greatest pressure; level at 1 or less
+    highest: float  # greatest target ratio; level at 1 or less
     steps: int  # steps walked and candidates looked at so far
 
 
@@ -168,11 +168,11 @@ def walked(
             for looked in broken_out(problem, state, targets, homes, walk.looks, parameters.chunk):
                 steps += looked
                 yield Progress("break out", highest(state, targets), steps)
-            if turn == walk.rounds or not 0 < count_hot(state, targets) <= walk.relievable:
+            if turn == walk.rounds or not 0 < count_overfull(state, targets) <= walk.relievable:
                 break
             left = most_moves - moves_made(problem, state, forced)
             if highest(state, targets) - 1.0 < size:
-                left = min(left, (count_hot(state, targets) + 1) // 2)
+                left = min(left, (count_overfull(state, targets) + 1) // 2)
             members, done, reached = by_node(state.node, n_nodes), np.zeros(2, np.int64), 0
             looks = looks_in_slice(problem)
             while reached < n_nodes:
@@ -187,7 +187,7 @@ def walked(
 
 
 class Patience:
-    """When to give up: once the penalty of the hot nodes has not fallen for long.
+    """When to give up: once the penalty of the overfull nodes has not fallen for long.
 
     Where the level is about as near as a replica is large, what is left falls slowly, and it is
     worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
@@ -265,8 +265,8 @@ def walks(
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
     falling toll; and, where replicas are few, some that are all but free to go anywhere: few
     replicas are large beside the room that is left, so that what is level lies far apart. Where
-    they are not, and few nodes are hot, relief comes before any walk: a move or two, and all is
-    level.
+    they are not, and few nodes are overfull, relief comes before any walk: a move or two, and all
+    is level.
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
@@ -283,7 +283,7 @@ def walks(
         ),
     )
     for _ in range(parameters.reliefs_at_once if replicas > parameters.few_replicas else 0):
-        if count_hot(state, targets) <= n_nodes // parameters.few_hot:
+        if count_overfull(state, targets) <= n_nodes // parameters.few_overfull:
             yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
     fruitless = 0
     for _ in range(parameters.reliefs):
@@ -309,7 +309,7 @@ def walks(
     ):  # open walks take too long to come back to what relief reaches
         yield from schedule
         yield Walk(length // 4, least, np.inf, length, n_nodes, parameters.many_reliefs)
-        if count_hot(state, targets) <= n_nodes // 4:
+        if count_overfull(state, targets) <= n_nodes // 4:
             yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
         return
     schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
@@ -336,20 +336,20 @@ def relieve(
     begin: int,
     looks: int,
 ) -> int:
-    """Make, for every hot node, the one move out of it that lowers the penalty most.
+    """Make, for every overfull node, the one move out of it that lowers the penalty most.
 
     ``first`` and ``member`` list the replicas of each node. At most ``most_moves`` moves of
     replicas that are at home are made. ``done (2,)`` counts the moves made, and those of replicas
     that were at home. It begins at node ``begin``, looks for a target at least ``looks`` times, and
     returns the node to go on with.
 
-    Complexity: O(D N) for each replica on a hot node, vectorised.
+    Complexity: O(D N) for each replica on an overfull node, vectorised.
     """
     partitions = problem.partitions
     for here in range(begin, state.load.shape[1]):
         if looks <= 0:
             return here
-        if not is_hot(state, targets, here):
+        if not is_overfull(state, targets, here):
             continue
         least = -1e-12
         best = index(-1)
@@ -383,16 +383,14 @@ def relief(problem: Problem, state: State, targets: Targets, k: int, here: int) 
     """Change of the penalty of node ``here`` alone if ``k`` left it."""
     change = 0.0
     for d in range(state.load.shape[0]):
-        pressure = state.load[d, here] * targets.scale[d, here]
+        ratio = state.load[d, here] * targets.scale[d, here]
         less = load_of(problem.partitions, state, k, d) * targets.scale[d, here]
-        change += squared_excess(pressure - less, targets.knee) - squared_excess(
-            pressure, targets.knee
-        )
+        change += squared_excess(ratio - less, targets.knee) - squared_excess(ratio, targets.knee)
     p = index(problem.partitions.owner[k])
     if leads_now(problem.partitions.first, state.leader, p, k):
-        pressure = state.leaders[here] * targets.leader_scale[here]
-        change += squared_excess(pressure - targets.leader_scale[here], 1.0) - squared_excess(
-            pressure, 1.0
+        ratio = state.leaders[here] * targets.leader_scale[here]
+        change += squared_excess(ratio - targets.leader_scale[here], 1.0) - squared_excess(
+            ratio, 1.0
         )
     return change
 

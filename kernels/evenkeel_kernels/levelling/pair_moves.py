@@ -16,7 +16,7 @@ from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import admits, distinct_domains, skew_of
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move
-from evenkeel_kernels.levelling.penalty import Targets, is_hot
+from evenkeel_kernels.levelling.penalty import Targets, is_overfull
 
 LEAST_GAIN = 1e-9
 """Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
@@ -222,7 +222,7 @@ def move_in_tandem(
     begin: int,
     end: int,
 ) -> int:
-    """Let each of ``replica[begin:end]`` that is on a hot node move with another of its partition.
+    """Let each of ``replica[begin:end]`` on an overfull node move with another of its partition.
 
     ``kind (N,)`` says of which of so many ``kinds`` each node is. ``left (2,)`` is how many
     replicas may still move, and how many nodes may still be looked at; both are kept up to date.
@@ -244,7 +244,7 @@ def move_in_tandem(
                 return pairs
             if j == k or state.node[j] < 0 or not partitions.movable[j]:
                 continue
-            if not is_hot(state, targets, index(state.node[k])):
+            if not is_overfull(state, targets, index(state.node[k])):
                 break
             left[1] -= kinds * state.load.shape[1]
             was = int(state.node[k] == partitions.home[k]) + int(

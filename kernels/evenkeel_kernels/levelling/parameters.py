@@ -9,9 +9,9 @@ class Parameters:
 
     *Redistribution*
 
-    ``sweeps``: most sweeps over all partitions that hand leadership on. ``ceiling``: pressure up to
-    which replicas that were given away may be put down. ``sweep_knee``, ``walk_knee``: part of the
-    slack that the knee of the penalty lies below 1 while leaders spread, and in walks.
+    ``sweeps``: most sweeps over all partitions that hand leadership on. ``ceiling``: target ratio
+    up to which replicas that were given away may be put down. ``sweep_knee``, ``walk_knee``: part
+    of the slack that the knee of the penalty lies below 1 while leaders spread, and in walks.
 
     *Walks*
 
@@ -27,7 +27,7 @@ class Parameters:
 
     Where a short walk leaves more than the part ``stuck`` of the penalty, too few replicas have
     moved: at most ``reliefs`` rounds of relief, until ``fruitless_reliefs`` in a row have relieved
-    nothing. At most one node in ``few_hot`` too full is few:
+    nothing. At most one node in ``few_overfull`` too full is few:
     ``reliefs_at_once`` rounds before any walk; ``many_reliefs`` late ones on large clusters.
 
     *Sizes*
@@ -67,7 +67,7 @@ class Parameters:
     stuck: float = 0.5
     reliefs: int = 12
     fruitless_reliefs: int = 2
-    few_hot: int = 32
+    few_overfull: int = 32
     reliefs_at_once: int = 4
     many_reliefs: int = 8
     few_replicas: int = 2_000

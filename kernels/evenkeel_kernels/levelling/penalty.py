@@ -1,9 +1,9 @@
 """How hard a cluster is pressed: what is above its watermark, squared: the worst counts most.
 
-The *pressure* of a node is its load in units of its watermark, in each dimension, and its leaders
-in units of the most it should lead. A node whose pressure is above 1 is *hot*. The penalty that
-the searches lower is the sum of the squares of what is above ``knee``, a little below 1: a linear
-one would be as happy to pass an excess on whole as to spread it thin.
+The *target ratio* of a node is its load in units of its watermark, in each dimension, and its
+leaders in units of the most it should lead. A node whose target ratio is above 1 is *overfull*. The
+penalty that the searches lower is the sum of the squares of what is above ``knee``, a little below
+1: a linear one would be as happy to pass an excess on whole as to spread it thin.
 """
 
 from typing import NamedTuple
@@ -27,17 +27,17 @@ ROUNDING = 1e-10
 
 
 class Targets(NamedTuple):
-    """What turns loads into pressure."""
+    """What turns loads into target ratio."""
 
     scale: NDArray[np.float64]  # (D, N) 1 / watermark
     leader_scale: NDArray[np.float64]  # (N,) 1 / most leaders
-    knee: float  # pressure above it is penalised
+    knee: float  # target ratio above it is penalised
 
 
 def new_targets(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Targets:
     """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
 
-    What exceeds a watermark by no more than a rounding error is not hot: the target may be exact.
+    What exceeds a watermark by no more than a rounding error is in it: the target may be exact.
     """
     return Targets(inverse(problem.nodes.watermark * (1.0 + ROUNDING)), inverse(most_leaders), knee)
 
@@ -120,7 +120,7 @@ def passing_pair(
 
 
 @inline_only
-def is_hot(state: State, targets: Targets, n: int) -> bool:
+def is_overfull(state: State, targets: Targets, n: int) -> bool:
     """Whether node ``n`` is above a watermark, or leads more than it should."""
     for d in range(state.load.shape[0]):
         if state.load[d, n] * targets.scale[d, n] > 1.0:
@@ -128,8 +128,8 @@ def is_hot(state: State, targets: Targets, n: int) -> bool:
     return state.leaders[n] * targets.leader_scale[n] > 1.0
 
 
-def count_hot(state: State, targets: Targets) -> int:
-    """Count the hot nodes. O(D N)."""
+def count_overfull(state: State, targets: Targets) -> int:
+    """Count the overfull nodes. O(D N)."""
     pressed = (state.load * targets.scale > 1.0).any(axis=0)
     return int((pressed | (state.leaders * targets.leader_scale > 1.0)).sum())
 
@@ -143,7 +143,7 @@ def penalty(state: State, targets: Targets) -> float:
 
 @no_alloc
 def highest(state: State, targets: Targets) -> float:
-    """Greatest pressure anywhere: the cluster is level once it is at most 1. O(D N)."""
+    """Greatest target ratio anywhere: the cluster is level once it is at most 1. O(D N)."""
     most = 0.0
     for n in range(state.load.shape[1]):
         for d in range(state.load.shape[0]):

@@ -63,7 +63,7 @@ def placed_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
 
 
 def mean_square(targets: Targets, load: NDArray[np.float64]) -> float:
-    """Return the mean square of the pressure of the rows of ``load (P, D)`` on an average node.
+    """Return the mean square of the target ratio of the rows of ``load (P, D)`` on an average node.
 
     It is the unit of thresholds. O(P D + N D).
     """
@@ -82,8 +82,8 @@ def squares(load: NDArray[np.float64], scale: NDArray[np.float64]) -> float:
     total = 0.0
     for p in range(load.shape[0]):
         for d in range(load.shape[1]):
-            pressure = load[p, d] * scale[d]
-            total += pressure * pressure
+            ratio = load[p, d] * scale[d]
+            total += ratio * ratio
     return total
 
 

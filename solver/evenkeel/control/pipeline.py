@@ -38,7 +38,7 @@ from evenkeel.control.stores.binding import with_vanished
 from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.options import Options
 
@@ -159,10 +159,7 @@ class Pipeline:
         RuntimeError
             If the pipeline is closed.
         """
-        faults = FaultList()
-        if not isinstance(cluster, Cluster):
-            faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
+        require_cluster(cluster)
         with self._turn:
             if self._stop():
                 raise RuntimeError(CLOSED)

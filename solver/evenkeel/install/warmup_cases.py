@@ -50,6 +50,7 @@ def _any_cluster() -> Iterator[Rehearsal]:
     yield from _every_kind()
     yield Rehearsal(_lost_nodes(), Cost(moves=1.0))
     yield Rehearsal(_grouped(), Cost(moves=1.0))
+    yield Rehearsal(_preferred(), Cost(moves=1.0))
 
 
 def _every_kind() -> Iterator[Rehearsal]:
@@ -110,6 +111,15 @@ def _grouped() -> Cluster:
         group_rule=[0, 0, 0],
         rules=[Rule(spread={"zone": 10}, skew={"zone": 6}, place={"zone=c": 4})],
     )
+
+
+def _preferred() -> Cluster:
+    """Partitions that no node leads which the rule of their group prefers."""
+    return Cluster.from_arrays(
+        capacity=np.full((6, 1), 6.0), load=[[3.0], [2.0]], leader_load=[[1.5], [6.0]],
+        domains={"zone": [*"aaabbc"]}, placement=[[2, 4], [4, 2]],
+        rules=[Rule(lead=["zone!=b", "zone=c"], skew={"zone": 1})], group_rule=[0],
+    )  # fmt: skip
 
 
 def _tight() -> Iterator[Rehearsal]:

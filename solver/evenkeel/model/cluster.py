@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
 from evenkeel.model.intake.changes import added, changed_states, pinned
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
@@ -560,3 +560,9 @@ class Cluster(Shown):
             f"{int(self.partitions.replicas.sum(dtype=np.int64))} replicas wanted, "
             f"{count} dimension{'s' if count != 1 else ''}>"
         )
+
+
+def require_cluster(given: object) -> None:
+    """Raise ``InvalidInput`` for what is no cluster."""
+    if not isinstance(given, Cluster):
+        raise InvalidInput([Fault("cluster", type(given).__name__, "must be a Cluster")])

@@ -4,7 +4,6 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Shown, reported
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
+from evenkeel.planning.account.rows import PlanRow, rows_of
 from evenkeel.planning.account.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.changes.ends import check_target
@@ -27,103 +27,11 @@ from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
+from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.underway.copies import Cancelled, settled
 from evenkeel.planning.underway.flights import Arrived, Flights
 from evenkeel.planning.underway.slots import in_slots
-
-
-class PlanRow(NamedTuple):
-    """One step of a plan with names.
-
-    Parameters
-    ----------
-    step : int
-        Its index.
-    wave : int
-        Steps of a wave may be handed out together once the wave before has finished.
-    kind : str
-        Name of a ``StepKind``, in small letters.
-    partition : str
-        Name of the partition.
-    slot : int
-        Slot of the replica.
-    source, target : str or None
-        Names of the nodes copied from or left, copied to or joined.
-    bytes : float
-        Bytes copied.
-    start, finish : float
-        Seconds from the beginning.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> result = ek.solve(c, goals=ek.Goals(level=0.0))
-    >>> first = result.plan().rows()[0]
-    >>> first.kind, first.partition, first.source, first.target, first.finish
-    ('copy', 'p0', 'n0', 'n1', 1.0)
-    """
-
-    step: int
-    wave: int
-    kind: str
-    partition: str
-    slot: int
-    source: str | None
-    target: str | None
-    bytes: float
-    start: float
-    finish: float
-
-
-@dataclass(frozen=True)
-class Blocked:
-    """A replica that the plan leaves where it is, or as it is, and why.
-
-    Parameters
-    ----------
-    partition : str
-        Name of the partition.
-    slot : int
-        Slot of the replica.
-    source, target : str or None
-        Nodes that it should leave and join; the same for what is no move.
-    lacks : str
-        What it waits for in vain.
-    circle : int
-        Moves with the same number wait for one another; -1: it waits for one of those.
-    change : str
-        What should become of it: "move", or where it is "lead", "promote" or "demote".
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[2.0]] * 2, load=[[2.0]] * 2, placement=[[0], [1]])
-    >>> swapped = c.placement.replaced(c.placement.node[::-1].copy(), c.placement.leader)
-    >>> for one in ek.plan(c, swapped).blocked:
-    ...     print(one)
-    p0[0] n0 -> n1: no room on n1 in d0
-    p1[0] n1 -> n0: no room on n0 in d0
-    """
-
-    partition: str
-    slot: int
-    source: str | None
-    target: str | None
-    lacks: str
-    circle: int
-    change: str = "move"
-
-    @property
-    def way(self) -> str:
-        """From where to where it should go, or what it should become where it is."""
-        if self.change != "move":
-            return f"{self.change} on {self.target}"
-        return f"{self.source or 'nowhere'} -> {self.target or 'nowhere'}"
-
-    def __str__(self) -> str:
-        return f"{self.partition}[{self.slot}] {self.way}: no {self.lacks}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -539,19 +447,7 @@ class Plan(Shown):
         list of PlanRow
             In the order asked for.
         """
-        steps, nodes = self.steps, self.cluster.nodes.names
-        partitions, first = self.cluster.partitions.names, self.cluster.placement.first
-        return [
-            PlanRow(
-                i, int(steps.wave[i]), StepKind(steps.kind[i]).name.lower(),
-                partitions[int(steps.partition[i])],
-                int(steps.replica[i] - first[steps.partition[i]]),
-                nodes[int(steps.source[i])] if steps.source[i] >= 0 else None,
-                nodes[int(steps.target[i])] if steps.target[i] >= 0 else None,
-                float(steps.size[i]), float(steps.start[i]), float(steps.finish[i]),
-            )
-            for i in which.tolist()
-        ]  # fmt: skip
+        return rows_of(self, which)
 
     def __repr__(self) -> str:
         return f"<Plan: {counted(len(self), 'step')} in {counted(len(self.waves), 'wave')}>"

@@ -11,10 +11,11 @@ from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
-from evenkeel.planning.plan import Blocked, Plan
+from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
+from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.stuck.search import searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.consistency import vouch_for
@@ -64,8 +64,7 @@ class Session:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        if not isinstance(cluster, Cluster):
-            raise InvalidInput([Fault("cluster", type(cluster).__name__, "must be a Cluster")])
+        require_cluster(cluster)
         self._held = HeldCluster(cluster)
         self._lost: NDArray[np.int32] = np.zeros(0, np.int32)
         self._now: Cluster | None = cluster

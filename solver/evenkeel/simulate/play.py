@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.planning.plan import Plan
@@ -99,10 +99,8 @@ def play(
     >>> history.events
     ((60.0, 'n0 down'), (360.0, 'n0 dead'), (1200.0, 'p1 hot'))
     """
+    require_cluster(cluster)
     faults = FaultList()
-    if not isinstance(cluster, Cluster):
-        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
     whole, happens = bound(faults, cluster, events)
     last = max((event.at for event in happens if isinstance(event.at, int | float)), default=0.0)
     end = last + AFTERWARDS if until is None else until

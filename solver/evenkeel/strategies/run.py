@@ -13,7 +13,7 @@ import numpy as np
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import Bounds
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_goals
@@ -216,9 +216,7 @@ def _about_time(request: Request) -> list[str]:
 
 def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None) -> None:
     """Raise at once what makes the other checks impossible; the cluster was validated when made."""
-    if not isinstance(cluster, Cluster):
-        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
+    require_cluster(cluster)
     if start is None:
         return
     if not isinstance(start, Placement):

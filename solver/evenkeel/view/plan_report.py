@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.planning.plan import Plan, PlanRow
+from evenkeel.planning.account.rows import PlanRow
+from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER

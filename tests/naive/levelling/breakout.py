@@ -11,7 +11,7 @@ Place = tuple[int, int]
 """A partition and a slot."""
 
 
-def hottest(plain: PlainState, scale: np.ndarray) -> int:
+def fullest(plain: PlainState, scale: np.ndarray) -> int:
     """Node that is most above its watermarks in all dimensions together; -1 if none is."""
     over = [
         float(np.maximum(plain.load(n) * scale[:, n] - 1.0, 0.0).sum())
@@ -21,8 +21,8 @@ def hottest(plain: PlainState, scale: np.ndarray) -> int:
 
 
 def turn(plain: PlainState, scale: np.ndarray, knee: float) -> float:
-    """Make the best change at the hottest node; returns the penalty afterwards."""
-    here = hottest(plain, scale)
+    """Make the best change at the fullest node; returns the penalty afterwards."""
+    here = fullest(plain, scale)
     before = penalty(plain, scale, knee)
     if here < 0:
         return before

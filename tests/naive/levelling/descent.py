@@ -50,7 +50,7 @@ def greedy_cover(
 
 
 def penalty(plain: PlainState, scale: np.ndarray, knee: float) -> float:
-    """Sum over nodes and dimensions of the square of the pressure above ``knee``."""
+    """Sum over nodes and dimensions of the square of the target ratio above ``knee``."""
     loads = np.array([plain.load(n) for n in range(len(plain.small.zone))]).T
     return float((np.maximum(loads * scale - knee, 0.0) ** 2).sum())
 

@@ -6,7 +6,7 @@ from tests.naive.core.state import recount, row
 
 
 def prefer(problem: Problem, state: State, targets: Targets) -> list[int]:
-    """Who leads each partition once leaders are where rules prefer them and no node gets hot."""
+    """Who leads each partition, where rules prefer it and no node gets overfull."""
     state = state._replace(leader=state.leader.copy())
     for p, slot in enumerate(state.leader.tolist()):
         if slot < 0:
@@ -29,7 +29,7 @@ def prefer(problem: Problem, state: State, targets: Targets) -> list[int]:
 
 
 def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:
-    """Whether a replica may lead, with room for it, and nobody who gains by it gets hot."""
+    """Whether a replica may lead, with room for it, and nobody who gains by it gets overfull."""
     replicas, nodes = row(problem, p), problem.nodes
     k = replicas[slot]
     n, now = int(state.node[k]), int(state.node[replicas[state.leader[p]]])
@@ -43,9 +43,9 @@ def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
         return False
     for there in {n, now}:
         gains = after["load"][:, there] > before["load"][:, there]
-        hot = after["load"][:, there] * targets.scale[:, there] > 1.0
+        overfull = after["load"][:, there] * targets.scale[:, there] > 1.0
         over = (after["load"] + after["held"])[:, there] > nodes.capacity[:, there]
-        if (gains & (hot | over)).any():
+        if (gains & (overfull | over)).any():
             return False
     return domains_have_room(problem, before, after)
 

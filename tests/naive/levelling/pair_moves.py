@@ -21,7 +21,7 @@ def penalty(small: Small, placement: list[list[int]]) -> float:
     return float((np.maximum(over, 0.0) ** 2).sum())
 
 
-def hot(small: Small, placement: list[list[int]], n: int) -> bool:
+def overfull(small: Small, placement: list[list[int]], n: int) -> bool:
     """Whether a node is above one of its watermarks."""
     return bool((loads(small, placement)[n] > small.watermark[n] * (1 + 1e-10)).any())
 

@@ -17,7 +17,7 @@ from evenkeel_kernels.levelling.penalty import Targets
 def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
     """Bring every node down to the leaders it should have, as far as chains reach.
 
-    No node gets hot by it. Returns how many partitions changed hands.
+    No node gets overfull by it. Returns how many partitions changed hands.
 
     Complexity: O(N) where no node leads too many, else O(P) and, for each leader too many, at most
     O(K D).

@@ -25,7 +25,7 @@ def binds_leaders(problem: Problem) -> bool:
 def level_leaders(
     problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], sweeps: int
 ) -> Generator[int]:
-    """Choose leaders so that hot nodes cool, few of the slots ``was (P,)`` losing the lead.
+    """Choose leaders so that overfull nodes cool, few of the slots ``was (P,)`` losing the lead.
 
     ``targets`` has the knee of the penalty for what is handed on one by one. Yields the
     partitions looked at, slice by slice. No node ends further above its capacity, also where the
@@ -50,7 +50,7 @@ def level_leaders(
 def _hand_over_rest(
     problem: Problem, state: State, targets: Targets, sweeps: int
 ) -> Generator[int]:
-    """Hand leaders on, one by one and in chains, while nodes are hot; yields as it goes."""
+    """Hand leaders on, one by one and in chains, while nodes are overfull; yields as it goes."""
     if highest(state, targets) <= 1.0:
         return
     partitions = problem.partitions

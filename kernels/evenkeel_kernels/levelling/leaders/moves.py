@@ -188,12 +188,12 @@ def spread_leaders(
     sweeps: int,
     large: float,
 ) -> Generator[int, None, int]:
-    """Hand leadership on, partition by partition, from nodes whose pressure is above ``trigger``.
+    """Hand leadership on, partition by partition, from nodes with a target ratio above ``trigger``.
 
     Each goes to the replica that lowers the penalty most. The first sweep looks only at leaders
-    whose extra pressure is ``large`` or more, the next ones at those of half of that, and so on:
-    fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or after
-    ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
+    whose extra target ratio is ``large`` or more, the next ones at those of half of that, and so
+    on: fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or
+    after ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
 
     Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
     """
@@ -221,7 +221,7 @@ def spread_some(
 ) -> int:
     """Do what `spread_leaders` does for partitions ``begin`` to ``end``, once.
 
-    Only for leaders whose extra pressure is ``least_extra`` or more. Returns the changes made.
+    Only for leaders whose extra target ratio is ``least_extra`` or more. Returns the changes made.
     """
     partitions = problem.partitions
     dimensions = state.load.shape[0]
@@ -259,7 +259,7 @@ def spread_some(
 
 @inline_only
 def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:
-    """Whether ``slot``, which has a node, may lead ``p``, and no node gets hot by it."""
+    """Whether ``slot``, which has a node, may lead ``p``, and no node gets overfull by it."""
     partitions = problem.partitions
     n = index(state.node[partitions.first[p] + slot])
     now = index(state.node[partitions.first[p] + state.leader[p]])
@@ -275,7 +275,7 @@ def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
 
 @no_alloc
 def prefer(problem: Problem, state: State, targets: Targets) -> int:
-    """Hand leadership on to where the rules prefer it, wherever no node gets hot by it.
+    """Hand leadership on to where the rules prefer it, wherever no node gets overfull by it.
 
     Returns how many changed. O(K D).
     """
@@ -303,7 +303,7 @@ def prefer(problem: Problem, state: State, targets: Targets) -> int:
 def restore_leaders(
     problem: Problem, state: State, targets: Targets, was: NDArray[np.int16]
 ) -> int:
-    """Let the slot ``was (P,)`` lead again wherever it has not moved and no node gets hot by it.
+    """Let the slot ``was (P,)`` lead again where it has not moved and no node gets overfull by it.
 
     Returns how many changed. O(P D).
     """

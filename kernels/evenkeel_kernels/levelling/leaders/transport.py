@@ -31,21 +31,22 @@ from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
 STIFFNESS = 2.0
-"""What a mean lead's pressure on the fullest node costs at first, in leader changes."""
+"""What a mean lead's target ratio on the fullest node costs at first, in leader changes."""
 SOFT, STIFFER = 7, 1.5
 """Sweeps that find the prices, and by how much stiffness grows with each."""
 HARD, HARDER = 5, 3.0
 """Sweeps after these, which end what is nearly within targets, and the same for them."""
 ROUNDS, SOFT_AGAIN = 3, 3
 """How often both are done, where prices lead nearly there; and soft sweeps from then on."""
-TRADES, FEW_HOT, STIFFEST = 4, 16, 1e3
-"""Trades of one node at the end of a round, if no more than one node in so many is hot; and how
-much stiffer charges are then."""
+TRADES, FEW_OVERFULL, STIFFEST = 4, 16, 1e3
+"""Trades of one node at the end of a round, if no more than one node in so many is overfull; and
+how much stiffer charges are then."""
 MARGIN, OF_SLACK = 0.25, 0.25
-"""How far below targets is aimed: parts of a mean lead's pressure and of the slack, the lesser."""
+"""How far below targets is aimed: the lesser of parts of a mean lead's target ratio and of the
+slack."""
 LEAST_GAIN = 1e-9
 LEAST_LEAD = 1e-100
-"""Of the pressure of a mean lead: a resource may add nothing where there is a choice."""
+"""Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
 BEYOND = 1e29
 """1 / the target of a node that may carry nothing."""
 
@@ -70,10 +71,10 @@ class Charges(NamedTuple):
     """What nodes are charged for."""
 
     scale: NDArray[np.float64]  # (N, E) 1 / target, 0 where there is none
-    pressure: NDArray[np.float64]  # (N, E) load in units of the target
-    above: NDArray[np.float64]  # (N, E) pressure above what is aimed at, plus price / stiffness
+    ratio: NDArray[np.float64]  # (N, E) load in units of the target
+    above: NDArray[np.float64]  # (N, E) target ratio above what is aimed at, plus price / stiffness
     price: NDArray[np.float64]  # (N, E) leader changes for one more unit of load
-    stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of pressure
+    stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of target ratio
 
 
 @inline_only
@@ -145,7 +146,7 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
     """Book that node ``n`` leads ``m`` (``sign`` 1.0), or that it no longer does (-1.0)."""
     for e in range(charges.stiffness.shape[0]):
         more = sign * choices.extra[m, e] * charges.scale[n, e]
-        charges.pressure[n, e] += more
+        charges.ratio[n, e] += more
         charges.above[n, e] += more
         over = max(charges.above[n, e], 0.0)
         charges.price[n, e] = 2.0 * charges.stiffness[e] * over * charges.scale[n, e]
@@ -330,40 +331,40 @@ def transport_leaders(
     count = len(choices.partition)
     if count == 0:
         return
-    near = mean.max() * len(charges.scale)  # a mean lead's pressure on every node
+    near = mean.max() * len(charges.scale)  # a mean lead's target ratio on every node
     try:
         for turn in range(ROUNDS):
             soft = SOFT if turn == 0 else SOFT_AGAIN
             for sweep in range(soft + HARD):
                 if sweep == soft:
                     found, stiffness = np.maximum(charges.above, 0.0), charges.stiffness.copy()
-                    if np.maximum(charges.pressure - 1.0, 0.0).sum() > near:
+                    if np.maximum(charges.ratio - 1.0, 0.0).sum() > near:
                         return
                 for begin, end in slices(count, PARTITIONS):
                     sweep_choices(choices, charges, begin, end)
                     yield end - begin
-                if (charges.pressure <= 1.0).all():
+                if (charges.ratio <= 1.0).all():
                     return
                 growth = HARDER if sweep >= soft else STIFFER if turn == 0 else 1.0
                 paid = np.maximum(charges.above, 0.0) / growth
-                _set_charges(charges, charges.pressure - aim + paid, charges.stiffness * growth)
+                _set_charges(charges, charges.ratio - aim + paid, charges.stiffness * growth)
             yield from _trade(choices, charges)
-            if (charges.pressure <= 1.0).all():
+            if (charges.ratio <= 1.0).all():
                 return
-            _set_charges(charges, charges.pressure - aim + found, stiffness)
+            _set_charges(charges, charges.ratio - aim + found, stiffness)
     finally:
         lead_as_chosen(problem, state, choices)
 
 
 def _trade(choices: Choices, charges: Charges) -> Generator[int]:
     """End what is above targets by trades, node by node; yields the partitions looked at."""
-    hot = np.flatnonzero((charges.pressure > 1.0).any(axis=1))
-    if len(hot) > len(charges.scale) // FEW_HOT:
+    overfull = np.flatnonzero((charges.ratio > 1.0).any(axis=1))
+    if len(overfull) > len(charges.scale) // FEW_OVERFULL:
         return
-    _set_charges(charges, charges.pressure - 1.0, charges.stiffness * STIFFEST)
+    _set_charges(charges, charges.ratio - 1.0, charges.stiffness * STIFFEST)
     nodes = choices.node[choices.taken].astype(np.int32)
     led_first, led = by_node(nodes, len(charges.scale))
-    for here in hot.tolist():
+    for here in overfull.tolist():
         for _ in range(TRADES):
             if (charges.above[here] <= 0.0).all():
                 break
@@ -378,7 +379,7 @@ def _drawn_up(
 ) -> Generator[int, None, tuple[Choices, Charges, NDArray[np.float64], NDArray[np.float64]]]:
     """List choices, the heaviest leads first; what nodes carry, the aim, and a mean lead (E,)."""
     resource, charges = _resources(problem, state, targets)
-    scale, pressure = charges.scale, charges.pressure
+    scale, ratio = charges.scale, charges.ratio
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
     number = np.empty(len(state.leader), np.int64)
     size = np.zeros(len(state.leader), np.int16)
@@ -403,11 +404,11 @@ def _drawn_up(
         yield end - begin
     mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(len(chosen), 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
-    load = np.divide(pressure, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
+    load = np.divide(ratio, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
     margin = np.minimum(MARGIN * mean, OF_SLACK * slack)
     aim = 1.0 - np.where(resource >= 0, margin, 0.0)
-    above, at_least = pressure - aim, np.maximum(mean, LEAST_LEAD)
+    above, at_least = ratio - aim, np.maximum(mean, LEAST_LEAD)
     worst = np.maximum(above.max(axis=0, initial=0.0), at_least)
     _set_charges(charges, above, STIFFNESS / np.maximum(at_least * worst, 1e-300))
     return choices, charges, aim, mean
@@ -428,9 +429,9 @@ def _resources(
         scale = np.column_stack([scale, leader_scale])
         load = np.column_stack([load, state.leaders])
     scale = np.ascontiguousarray(scale)
-    pressure = np.ascontiguousarray(load * scale)
-    nothing = np.zeros_like(pressure)
-    return resource, Charges(scale, pressure, nothing, nothing.copy(), np.zeros(len(resource)))
+    ratio = np.ascontiguousarray(load * scale)
+    nothing = np.zeros_like(ratio)
+    return resource, Charges(scale, ratio, nothing, nothing.copy(), np.zeros(len(resource)))
 
 
 def _set_charges(

@@ -89,11 +89,11 @@ def most_pressing(state: State, aim: Aim, course: Course) -> int:
     most = aim.targets.knee
     spot = index(NOWHERE)
     for n in range(n_nodes):
-        pressure = state.leaders[n] * aim.targets.leader_scale[n]
+        ratio = state.leaders[n] * aim.targets.leader_scale[n]
         for d in range(state.load.shape[0]):
-            pressure = max(pressure, state.load[d, n] * aim.targets.scale[d, n])
-        if pressure > most:
-            most = pressure
+            ratio = max(ratio, state.load[d, n] * aim.targets.scale[d, n])
+        if ratio > most:
+            most = ratio
             spot = n
     return spot
 
@@ -155,8 +155,8 @@ def complete(
                     cost -= is_away(problem, k, here)
                 if cost > trail.left[level]:
                     continue
-                was_hot = strain(problem, state, aim, 1.0, n) > 0.0
-                if was_hot or not moved_if_joining(problem, state, course, k, n):
+                was_overfull = strain(problem, state, aim, 1.0, n) > 0.0
+                if was_overfull or not moved_if_joining(problem, state, course, k, n):
                     continue
                 trail.replica[level] = k
                 trail.before[level] = here

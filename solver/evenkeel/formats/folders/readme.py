@@ -12,7 +12,8 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import counted
-from evenkeel.planning.plan import Blocked, Plan
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.stuck.blocked import Blocked
 
 MOST_LISTED = 20
 MOST_COUNTS = 10_000_000

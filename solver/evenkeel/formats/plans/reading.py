@@ -24,8 +24,9 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.outcome import outcome
-from evenkeel.planning.plan import Blocked, Plan
+from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import PRESETS, Protocol
+from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows

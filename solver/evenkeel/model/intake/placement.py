@@ -74,8 +74,8 @@ def read_placement(
             "must be between 0 and the replicas wanted",
         )  # fmt: skip
     elif given.get("role") is not None and known:
-        votes = _voters(roles, rows.first)
-        voting = np.where(votes == width, wanted, np.minimum(wanted, votes))
+        told = _voters(roles, rows.first)
+        voting = np.where(told == width, wanted, np.minimum(wanted, told))
     if faults:
         return _nothing(sizes.partitions), (wanted, voting)
     placement = _widened(Placement(rows.first, rows.node, roles, marks, leads), width, slots)

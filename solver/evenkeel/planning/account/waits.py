@@ -15,7 +15,9 @@ from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind
 
 if TYPE_CHECKING:
-    from evenkeel.planning.plan import Blocked, Plan, PlanRow
+    from evenkeel.planning.account.rows import PlanRow
+    from evenkeel.planning.plan import Plan
+    from evenkeel.planning.stuck.blocked import Blocked
 
 SHOWN = 8
 """Steps waited for, and moves of a circle, that are spelled out; the rest is counted."""

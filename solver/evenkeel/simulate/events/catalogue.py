@@ -2,6 +2,7 @@
 
 from evenkeel.simulate.events.domains import DomainLost, RollingUpgrade
 from evenkeel.simulate.events.event import Event
+from evenkeel.simulate.events.loads import HotSpot, LoadBecomes, LoadDrift
 from evenkeel.simulate.events.newcomers import NodesAdded
 from evenkeel.simulate.events.nodes import (
     NodesBack,
@@ -12,15 +13,7 @@ from evenkeel.simulate.events.nodes import (
     NodesTurn,
     Overloaded,
 )
-from evenkeel.simulate.events.partitions import (
-    Growth,
-    HotSpot,
-    LoadBecomes,
-    LoadDrift,
-    Rewrite,
-    Split,
-    SplitBusy,
-)
+from evenkeel.simulate.events.partitions import Growth, Rewrite, Split, SplitBusy
 
 __all__ = [
     "DomainLost",

@@ -59,10 +59,10 @@ def room_made(run: Run) -> int:
 
 def level_pairs(run: Run) -> None:
     """Move two replicas of a partition at once, where single moves did not level all."""
-    excess = run.pressure - 1.0
+    excess = run.ratio - 1.0
     if run.stop is not None or excess <= 0.0 or moves_spent(run):
         return
     left = run.most_moves - run.moves
     move_pairs(run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters)
-    if run.pressure - 1.0 < run.parameters.worth_descending * excess:
+    if run.ratio - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)

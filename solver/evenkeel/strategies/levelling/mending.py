@@ -48,7 +48,7 @@ def mend_rules(run: Run) -> bool:
     while reached < len(state.leader) and run.look("mend"):
         left[1] = RULES
         reached = mend(problem, state, scan, reached, left, made)
-    return bool(made[0] > 0) and run.pressure > 1.0
+    return bool(made[0] > 0) and run.ratio > 1.0
 
 
 def mend_leaders(run: Run) -> None:

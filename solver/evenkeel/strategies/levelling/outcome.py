@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.repair import leave_out_ghosts
 def outcome_of(run: Run) -> Outcome:
     """Hand out what was found; what has no node stays where it was, dead nodes included."""
     node = _node(run)
-    done = run.pressure <= 1.0 and floors_met(run) and not run.waiting.any()
+    done = run.ratio <= 1.0 and floors_met(run) and not run.waiting.any()
     message = ""
     stop = run.stop
     if stop is None:

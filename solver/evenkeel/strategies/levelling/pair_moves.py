@@ -25,7 +25,7 @@ def move_pairs(
     may_go_on: Callable[[], bool],
     parameters: Parameters = DEFAULT,
 ) -> int:
-    """Move pairs of replicas off hot nodes for as long as that helps."""
+    """Move pairs of replicas off overfull nodes for as long as that helps."""
     kind = kinds_of(problem)
     kinds = int(kind.max(initial=-1)) + 1
     left = np.array([most_moves, parameters.pair_looks], np.int64)
@@ -68,13 +68,13 @@ def kinds_of(problem: Problem) -> NDArray[np.int64]:
 
 
 def _on_hot_nodes(problem: Problem, state: State, targets: Targets) -> NDArray[np.int64]:
-    """The replicas on hot nodes, the hottest node's first, and of these the largest."""
-    pressure = (state.load * targets.scale).max(axis=0)
-    pressure = np.maximum(pressure, state.leaders * targets.leader_scale)
-    first, member = by_node(state.node, len(pressure))
+    """The replicas on overfull nodes, the fullest node's first, and of these the largest."""
+    ratio = (state.load * targets.scale).max(axis=0)
+    ratio = np.maximum(ratio, state.leaders * targets.leader_scale)
+    first, member = by_node(state.node, len(ratio))
     rows = []
-    for n in np.argsort(-pressure, kind="stable").tolist():
-        if pressure[n] <= 1.0:
+    for n in np.argsort(-ratio, kind="stable").tolist():
+        if ratio[n] <= 1.0:
             break
         row = member[first[n] : first[n + 1]]
         load = problem.partitions.voter_load[problem.partitions.owner[row]]

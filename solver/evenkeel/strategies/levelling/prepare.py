@@ -48,7 +48,7 @@ def drop_surplus(
 ) -> None:
     """Put replicas beyond those wanted nowhere, one of each partition at a time."""
     with np.errstate(over="ignore"):  # load on a node without capacity
-        pressure = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
+        utilization = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
     while True:
         seat = serving(cluster, state.node)
         seat[dropped] = -1
@@ -57,7 +57,7 @@ def drop_surplus(
             return
         breaches = np.zeros(len(seat), np.int64)
         breaches_without(problem, state, candidates, breaches)
-        surplus = surplus_replicas(cluster, seat, pressure, breaches)
+        surplus = surplus_replicas(cluster, seat, utilization, breaches)
         if drop(problem, state, surplus, dropped) == 0:
             return
 

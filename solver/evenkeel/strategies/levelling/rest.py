@@ -15,7 +15,7 @@ NO_TARGET = 1e29
 
 def at_rest(run: Run) -> bool:
     """Whether nothing must move, every leader may lead, and every node is within its target."""
-    return nothing_due(run) and run.pressure <= 1.0
+    return nothing_due(run) and run.ratio <= 1.0
 
 
 def nothing_due(run: Run) -> bool:

@@ -51,7 +51,7 @@ class Run:
         return new_targets(self.problem, self.most_leaders, 1.0)
 
     @property
-    def pressure(self) -> float:
+    def ratio(self) -> float:
         """Greatest load in units of its target: 1 or less once all goals are met."""
         return highest(self.state, self.targets)
 

@@ -41,13 +41,13 @@ def level_past_soft_rules(run: Run) -> None:
         return
     yielded = False
     for weight in soft_weights(run):
-        if run.stop is not None or run.pressure <= 1.0:
+        if run.stop is not None or run.ratio <= 1.0:
             break
         ignore_soft_rules(run, weight)
         place_and_level(run)
         level_pairs(run)
         yielded = True
-    if yielded and run.pressure <= 1.0:
+    if yielded and run.ratio <= 1.0:
         mend_within_targets(run)
 
 
@@ -61,7 +61,7 @@ def mend_within_targets(run: Run) -> None:
         node, leader = run.state.node.copy(), run.state.leader.copy()
         just_this = np.array([run.most_moves - run.moves, 1])
         mend(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
-        if run.pressure > 1.0:
+        if run.ratio > 1.0:
             run.restart_from(node, leader)
             failed += 1
         if failed == MOST_FAILURES or not run.look("soft rules"):

@@ -56,7 +56,7 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
 def surplus_replicas(
     cluster: Cluster,
     node: NDArray[np.int32],
-    pressure: NDArray[np.float64],
+    utilization: NDArray[np.float64],
     breaches: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Choose one replica to drop of each partition that has more than it wants.
@@ -73,7 +73,7 @@ def surplus_replicas(
     at = node[candidates]
     lives = cluster.nodes.alive[at]
     order = np.lexsort(
-        (-candidates, -pressure[at], leads, breaches[candidates], ~role_over, lives, owner)
+        (-candidates, -utilization[at], leads, breaches[candidates], ~role_over, lives, owner)
     )
     return np.sort(candidates[order[_rank_in_run(owner[order]) == 0]])
 

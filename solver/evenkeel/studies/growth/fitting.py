@@ -18,7 +18,8 @@ from evenkeel.solving import solve
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.shared.size import size_of
-from evenkeel.studies.sweep import Sweep, sweep
+from evenkeel.studies.sweep import sweep
+from evenkeel.studies.swept import Sweep
 from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes
 
 SECONDS = 0.5

@@ -13,7 +13,7 @@ from evenkeel.measure.bounds.level import whole_level
 from evenkeel.measure.bounds.needs import Case, Need, needs
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.logs import tell
@@ -259,10 +259,8 @@ def headroom(
     disk   nothing    5.0000   5.0000  disk
     disk   node       3.3333   3.3333  disk
     """
+    require_cluster(cluster)
     faults = FaultList()
-    if not isinstance(cluster, Cluster):
-        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
     terms = read_terms(
         faults, cluster, survive=survive, recover=recover, at_most=at_most, after_loss=after_loss,
         goals=None, time_limit=time_limit, seed=seed, decided=SMALL,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import needs
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.runtime.logs import tell
@@ -27,7 +27,7 @@ from evenkeel.studies.growth.node_types import (
 )
 from evenkeel.studies.growth.shortages import Shortage, rows_of
 from evenkeel.studies.growth.terms import read_terms
-from evenkeel.studies.sweep import Sweep
+from evenkeel.studies.swept import Sweep
 
 logger = logging.getLogger("evenkeel.size")
 
@@ -233,10 +233,8 @@ def size(
       like n0 in zone c         1  at 1 each
       like n0 in zone d         1  at 1 each
     """
+    require_cluster(cluster)
     faults = FaultList()
-    if not isinstance(cluster, Cluster):
-        faults.add("cluster", type(cluster).__name__, "must be a Cluster")
-        faults.raise_if_any()
     grown = read_forecast(faults, cluster, forecast)
     kinds = read_types(faults, grown, node_types)
     terms = read_terms(
