@@ -182,11 +182,12 @@ def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names)
     """Return rows of any length, in which nodes are told by name or by number."""
     if not isinstance(placement, np.ndarray | Sequence) and len(shape_of(placement)) == 2:
         placement = np.asarray(placement)  # a frame
-    if not isinstance(placement, np.ndarray | Sequence) or isinstance(placement, str):
+    lone = isinstance(placement, str) or shape_of(placement) == ()
+    if lone or not isinstance(placement, np.ndarray | Sequence):
         as_array(faults, "placement", placement, np.int32, (partitions, None))
         return None
     rows = list(placement)
-    bare = any(isinstance(row, str) or not isinstance(row, np.ndarray | Sequence) for row in rows)
+    bare = any(isinstance(row, str) or shape_of(row) == () for row in rows)
     if len(rows) != partitions or bare:
         faults.add("placement", shape_of(placement), f"needs shape ({partitions}, any)")
         return None
