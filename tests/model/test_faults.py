@@ -53,6 +53,12 @@ class TestFaults:
         assert set(found) == {name} and "sum" in found[name].message
         build(**{name: np.full_like(amounts, 1e298)})
 
+    @pytest.mark.parametrize(
+        "given", [np.array("n1"), [1, [2]], ["n0", ["n1"]], [["n0", "n1"], ["n2"]]]
+    )
+    def test_flat_rows_are_flat(self, given):
+        assert "placement" in faults_of(placement=given, first=[0, 1, 2, 3, 4])
+
     def test_what_is_masked_is_no_number(self):
         hidden = np.zeros((4, 2), bool)
         hidden[2, 1] = True

@@ -159,7 +159,7 @@ def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Row
             return _told_rows(faults, placement, partitions, names) or nothing
         table = as_array(faults, "placement", placement, np.int32, (partitions, None))
         return Rows(table.reshape(-1), np.arange(partitions + 1, dtype=np.int64) * table.shape[1])
-    if _has_names(placement):
+    if len(shape_of(placement)) == 1 and _has_names(placement):
         placement = _numbers(faults, "placement", placement, names)
     node = as_array(faults, "placement", placement, np.int32, (None,))
     start = as_array(faults, "first", first, np.int64, (partitions + 1,))
@@ -173,9 +173,10 @@ def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Row
 
 def _has_names(placement: Any) -> bool:
     """Whether nodes are told by name, or some of them not at all."""
-    if isinstance(placement, np.ndarray):
-        return placement.dtype.kind in "UO"
-    return np.asarray(placement).dtype.kind in "UO"
+    try:
+        return np.asarray(placement).dtype.kind in "UO"
+    except (ValueError, TypeError, OverflowError):  # which is told where it is read as numbers
+        return False
 
 
 def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:

@@ -104,17 +104,22 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     recasts = ends.changes_roles
-    blocked = turns.disorderly & (detour < 0)
     # what is copied at once goes to nodes that hold nothing of the partition, and where the first
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
     together = protocol.whole & ~taken.any((1, 2)) & ~turns.disorderly & live[before].any(1)
-    together &= ~recasts
+    # nor roles, unless no order admits them one after another and all can change at one instant
+    atomic = turns.disorderly & recasts & (detour < 0) & protocol.joint & live[before].any(1)
+    # but for what moves and changes its role, which is not done at one instant
+    atomic &= ~(moves & ~ends.recasts & (ends.role != ends.becomes)).any(1)
+    together = (together & ~recasts) | (atomic & ~taken.any((1, 2)))
     together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
     together &= ~_shared(before, moves & (after >= 0))
     # copies of one partition have a source each, but for those whose own is lost
     together &= ~(moves & (after >= 0) & ~live[before]).any(1)
     together[together] = safety.admits_learners(np.flatnonzero(together))
+    atomic &= together
+    blocked = turns.disorderly & (detour < 0) & ~atomic
     place = np.full(moves.shape, NEVER)
     np.put_along_axis(
         place, turns.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
@@ -155,7 +160,7 @@ def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) ->
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
     own = together | (recasts & protocol.joint)
-    return _described(ends, table, turns, spare, place, via, own, blocked)
+    return _described(ends, table, turns, spare, place, via, own, atomic, blocked)
 
 
 def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
@@ -218,6 +223,7 @@ def _described(
     place: NDArray[np.int64],
     via: NDArray[np.bool_],
     together: NDArray[np.bool_],
+    atomic: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
@@ -258,8 +264,8 @@ def _described(
 
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
-    own[1:] |= is_role[1:] != is_role[:-1]
-    own[1:] |= ends.changes_roles[row[1:]] & ~is_role[1:]
+    apart = ends.changes_roles[row[1:]] & ~atomic[row[1:]]
+    own[1:] |= apart & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])
     to = target.astype(np.int32)
     heir_node = node_of(heir, when)
     # slots on one node have nothing to hand over
