@@ -184,3 +184,18 @@ def test_without_time_to_prove_nothing_is_claimed_of_moves_and_levels_are_as_eve
         assert (getattr(hurried.bounds, name) == getattr(usual.bounds, name)).all()
     assert hurried.status == "partial" or not hurried.goals_met
     assert hurried.comparison.moves == 0
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 5, 8])
+def test_passes_that_end_within_a_slice_are_stopped_between_passes(after: int) -> None:
+    asked = 0
+
+    def stop(_: Progress) -> None:
+        nonlocal asked
+        asked += 1
+        if asked >= after:
+            raise StopIteration
+
+    cluster = BY_NAME["cockroach "].cluster(1_000)
+    result = ek.solve(cluster, "cockroach", goals=ek.Goals(level=0.04), callback=stop)
+    assert (asked, result.stop_reason) == (after, "interrupted")

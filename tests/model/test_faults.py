@@ -79,7 +79,8 @@ class TestFaults:
             ("rule", [-1] * 5), ("attached", [0]), ("move_cost", [1.0] * 3),
             ("leader_load", [[1.0, 2.0]]), ("watermark", [[1.0]] * 3), ("placement", [[0, 1]] * 3),
             ("placement", [0, 1, 2]), ("placement", np.array(3)),
-            ("placement", [np.array(0)] * 4), ("leader", [0]), ("role", [0] * 3), ("flags", [0] * 9),
+            ("placement", [np.array(0)] * 4), ("leader", [0]), ("role", [0] * 3),
+            ("flags", [0] * 9),
             ("forbidden", [[1, 2, 3]]), ("tier_distance", [1.0]), ("group_rule", [0, 0]),
         ],
     )  # fmt: skip

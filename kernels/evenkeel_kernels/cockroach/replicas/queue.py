@@ -139,18 +139,21 @@ def work_off(
     """Look at the ranges of ``order (M,)`` in turn, and do with each all that it needs.
 
     Goes on at place ``cursor[0]``, adds decisions to ``cursor[1]`` and ranges looked at to
-    ``cursor[2]``, moves withheld to ``cursor[3]`` (``cursor (4,)``), and stops after ``budget``
-    ranges or when the log is full. ``state (P,)`` says what came of each range. ``rng_state (1,)``
-    makes the draws. What the ``rules`` of the cluster forbid is not done.
+    ``cursor[2]``, moves withheld to ``cursor[3]`` and decisions made again to ``cursor[4]``
+    (``cursor (5,)``), and stops after ``budget`` of the last and of ranges, or when the log is
+    full. ``state (P,)`` says what came of each range. ``rng_state (1,)`` makes the draws. What the
+    ``rules`` of the cluster forbid is not done.
     """
-    looked = 0
-    while cursor[0] < order.size and looked < budget and has_room(log, steps):
+    end = cursor[2] + cursor[4] + budget
+    while cursor[0] < order.size and cursor[2] + cursor[4] < end and has_room(log, steps):
         p = index(order[cursor[0]])
         for _ in range(steps):
             step = decide(ranges, context, hosts, p, least, left, rng_state)
             came = step.came
             if came == ACTED:
-                came = act(ranges, context, rules, hosts, p, least, step, left, log, rng_state)
+                came = act(
+                    ranges, context, rules, hosts, p, least, step, cursor, left, log, rng_state
+                )
             state[p] = came
             cursor[3] += came == WITHHELD
             if came != ACTED:
@@ -158,7 +161,6 @@ def work_off(
             cursor[1] += 1
         cursor[0] += 1
         cursor[2] += 1
-        looked += 1
 
 
 @device_function
@@ -170,14 +172,15 @@ def act(
     p: int,
     least: float,
     step: Step,
+    cursor: Longs,
     left: Left,
     log: DecisionLog,
     rng_state: NDArray[np.uint64],
 ) -> int:
     """Carry out what was decided; what the cluster refuses is decided again without that store.
 
-    What must come somewhere tries all stores, what would be moved for the better a few.
-    ``rng_state (1,)`` draws.
+    What must come somewhere tries all stores, what would be moved for the better a few; how often
+    is added to ``cursor[4]``. ``rng_state (1,)`` draws.
     """
     barred = context.rooms.rebalance.barred
     came = carry_out(ranges, context, rules, p, step, left, log)
@@ -188,6 +191,7 @@ def act(
         if step.target < 0:
             break
         barred[step.target] = True
+        cursor[4] += 1
         step = decide(ranges, context, hosts, p, least, left, rng_state)
         came = step.came
         if came == ACTED:

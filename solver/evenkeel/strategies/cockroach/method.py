@@ -133,6 +133,7 @@ class _Run:
         self._writer = Writer()
         self._most = options.max_passes
         self._part = max(1, PAIRS // max(1, len(fleet.stores.amount[0])))
+        self._reason: StopReason | None = None
         self.work = 0
         self.converged = False
 
@@ -173,9 +174,14 @@ class _Run:
         return self._until(self._load.transfer, "leases")
 
     def _until(self, step: Callable[[int], bool], stage: str) -> StopReason | None:
-        """Take slices of a stage until it is done, or there is a reason to stop."""
+        """Take slices of a stage until it is done, or there is a reason to stop.
+
+        A reason that came up as a stage ended is one for the next stage, if there is any.
+        """
         done = False
         while not done:
+            if self._reason is not None:
+                return self._reason
             budget = self._watch.work_left(self.work, SLICE)
             reason: StopReason | None = None
             for begin in range(0, budget, self._part):
@@ -185,9 +191,7 @@ class _Run:
                 if done or reason is not None:
                     break
             self.work += budget
-            reason = reason or self._watch.stop(self._progress(stage))
-            if reason is not None and not done:
-                return reason
+            self._reason = reason or self._watch.stop(self._progress(stage))
         return None
 
     def _progress(self, stage: str) -> Progress:

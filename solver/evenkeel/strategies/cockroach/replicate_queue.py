@@ -94,7 +94,7 @@ class ReplicateRun:
             hosts=fleet.hosts,
         )
         self._order = np.argsort(-found.priority, kind="stable").astype(np.int32)
-        self._cursor = np.zeros(4, np.int64)
+        self._cursor = np.zeros(5, np.int64)
         self.passes += 1
 
     def step(self, budget: int) -> bool:
