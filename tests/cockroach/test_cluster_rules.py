@@ -26,6 +26,15 @@ def test_the_guard_has_nothing_to_do(family):
         assert (seed, try_one(case, "cockroach").findings) == (seed, [])
 
 
+@pytest.mark.parametrize(
+    ("family", "seed"), [("extras", 440592), ("anything", 440150), ("anything", 420186)]
+)
+def test_what_leaves_a_dead_node_comes_to_a_domain_that_did_not_carry_it(family, seed):
+    case = draw(family, seed)
+    assert ek.solve(build(case)[0], "cockroach").guard == 0
+    assert try_one(case, "cockroach").findings == []
+
+
 def settled(run):
     while run.step(1000) or run.next_pass():
         run.log.size[0] = 0

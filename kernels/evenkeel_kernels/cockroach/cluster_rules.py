@@ -53,6 +53,8 @@ class ClusterRules(NamedTuple):
         Of the cluster, with replicas on dead nodes, too.
     carries, serves : (N,) bool
         Nodes whose loads count, and those that serve.
+    idle : (I,) int64
+        Nodes whose loads do not count.
     wanted, voters : (P,) int32
         Replicas of each range, and how many of them vote; of no range where nothing is asked.
     accepted : Rows
@@ -69,6 +71,7 @@ class ClusterRules(NamedTuple):
     state: State
     carries: Flags
     serves: Flags
+    idle: Longs
     wanted: Ints
     voters: Ints
     accepted: Rows
@@ -318,7 +321,7 @@ def lonely(rules: ClusterRules, g: int) -> int:
 
 @inline_only
 def measure_nodes(rules: ClusterRules, many: int, out: Floats, at: int) -> int:
-    """Measure into ``out (M,)`` what nodes, and domains, carry too much. O(nodes D tiers)."""
+    """Measure into ``out (M,)`` what nodes, and domains, carry too much. O(nodes D tiers), and idle nodes."""
     nodes, domains, state = rules.problem.nodes, rules.problem.domains, rules.state
     dimensions = nodes.capacity.shape[0]
     for i in range(many):
@@ -336,6 +339,9 @@ def measure_nodes(rules: ClusterRules, many: int, out: Floats, at: int) -> int:
             where = index(domains.domain[domains.limited[t], n])
             for d in range(dimensions):
                 shared = state.domain_load[d, where] if where >= 0 else 0.0
+                for other in rules.idle:
+                    if where >= 0 and domains.domain[domains.limited[t], other] == where:
+                        shared -= state.load[d, other]
                 most = domains.tier_capacity[d, where] if where >= 0 else np.inf
                 at = excess(rules, shared, most, out, at)
     return at

@@ -55,6 +55,7 @@ def _rules(
     )
     problem = problem._replace(partitions=partitions)
     serves = nodes.alive & ~nodes.gone
+    carries = (nodes.alive | nodes.keeps) & ~nodes.gone
     everywhere = np.ones(len(nodes), bool)
     state = compile_state(cluster, problem, placed, everywhere)
     touched = 2 * int(np.diff(placed.first).max(initial=0))
@@ -62,8 +63,9 @@ def _rules(
     return ClusterRules(
         problem=problem,
         state=state,
-        carries=(nodes.alive | nodes.keeps) & ~nodes.gone,
+        carries=carries,
         serves=serves,
+        idle=np.flatnonzero(~carries),
         wanted=cluster.partitions.replicas.astype(np.int32),
         voters=cluster.partitions.voters.astype(np.int32),
         accepted=accepted,
