@@ -321,7 +321,7 @@ def lonely(rules: ClusterRules, g: int) -> int:
 
 @inline_only
 def measure_nodes(rules: ClusterRules, many: int, out: Floats, at: int) -> int:
-    """Measure into ``out (M,)`` what nodes, and domains, carry too much. O(nodes D tiers), and idle nodes."""
+    """Measure into ``out (M,)`` what nodes, and domains, carry too much. O(nodes D tiers idle)."""
     nodes, domains, state = rules.problem.nodes, rules.problem.domains, rules.state
     dimensions = nodes.capacity.shape[0]
     for i in range(many):
