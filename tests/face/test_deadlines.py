@@ -37,10 +37,6 @@ BRIEF = ("balance level 0.04", "balance 1,000 moves", "ceph_upmap ", "longhorn c
 """Cases that every run of the suite tries."""
 
 
-GUARDED = ("leaders", "cockroach")
-"""Methods that need the guard with any limit and with none: they look at no capacity of ours."""
-
-
 def named(case: Case) -> str:
     return f"{case.method} {case.name}"
 
@@ -77,7 +73,7 @@ def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -
         reached_its_end = clock.read <= after
         assert clock.read - after <= SETTLING, after
         if never_worse:
-            assert run.guard == 0 or case.method in GUARDED, after
+            assert run.guard == 0, after
             assert not worse_than_before(run), after
         if after == 1:
             # or all was done before the clock was read again
