@@ -60,6 +60,13 @@ class TestReading:
         assert cluster.partitions.rule.tolist() == [0, 0, 1]
         assert cluster.bytes_dimension == 1
 
+    @pytest.mark.parametrize("column", ["pinned", "flags", "role", "replicas"])
+    def test_a_table_without_rows_is_a_cluster_without_partitions(self, tmp_path, column):
+        (tmp_path / "nodes.csv").write_text("node,cap_cpu\na,9\n")
+        (tmp_path / "replicas.csv").write_text(f"partition,node,load_cpu,{column}\n")
+        cluster = registry.read([tmp_path / "nodes.csv", tmp_path / "replicas.csv"])
+        assert len(cluster.partitions) == 0 and len(cluster.nodes) == 1
+
     def test_two_tables_are_enough_and_the_first_replica_leads(self):
         small = registry.read(PLACED, SMALL)
         assert small.placement.leader.tolist() == [0]

@@ -367,17 +367,19 @@ def _flags(faults: FaultList, table: Table) -> NDArray[np.int64]:
     if "pinned" in table.columns:
         known = {*TRUE, *FALSE}
         table.each(faults, "pinned", lambda c: c.lower() not in known, "must be true or false")
-        flags |= [Flag.PINNED * (cell.lower() in TRUE) for cell in table.columns["pinned"]]
+        pinned = [cell.lower() in TRUE for cell in table.columns["pinned"]]
+        flags |= Flag.PINNED * np.array(pinned, np.int64)
     if "flags" in table.columns:
 
         def wrong(cell: str) -> bool:
             return any(word not in FLAGS for word in cell.lower().split())
 
         table.each(faults, "flags", wrong, f"names an unknown flag; known: {[*FLAGS]}")
-        flags |= [
+        named = [
             sum({FLAGS[word] for word in cell.lower().split() if word in FLAGS})
             for cell in table.columns["flags"]
         ]
+        flags |= np.array(named, np.int64)
     return flags
 
 
