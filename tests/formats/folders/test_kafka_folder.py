@@ -171,3 +171,19 @@ def test_a_plan_that_changes_roles_has_no_folder(system):
     with pytest.raises(ek.InvalidInput, match="which kafka has no command for"):
         ek.write_plan_folder(recast, system.folder / "move")
     assert not (system.folder / "move").exists()
+
+
+def test_where_all_that_is_left_is_on_a_dead_broker_its_page_promises_no_way_back(tmp_path):
+    described = tmp_path / "described.txt"
+    described.write_text(
+        "Topic: t\tTopicId: x\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,3\tIsr: 1\n"
+        "\tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 3,2\tIsr: 2\n"
+        "\tTopic: t\tPartition: 2\tLeader: 4\tReplicas: 4,1\tIsr: 4,1\n"
+    )
+    cluster = ek.read(described)
+    plan = ek.solve(cluster, goals=ek.Goals(level=None)).plan(protocol="kafka")
+    ek.write_plan_folder(plan, tmp_path / "move")
+    page = (tmp_path / "move" / "README.md").read_text()
+    assert "There is no way back: 2 moves" in page and "(3 is down)" in page
+    assert "goes back to where everything was" not in page

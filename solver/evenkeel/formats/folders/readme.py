@@ -182,7 +182,17 @@ def _blocked(plan: Plan) -> str:
 
 
 def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
+    nodes, left = back.cluster.nodes, ""
+    if back.blocked:
+        down = {nodes.names[n] for n in np.flatnonzero(~nodes.alive | nodes.gone).tolist()}
+        names = [
+            f"{shown(one.partition)} ({shown(str(one.target))} is down)"
+            if one.target in down else _lacking(one) for one in back.blocked
+        ]  # fmt: skip
+        left = f"{len(back.blocked):,} moves cannot be taken back: {_listed(names)}."
     count = len(ways_back)
+    if count == 0 and left:
+        return f"There is no way back: {left}"
     text = (
         f"`sh undo/run.sh` goes back to where everything was, in {counted(count, 'wave')}; "
         "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
@@ -193,10 +203,7 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     )
     if not gives_up:
         text += "\n\nWhat was short of replicas before the plan stays as the plan leaves it."
-    if back.blocked:
-        names = _listed([_lacking(one) for one in back.blocked])
-        text += f"\n\n{len(back.blocked):,} moves cannot be taken back: {names}."
-    return text
+    return f"{text}\n\n{left}" if left else text
 
 
 def _listed(names: Sequence[str]) -> str:
