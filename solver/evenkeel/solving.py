@@ -14,6 +14,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.runtime.heartbeat import heard_by
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.strategies.options import Options
@@ -71,8 +72,8 @@ def solve(
     seed : int, optional
         All randomness comes from it.
     callback : callable, optional
-        Called with the ``Progress`` between slices of work; raising StopIteration stops the solve
-        and keeps the best so far.
+        Called with the ``Progress`` between slices of work, and every tenth of a second or so while
+        there are none; raising StopIteration stops the search and keeps the best so far.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def solve(
         partitions=len(cluster.partitions), seed=request.seed,
     )  # fmt: skip
     # a load on a node with next to no capacity may overflow to inf, which is what it should be
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"), heard_by(watch.hear if callback else None):
         _ = request.bounds
         clock.lap("bounds")
         return _measured(chosen, run_checked(chosen, request), clock, goals_given=goals is not None)

@@ -9,6 +9,7 @@ from hypothesis import given
 
 import evenkeel as ek
 from evenkeel.model.placement import Placement
+from evenkeel.strategies.shared import stopping
 from tests.support.clusters import clusters
 from tests.support.instances import generate
 
@@ -278,6 +279,48 @@ def test_a_callback_is_told_and_may_stop(expanded):
     assert len(told) == 1
     assert told[0].stage
     assert result.audit.hard <= result.audit_before.hard
+
+
+def test_a_callback_is_told_while_bounds_and_audit_are_computed(expanded, monkeypatch):
+    monkeypatch.setattr(stopping, "EVERY", 0.0)
+    told = []
+    ek.solve(expanded, goals=ek.Goals(level=0.04), callback=told.append)
+    assert told[0].stage == "prepare"
+    stages = [progress.stage for progress in told]
+    searched = len(stages) - stages.index("level")
+    assert searched > 1
+    seconds = [progress.seconds for progress in told]
+    assert seconds == sorted(seconds)
+
+
+@pytest.mark.parametrize("method", ["balance", "leaders", "cockroach"])
+def test_who_stops_before_the_search_has_begun_gets_what_came_in(expanded, method, monkeypatch):
+    monkeypatch.setattr(stopping, "EVERY", 0.0)
+
+    def stop(progress):
+        raise StopIteration
+
+    result = ek.solve(expanded, method, goals=ek.Goals(level=None), callback=stop)
+    assert result.stop_reason == "interrupted"
+    assert result.audit.hard <= result.audit_before.hard
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("balance", None),
+        ("leaders", ek.options.Leaders(by="load")),
+        ("cockroach", None),
+        ("helix_crush", None),
+    ],
+)
+def test_listening_changes_no_answer(expanded, method, options, monkeypatch):
+    monkeypatch.setattr(stopping, "EVERY", 0.0)
+    asked = {"method": method, "options": options, "goals": ek.Goals(level=None)}
+    heard = ek.solve(expanded, **asked, callback=lambda progress: None)
+    alone = ek.solve(expanded, **asked)
+    assert np.array_equal(heard.placement.node, alone.placement.node)
+    assert np.array_equal(heard.placement.leader, alone.placement.leader)
 
 
 def test_ctrl_c_returns_the_best_so_far(expanded):

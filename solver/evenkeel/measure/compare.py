@@ -12,6 +12,7 @@ from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 
 
@@ -93,11 +94,14 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     """
     nodes = len(cluster.nodes)
     came = joined(before, after)
+    beat()
     left = joined(after, before)
+    beat()
     arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
     partitions = len(cluster.partitions)
     came_per = np.bincount(after.owner[arrivals], minlength=partitions)
     left_per = np.bincount(before.owner[departures], minlength=partitions)
+    beat()
     moved = _moved_load(cluster, after, arrivals)
     total = wanted_load(cluster)
     led = before.leader_node

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.heartbeat import beat
 
 
 def replicas_of(
@@ -24,8 +25,10 @@ def stands(
     """Return whether each partition has a replica on each node, pair by pair."""
     found = np.zeros(len(partition), bool)
     start, end = placement.first[partition], placement.first[partition + 1]
+    beat()
     longest = int((end - start).max(initial=0))
     for slot in range(longest):
+        beat()
         at = np.minimum(start + slot, len(placement.node) - 1)
         found |= (placement.node[at] == node) & (start + slot < end)
     return found

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import is_kept
 
 
@@ -112,6 +113,7 @@ class PlacementCounts:
                         np.copyto(weight, load.non_voter[owner, d], where=light)
                     np.copyto(weight, load.leader[owner, d], where=lead)
                 total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
+                beat()
             start += len(seat)
         return total
 
@@ -141,9 +143,11 @@ class PlacementCounts:
         """Cut what stands in this order into pieces, each with the partitions that it is of."""
         if self.uniform:
             for slot in range(self.placement.slots or 0):
+                beat()
                 start = slot * len(self.placement)
                 yield each[start : start + len(self.placement)], slice(None)
         else:
+            beat()
             yield each, self.placement.owner
 
     def where(self, flag: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -180,6 +184,7 @@ class PlacementCounts:
 
     def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Count each partition's replicas on nodes that carry a flag."""
+        beat()
         return self.tallied(np.append(False, flag).take(self.seat))
 
     def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -15,6 +15,7 @@ from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.heartbeat import beat
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +135,9 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     start = cluster.placement if before is None else before
     placed = PlacementCounts.of(cluster, placement)
     found = misplaced_replicas(placed, start)
-    found += misplaced_leaders(placed)
-    found += broken_limits(placed)
-    found += broken_terms(placed)
+    for judge in (misplaced_leaders, broken_limits, broken_terms):
+        beat()
+        found += judge(placed)
     found += overloads(placed, start)
     if len(cluster.depends):
         found += missing_neighbours(placed)

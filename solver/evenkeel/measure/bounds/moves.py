@@ -17,6 +17,7 @@ from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.heartbeat import beat
 
 ROUNDING = 1e-10
 """Relative excess that may be rounding, and is not counted."""
@@ -139,11 +140,14 @@ def shedding(
             break
         nodes, row = np.unique(node, return_inverse=True)
         somewhere = np.logical_or.reduce(over[:, nodes])
+        beat()
         table, limit = _largest(placed, kept, nodes, somewhere, above)
         short = excess[which, node]
         scale = np.divide(1.0, short, out=np.zeros_like(short), where=short > 0.0).T
+        beat()
         # a replica that takes away more than all the excess counts for all of it
         share = np.minimum(table[:, row] * scale[:, :, None], 1.0)
+        beat()
         found, mix, sure = _priced(share, limit[:, row] * scale, short > 0.0)
         better = sure & (found > count[which, node])
         count[which[better], node[better]] = found[better]
@@ -182,6 +186,7 @@ def _largest(
         at = np.flatnonzero(chosen)
         seats.append(seat[at])
         partitions.append(at if isinstance(owner, slice) else owner[at])
+    beat()
     partition = np.concatenate(partitions)
     row_of = np.zeros(len(limit), np.int16 if len(node) < 2**15 else np.int32)
     row_of[node + 1] = np.arange(len(node), dtype=row_of.dtype)
@@ -191,6 +196,7 @@ def _largest(
     row, partition = row[order], partition[order]
     length = np.bincount(row, minlength=len(node))
     column = np.arange(len(row)) - (np.cumsum(length) - length)[row]
+    beat()
     table = np.zeros((over.shape[1], len(node), int(length.max(initial=1))))
     table[:, row, column] = kept.least[:, partition]
     return table, least.T
@@ -213,6 +219,7 @@ def _priced(
         blend: NDArray[np.float64],
         below: NDArray[np.float64],
     ) -> NDArray[np.float64]:
+        beat()
         needed, smallest = largest_needed(blend)
         sure[rows] &= smallest >= below
         better = needed > count[rows]

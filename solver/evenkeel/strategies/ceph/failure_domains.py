@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.ceph.crush_map import NO_OSD, CrushMap
 
 OUTSIDE = -1
@@ -173,6 +174,7 @@ def _most_alike(labels: NDArray[np.integer]) -> NDArray[np.int64]:
     most = np.zeros(len(labels), np.int64)
     columns = np.ascontiguousarray(labels.T)
     for column in columns:
+        beat()
         alike = np.count_nonzero(columns == column, axis=0)
         np.maximum(most, np.where(column == OUTSIDE, 0, alike), out=most)
     return most
@@ -181,6 +183,7 @@ def _most_alike(labels: NDArray[np.integer]) -> NDArray[np.int64]:
 def _most_below(above: NDArray[np.integer], here: NDArray[np.integer]) -> NDArray[np.int64]:
     """How many different labels stand below one label of the level above, at most, in each row."""
     ranked = np.sort(here, axis=1)
+    beat()
     order = np.argsort(here, axis=1, kind="stable")
     first = np.ones(here.shape, bool)
     first[:, 1:] = ranked[:, 1:] != ranked[:, :-1]

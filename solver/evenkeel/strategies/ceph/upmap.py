@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.failure_domains import FailureDomains, broken, failure_domains
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, upmapped
@@ -113,6 +114,7 @@ def balance(
     clock = clock or Clock()
     mapped = raw(crush, pool, weights, clock=clock)
     before = upmapped(mapped, weights, items=items)
+    beat()
     domains = failure_domains(crush, pool.rule, pool.size)
     deserved = domains.weight * weights / IN
     aims = _aims(domains, before, deserved, deviation)
@@ -124,6 +126,7 @@ def balance(
     levelled(state, aims.lifted, int(spare * needed), clock)
     placed = np.where(osd == kernels.NOWHERE, NO_OSD, osd).astype(np.int32).reshape(before.shape)
     pairs = pairs_between(mapped, placed)
+    beat()
     rows = upmapped(mapped, weights, items=pairs)
     return Upmapped(
         items=pairs,
@@ -180,6 +183,7 @@ def pairs_between(mapped: Rows, placed: Rows) -> dict[int, list[tuple[int, int]]
     {1: [(4, 5)]}
     """
     found: dict[int, list[tuple[int, int]]] = {}
+    beat()
     for pg in np.flatnonzero((mapped != placed).any(axis=1)):
         old = mapped[pg].tolist()
         new = placed[pg].tolist()

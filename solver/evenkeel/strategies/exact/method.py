@@ -61,7 +61,7 @@ def exact(request: Request) -> Outcome:
 
 
 def _cut_short(search: Search) -> StopReason:
-    return search.stopped or ("time" if search.watch.out_of_time else "work")
+    return search.stopped or search.watch.verdict or "work"
 
 
 def _said(proof: Proof) -> str:

@@ -16,6 +16,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.helix import crushed, mended
 from evenkeel.strategies.helix.crush import Base, crush
 from evenkeel.strategies.helix.delayed import with_places_kept
@@ -229,6 +230,7 @@ def _outcome(
                 notes.append(f"group {resource.name!r} {note}.")
     if clock.reason is not None:
         notes.append(f"Stopped early: {int(stays.sum()):,} partitions stay as they are.")
+    beat()
     node = np.where(stays[start.owner], start.node, node)
     leader = np.where(stays, start.leader, leaders(cluster, node)).astype(np.int16)
     return Outcome(
@@ -277,7 +279,9 @@ def leaders(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int16]:
     if not has_leaders(cluster):
         return leader
     may = np.append(nodes.may_receive & nodes.may_lead, False)[node]
+    beat()
     may &= (placement.role == Role.VOTER) & ~disabled(cluster, node)
+    beat()
     able = np.flatnonzero(may)[::-1]  # of several writes to one place the last one stays
     owner = placement.owner[able]
     leader[owner] = able - placement.first[owner]

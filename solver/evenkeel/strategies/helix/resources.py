@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.strategies.helix.hashed import HashedNames, hashed
 from evenkeel.strategies.helix.java_order import text_order
@@ -140,7 +141,9 @@ def _resources(
         wanted[:] = active
     slots = np.diff(cluster.placement.first)[rows]
     key = group * (int(wanted.max(initial=0)) + 1) + wanted
+    beat()
     order = np.argsort(key, kind="stable")
+    beat()
     found = []
     for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
         if len(part) == 0:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import (
     lead_loads,
@@ -100,7 +101,7 @@ def level_loads(request: Request) -> Outcome:
         search.run()
         taken, level, bound, work = search.best, search.level, search.bound, search.work
         if level > bound.level * (1.0 + CLOSE):
-            stop = "time" if watch.out_of_time else "work"
+            stop = watch.verdict or "work"
     leader = start.leader.copy()
     replica = arcs.replica[taken]
     owner = start.owner[replica]
@@ -131,6 +132,7 @@ def _levels(request: Request, arcs: Arcs) -> Levels:
     cluster, start = request.cluster, request.start
     nodes = cluster.nodes
     base = node_loads(cluster, unled(start, arcs))
+    beat()
     extra = lead_loads(cluster, start, arcs)
     alive = nodes.alive & ~nodes.gone
     room = nodes.capacity[nodes.may_receive].sum(axis=0)
@@ -139,10 +141,13 @@ def _levels(request: Request, arcs: Arcs) -> Levels:
     which = np.flatnonzero(able)
     target = nodes.capacity[:, which] * (total / np.where(room > 0.0, room, 1.0))[which]
     target[~alive] = np.inf
+    beat()
     with np.errstate(divide="ignore", invalid="ignore"):
         level = np.where(target > 0.0, base[:, which] / target, 0.0)
         share = extra[arcs.p][:, which] / target[arcs.node]
+    beat()
     share = np.where(target[arcs.node] > 0.0, share, np.sign(extra[arcs.p][:, which]))
+    beat()
     share = np.where(target[arcs.node] > 0.0, share, OUT_OF_REACH * np.maximum(share, 0.0))
     return Levels(arcs, which, level, share, target, extra[:, which])
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 
@@ -56,13 +57,24 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
                 by_node[node_mask(cluster, rule.lead[choice])] = choice
             bound = rule_of[owner] == q
             rank[bound] = by_node[node[standing[bound]]]
-    best = np.full(len(cluster.partitions), np.iinfo(np.int64).max)
-    np.minimum.at(best, owner, rank)
-    kept = rank == best[owner]
-    standing, owner = standing[kept], owner[kept]
-    led, index = np.unique(owner, return_inverse=True)
+    beat()
+    if rank.any():
+        best = np.full(len(cluster.partitions), np.iinfo(np.int64).max)
+        np.minimum.at(best, owner, rank)
+        kept = rank == best[owner]
+        standing, owner = standing[kept], owner[kept]
+    # owners ascend, as slots do
+    begins = np.diff(owner, prepend=-1) != 0
+    beat()
     now = standing - placement.first[owner] == leader[owner]
-    return Arcs(standing, index.astype(np.int64), node[standing].astype(np.int64), now, len(led))
+    beat()
+    return Arcs(
+        standing,
+        np.cumsum(begins) - 1,
+        node[standing].astype(np.int64),
+        now,
+        int(np.count_nonzero(begins)),
+    )
 
 
 NO_TIME = "There is no time to level leaders: all of them stay."

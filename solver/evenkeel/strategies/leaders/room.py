@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import node_loads
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.leaders.flow import Arcs
 from evenkeel_kernels.leaders.lead_room import LeadRoom
 
@@ -50,11 +51,12 @@ def room_of(cluster: Cluster, start: Placement, arcs: Arcs) -> LeadRoom:
     """Say what leading takes and what there is; of no dimension where any choice has room."""
     row = _rows(cluster)
     weight = lead_loads(cluster, start, arcs)
+    beat()
     base = _loads_of_rows(cluster, row, unled(start, arcs))
     shared = cluster.topology.tier_capacity.values()
     most = np.concatenate([cluster.nodes.capacity, *shared])
     most = np.maximum(most, _loads_of_rows(cluster, row, cluster.placement)) * (1.0 + ROUNDING)
-    greatest = base + _sums(row[arcs.node], np.maximum(weight, 0.0)[arcs.p], len(base))
+    greatest = base + _sums(row, arcs.node, np.maximum(weight, 0.0), arcs.p, len(base))
     if (greatest <= most).all():
         weight, base, most = weight[:, :0], base[:, :0], most[:, :0]
     return LeadRoom(row, weight.copy(), base.copy(), most.copy(), base.copy())
@@ -62,7 +64,7 @@ def room_of(cluster: Cluster, start: Placement, arcs: Arcs) -> LeadRoom:
 
 def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
     """Whether a row would carry more than it may if partitions were led over these arcs."""
-    more = _sums(room.row[arcs.node[taken]], room.weight, len(room.base))
+    more = _sums(room.row, arcs.node[taken], room.weight, slice(None), len(room.base))
     return bool((room.base + more > room.most).any())
 
 
@@ -79,6 +81,7 @@ def seated(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> Se
     owner = _owners(start, arcs)
     kept = np.ones(arcs.count, bool)
     for p in np.flatnonzero(began < 0).tolist():
+        beat()
         q, k = int(owner[p]), int(start.leader_replica[owner[p]])
         here = _rows_of(room, int(start.leader_node[q]))
         follows = of_other if start.role[k] == Role.NON_VOTER else of_voter
@@ -149,16 +152,25 @@ def _loads_of_rows(
 ) -> NDArray[np.float64]:
     """Return what nodes and domains carry under a placement, (M, D)."""
     count = sum(map(len, cluster.topology.tier_capacity.values()), len(cluster.nodes))
-    return _sums(row, node_loads(cluster, placement), count)
+    return _sums(row, np.arange(len(row)), node_loads(cluster, placement), slice(None), count)
 
 
-def _sums(row: NDArray[np.int64], load: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Add ``load (X, D)`` to all the rows ``row (X, T)`` that each stands for."""
+def _sums(
+    row: NDArray[np.int64],
+    node: NDArray[np.integer],
+    load: NDArray[np.float64],
+    of: NDArray[np.integer] | slice,
+    count: int,
+) -> NDArray[np.float64]:
+    """Add ``load[of] (X, D)`` to all the rows ``row (N, T)`` of the nodes ``node (X,)``."""
     total = np.zeros((count, load.shape[1]))
+    columns = np.ascontiguousarray(load.T)
     for t in range(row.shape[1]):
-        here = row[:, t] >= 0
-        for d in range(load.shape[1]):
-            total[:, d] += np.bincount(row[here, t], load[here, d], count)
+        # what has no row is added to one beyond the last
+        here = np.where(row[:, t] < 0, count, row[:, t])[node]
+        for d, column in enumerate(columns):
+            beat()
+            total[:, d] += np.bincount(here, column[of], count + 1)[:-1]
     return total
 
 

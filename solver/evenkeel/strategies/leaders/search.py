@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.leaders.flow import Arcs
 from evenkeel.strategies.leaders.room import Seated, overflows
 from evenkeel.strategies.shared.stopping import Watch
@@ -108,7 +109,7 @@ class Search:
         """Raise the threshold and look elsewhere while there is a gap; then change back."""
         low = self.bound.level
         for _ in range(ROUNDS):
-            if self.level <= low * (1.0 + CLOSE) or self.watch.out_of_time:
+            if self.level <= low * (1.0 + CLOSE) or self.watch.verdict:
                 break
             # the bound itself first: it is often reached, and what is sought is then found at once
             aim = low if low == self.bound.level else (low + self.level) / 2.0
@@ -132,8 +133,10 @@ class Search:
         left = np.array([PAIRS])
         while True:
             self.work += len(self.task.arcs.p)
+            beat()
             descend(self.assignment, aim)
-            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.out_of_time:
+            beat()
+            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.verdict:
                 break
         self.work += PAIRS - int(left[0])
         self._keep()
@@ -151,6 +154,7 @@ class Search:
 
     def _keep(self) -> None:
         """Keep the choice if it is the best, its level added up anew, and there is room for it."""
+        beat()
         rebuild(self.assignment, self.task.base)
         if overflows(self.task.arcs, self.assignment.room, self.assignment.taken):
             return
@@ -160,6 +164,7 @@ class Search:
 
     def _change_back(self) -> None:
         """Of choices with the level found, take one that changes few leaders."""
+        beat()
         found, least = self.best.copy(), self.level
         most = least * (1.0 + CLOSE)
         choices = []

@@ -13,6 +13,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
 from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel_kernels.core import problem as kernel
 from evenkeel_kernels.core.problem import UNLIMITED
@@ -40,6 +41,7 @@ def compile_problem(
     rules, rule_of = bound_rules(cluster)
     topology, dimensions = cluster.topology, cluster.dimensions
     alone = _spreads_hold(cluster)
+    beat()
     shared = (cluster.depends, soft_from, alone, *judged_by(cluster))
     return kernel.Problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
@@ -78,6 +80,7 @@ def compile_state(
     node = placement.node.copy()
     seated = np.append(cluster.nodes.may_hold if stays is None else stays, False)
     node[~seated.take(node) & problem.partitions.movable] = -1
+    beat()
     leader = placement.leader.copy()
     led = np.flatnonzero(leader >= 0)
     leader[led[node[placement.first[led] + leader[led]] < 0]] = -1
@@ -107,7 +110,9 @@ def compile_state(
         came=np.zeros(domains * binds, np.int64),
         went=np.zeros(domains * binds, np.int64),
     )
+    beat()
     settle(problem, state)
+    beat()
     return state
 
 

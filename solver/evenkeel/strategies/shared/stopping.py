@@ -6,7 +6,7 @@ the search must leave what its result takes to be judged (``reserve``).
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 StopReason = Literal["tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted"]
@@ -26,6 +26,9 @@ class Progress:
 
 Callback = Callable[[Progress], object]
 """Called between slices; raising StopIteration stops and keeps the best so far."""
+
+EVERY = 0.05
+"""Seconds after which a heartbeat is told to the callback."""
 
 
 @dataclass
@@ -47,9 +50,12 @@ class Watch:
     reserve: float = 0.0
     clock: Callable[[], float] = time.perf_counter
     started: float = field(init=False)
+    _told: Progress = field(init=False, default=Progress("prepare", 0, 0.0, 0, 0.0))
+    _told_at: float = field(init=False)
+    _interrupted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.started = self.clock()
+        self.started = self._told_at = self.clock()
 
     @property
     def seconds(self) -> float:
@@ -68,6 +74,13 @@ class Watch:
         """Whether nothing is left of the time limit but what judging the result takes."""
         return self.seconds_left <= 0.0
 
+    @property
+    def verdict(self) -> StopReason | None:
+        """Why to stop, work apart, or None; the callback is not told anything."""
+        if self._interrupted:
+            return "interrupted"
+        return "time" if self.out_of_time else None
+
     def exclude(self, seconds: float) -> None:
         """Leave out what was spent on compiling or loading."""
         self.excluded += seconds
@@ -81,11 +94,25 @@ class Watch:
     def look(self, progress: Progress) -> StopReason | None:
         """Tell the callback; why to stop, work apart: for slices whose number changes nothing."""
         if self.callback is not None:
-            try:
-                self.callback(progress)
-            except StopIteration:
-                return "interrupted"
-        return "time" if self.out_of_time else None
+            self._told = progress
+            self._tell(self.callback, progress)
+        return self.verdict
+
+    def hear(self) -> None:
+        """Tell the callback once more what it was told last, if that was a while ago.
+
+        What is computed in one go is not cut short: StopIteration stops the search when it looks.
+        """
+        if self.callback is not None and self.clock() - self._told_at >= EVERY:
+            self._tell(self.callback, replace(self._told, seconds=self.seconds))
+
+    def _tell(self, callback: Callback, progress: Progress) -> None:
+        """Call the callback, and remember whether it asked to stop."""
+        try:
+            callback(progress)
+        except StopIteration:
+            self._interrupted = True
+        self._told_at = self.clock()
 
     def stop(self, progress: Progress) -> StopReason | None:
         """Tell the callback, and return why to stop, or None to go on."""
