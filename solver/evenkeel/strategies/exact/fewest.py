@@ -26,7 +26,7 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.25, 0.02, 1.0
+EFFORT, AGAIN, LEADERS, LONGEST = 0.3, 0.25, 0.02, 1.0
 """Deterministic seconds for the moves, for them once more if so many are still in doubt, for who
 leads after that, and for the moves where the caller says how long it may take."""
 

@@ -10,14 +10,14 @@ from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
 from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.exact.stages import Found, Search, Stages, led
+from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
 from evenkeel.strategies.shared.stopping import StopReason
 
-EFFORT, AGAIN, POLISH = 0.3, 0.8, 0.02
+EFFORT, AGAIN, POLISH = 0.2, 0.8, 0.02
 """Deterministic seconds, the same on every machine, for placing and mending, for placing all where
 that may well be, and for the rest."""
 
@@ -73,10 +73,10 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
 
 def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     """Look for a placement that breaks nothing, which is found more easily than the best."""
-    search.effort = search.spent + AGAIN
+    search.effort, search.linearization = search.spent + AGAIN, SOME
     stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
     stages.place_all()
-    search.effort = search.spent + POLISH
+    search.effort, search.linearization = search.spent + POLISH, FULL
     stages.minimise("wishes", sum(stages.wishes), 1)
     return stages
 

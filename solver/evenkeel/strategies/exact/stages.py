@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 GLANCE = 0.05
 """Seconds between two looks at the clock while CP-SAT runs."""
 
+FULL, SOME = 2, 1
+"""How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
+per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
+
 NEARLY = 1e-4
 """Excesses this close, as parts of the greater one where that is above 1, are told apart by asking
 for something strictly better."""
@@ -45,6 +49,7 @@ class Search:
     seed: int
     watch: Watch
     precision: float = 0.0
+    linearization: int = FULL
     spent: float = field(default=0.0)
     stopped: StopReason | None = None
 
@@ -58,6 +63,9 @@ class Search:
         parameters.num_workers = self.workers
         parameters.catch_sigint_signal = False  # it would leave Python without its own handler
         parameters.random_seed = self.seed & 0x7FFFFFFF
+        parameters.linearization_level = self.linearization
+        # probing costs small models more than it finds, and twins are in order already
+        parameters.cp_model_probing_level = parameters.symmetry_level = 0
         parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
         left = 0.0 if self.stopped is not None else self.watch.seconds_left
         if np.isfinite(left):

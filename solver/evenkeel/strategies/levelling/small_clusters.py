@@ -57,7 +57,7 @@ WAYS_AT_ONCE, WAYS_APART = 5_000, 8
 left, one in so many at most."""
 LONGEST_WAY = 24
 
-BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
+BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 75_000, 25_000, 6_000
 """Steps of all runs, steps without a move less, and changes tried to do with less, where no more is
 asked for."""
 PARTS = 8
