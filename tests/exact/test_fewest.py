@@ -51,9 +51,19 @@ def test_fewer_moves_do_not_cost_what_soft_rules_ask() -> None:
     assert result.audit.soft == 0
 
 
-@pytest.mark.parametrize("seed", [90002, 90031, 90016])
-def test_no_budget_is_exceeded_where_a_leader_moves_or_cp_sat_places(seed: int) -> None:
-    case = draw("finer_budgets", seed)
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [
+        ("finer_budgets", 90002),
+        ("finer_budgets", 90031),
+        ("finer_budgets", 90016),
+        ("budgets", 440010),
+    ],
+)
+def test_no_budget_is_exceeded_where_a_leader_moves_or_cp_sat_places(
+    family: str, seed: int
+) -> None:
+    case = draw(family, seed)
     cluster, goals, limits = build(case)
     result = ek.solve(cluster, goals=goals, limits=limits, seed=seed)
     assert not list(exceeded(world_of(case), standing_of(result.placement)))

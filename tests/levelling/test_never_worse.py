@@ -130,3 +130,32 @@ def test_of_replicas_too_many_those_that_serve_nobody_go_first() -> None:
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.metrics["guard"] == 0
     assert result.placement.node.tolist() == [0, 1, -1]
+
+
+def test_what_waits_on_a_draining_node_stays_while_another_replica_is_down():
+    """One is down but kept, two wait on draining nodes, and only one of these is to be replaced."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5,
+        load=[[1.0]],
+        placement=[[0, 3, 2, 1, 4]],
+        replicas=4,
+        alive=[True, True, True, False, True],
+        accepts=[False, True, True, False, False],
+        keeps=[False, True, True, True, False],
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.metrics["guard"] == 0
+    assert {0, 1, 2, 4} <= set(result.placement.nodes[0].tolist())
+
+
+def test_what_adds_no_load_joins_a_node_that_is_over_full():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0, 9.0]],
+        load=[[5.0, 1.0], [0.0, 2.0]],
+        placement=[[0], [-1]],
+        tier_capacity={"rack": [[4.0, 9.0]]},
+        domains={"rack": ["r"]},
+    )
+    result = ek.solve(cluster)
+    assert result.placement.nodes.tolist() == [[0], [0]]
+    assert result.audit.counts["unassigned"] == 0

@@ -123,7 +123,10 @@ def may_stand(problem: Problem, p: int, n: int) -> bool:
 
 @inline_only
 def fits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether node ``n`` and the domains around it have room for replica ``k``."""
+    """Whether node ``n`` and the domains around it have room for replica ``k``.
+
+    What adds no load in a dimension needs no room in it, even where there is less than none.
+    """
     nodes = problem.nodes
     if state.replicas[n] >= nodes.max_replicas[n]:
         return False
@@ -133,7 +136,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
         there = state.load[d, n] + state.held[d, n]
         if returns and nodes.transient[d]:
             there -= following_load(problem.partitions, state, k, d)
-        if there + more > nodes.capacity[d, n]:
+        if more > 0.0 and there + more > nodes.capacity[d, n]:
             return False
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
@@ -143,7 +146,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
             continue
         for d in range(nodes.capacity.shape[0]):
             more = load_of(problem.partitions, state, k, d)
-            if state.domain_load[d, where] + more > domains.tier_capacity[d, where]:
+            if more > 0.0 and state.domain_load[d, where] + more > domains.tier_capacity[d, where]:
                 return False
     return True
 

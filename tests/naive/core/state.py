@@ -207,14 +207,17 @@ def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bo
     counts = recount(problem, after)
     if counts["replicas"][n] > problem.nodes.max_replicas[n]:
         return False
-    if ((counts["load"] + counts["held"])[:, n] > problem.nodes.capacity[:, n]).any():
+    # what adds nothing in a dimension needs no room in it
+    adds = np.array(loads(problem, state, k)) > 0.0
+    if (adds & ((counts["load"] + counts["held"])[:, n] > problem.nodes.capacity[:, n])).any():
         return False
     for level in problem.domains.limited.tolist():
         where = problem.domains.domain[level, n]
         here = state.node[k]
         if where < 0 or (here >= 0 and problem.domains.domain[level, here] == where):
             continue
-        if (counts["domain_load"][:, where] > problem.domains.tier_capacity[:, where]).any():
+        over = counts["domain_load"][:, where] > problem.domains.tier_capacity[:, where]
+        if (adds & over).any():
             return False
     return True
 

@@ -22,11 +22,12 @@ def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State
             k = replicas[slot]
             if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
                 continue
-            was = spent(problem, state)["spent"][2]
+            budgets = problem.budgets
+            _, was_data, was = spent(problem, state)["spent"]
             state.leader[p] = slot
-            if slot != before and problem.budgets.binds:
-                then = spent(problem, state)["spent"][2]
-                if then > max(was, problem.budgets.leader_changes):
+            if slot != before and budgets.binds:
+                _, data, then = spent(problem, state)["spent"]
+                if then > max(was, budgets.leader_changes) or data > max(was_data, budgets.data):
                     state.leader[p] = before
                     continue
             n = best_node(problem, state, k, 0.5 * FAR)

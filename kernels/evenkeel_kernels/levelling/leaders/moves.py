@@ -64,8 +64,9 @@ def stands_alone(problem: Problem, state: State, p: int) -> bool:
 def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether node ``n`` has room for the leader of ``p``, which is not there yet."""
     for d in range(state.load.shape[0]):
-        there = state.load[d, n] + state.held[d, n] + problem.partitions.leader_load[p, d]
-        if there > problem.nodes.capacity[d, n]:
+        more = problem.partitions.leader_load[p, d]
+        there = state.load[d, n] + state.held[d, n] + more
+        if more > 0.0 and there > problem.nodes.capacity[d, n]:
             return False
     return True
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.feasibility import affords_leader
+from evenkeel_kernels.core.feasibility import affords_lead
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import move, transfer_leader
@@ -32,7 +32,7 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
                     continue
                 if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
                     continue
-                if turn == 1 and not affords_leader(problem, state, p, index(state.node[k])):
+                if turn == 1 and not affords_lead(problem, state, p, k):
                     continue
                 transfer_leader(problem, state, p, slot)
                 n = find(problem, state, scan, k, 0.5 * FAR)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
@@ -154,13 +155,16 @@ def _share(seats: Seats, on: list[Any], held: list[int], d: int, scale: Scale) -
 def _stays_above(
     seats: Seats, nodes: list[int], place: tuple[str, str, int, int], came_so: bool
 ) -> Any:
-    """Return whether nodes stay above their room, as they came; then no replica joins them."""
+    """Return whether nodes stay above their room, as they came; then no load joins them there."""
     above = seats.leeway.above(*place) if came_so else 0
     if isinstance(above, int):
         return 0
     placement = seats.cluster.placement
+    weighs = PlacementCounts.of(seats.cluster, placement).heaviest[:, place[3]] > 0.0
     stood = np.bincount(placement.owner[np.isin(placement.node, nodes)], minlength=len(placement))
     for p, most in enumerate(stood.tolist()):
+        if not weighs[p]:
+            continue
         inside = [seats.count(p, n) for n in seats.nodes(p) if n in nodes]
         if inside:
             seats.model.add(sum(inside) <= most).only_enforce_if(above)

@@ -11,6 +11,7 @@ from evenkeel.strategies.registry import Request
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.replica_counts import (
     may_be_dropped,
+    may_be_spared,
     serving,
     slots_to_fill,
     surplus_replicas,
@@ -34,7 +35,8 @@ def prepare(request: Request, parameters: Parameters) -> Run:
     drop_surplus(cluster, problem, state, dropped)
     seat = serving(cluster, state.node)
     must_fill = slots_to_fill(cluster, seat)
-    drop(problem, state, np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill), dropped)
+    leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
+    drop(problem, state, leaving[may_be_spared(cluster, state.node, leaving)], dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
     run = Run(
         request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target

@@ -12,6 +12,7 @@ from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
 from evenkeel.strategies.levelling.small_clusters import (
     BRIEF_PATIENCE,
     BRIEF_STEPS,
+    BRIEF_STEPS_PER_PLACE,
     BRIEF_WAYS,
     LARGEST,
     Refining,
@@ -40,11 +41,12 @@ def refine_small(run: Run) -> bool:
         return harmed or not regressions(cluster, placement, found)
 
     brief = not run.may_take_long
+    steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster)) if brief else UNLIMITED
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), run.due,
         run.most_leaders, floors_of(run), int(request.bounds.moves_level), request.seed,
-        BRIEF_STEPS if brief else UNLIMITED, BRIEF_PATIENCE if brief else UNLIMITED,
+        steps, BRIEF_PATIENCE if brief else UNLIMITED,
         BRIEF_WAYS if brief else UNLIMITED,
         is_sound, lambda done, level: run.tell("refine", before + done, level),
     )  # fmt: skip

@@ -57,9 +57,11 @@ WAYS_AT_ONCE, WAYS_APART = 5_000, 8
 left, one in so many at most."""
 LONGEST_WAY = 24
 
-BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 75_000, 25_000, 6_000
+BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
 """Steps of all runs, steps without a move less, and changes tried to do with less, where no more is
 asked for."""
+BRIEF_STEPS_PER_PLACE = 1_000
+"""Steps of all runs for each replica and node, at most, of these."""
 PARTS = 8
 """No run takes more than one in so many of the steps allowed."""
 

@@ -89,6 +89,25 @@ def may_be_dropped(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int6
     return np.flatnonzero(free & (over > 0)[placement.owner])
 
 
+def may_be_spared(
+    cluster: Cluster, node: NDArray[np.int32], leaving: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether each replica that leaves, in order, may be dropped without losing one that lives.
+
+    One on a dead node that keeps what it has counts as a replica, but serves nobody.
+    """
+    serves = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    owner = cluster.placement.owner
+    live = np.bincount(owner[serves.take(node)], minlength=len(cluster.partitions))
+    lives = serves.take(node[leaving])
+    spared = np.ones(len(leaving), bool)
+    of = owner[leaving[lives]]
+    # of those that live, the last ones go
+    rank = _rank_in_run(of[::-1])[::-1]
+    spared[lives] = rank < (live - cluster.partitions.replicas)[of]
+    return spared
+
+
 def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
     """Twice the partition, plus 1 for replicas that do not vote."""
     placement = cluster.placement
