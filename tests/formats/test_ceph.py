@@ -98,6 +98,27 @@ class TestReading:
         data = changed(DUMP, lambda d: d["pg_upmap_primaries"].append(named))
         assert registry.read(data, TEXT).placement.leader_node[5] == osd
 
+    @pytest.mark.parametrize("why", ["down", "erasure"])
+    def test_a_primary_that_ceph_would_pass_over_does_not_lead(self, cluster, why):
+        first = 40 if why == "erasure" else 0
+        rows = cluster.placement.nodes[first:]
+        rows = rows if why == "erasure" else rows[:32]
+        osd = int(rows[0, 1]) if why == "erasure" else 6
+        p = first + int(np.flatnonzero((rows == osd).any(axis=1))[0])
+        named = {"pgid": cluster.partitions.names[p], "primary_osd": osd}
+        data = changed(DUMP, lambda d: d["pg_upmap_primaries"].append(named))
+        again = registry.read(data, TEXT)
+        assert np.array_equal(again.placement.leader, cluster.placement.leader)
+
+    def test_commands_name_primaries_and_take_them_back(self, cluster):
+        osd = int(cluster.placement.nodes[5, 2])
+        command = f"ceph osd pg-upmap-primary 1.5 {osd}\n".encode()
+        named = registry.read(DUMP, TEXT, command)
+        assert named.placement.leader_node[5] == osd
+        both = registry.read(DUMP, TEXT, command + b"ceph osd rm-pg-upmap-primary 1.5\n")
+        assert both.placement.leader_node[5] == cluster.placement.leader_node[5]
+        assert faults_of(DUMP, TEXT, b"ceph osd pg-upmap-primary 1.5\n")
+
 
 class TestCrushText:
     @pytest.mark.parametrize("name", ["a06_classes", "a04_dc_4level", "a07_weird_weights"])

@@ -196,6 +196,21 @@ class TestWriting:
             for file in (RANGES, tmp_path / "ranges.csv")
         )  # fmt: skip
         assert written == said
+        assert_same(again, cluster)
+
+    def test_tables_and_places_are_written_as_they_were_read(self, tmp_path):
+        cluster = registry.read(RANGES, SQL)
+        (file,) = registry.write(cluster, tmp_path / "ranges.csv", "cockroach")
+        row = next(csv.DictReader(io.StringIO(file.read_text())))
+        assert (row["schema_name"], row["table_name"]) == ("public", "users")
+        assert row["replica_localities"].count("region=us-east1") == 2
+        assert_same(registry.read(file, SQL), cluster)
+
+    def test_without_node_status_places_are_told_by_store(self):
+        rows = b'range_id,replicas,replica_localities\n1,"{7,8}","{""zone=a"",""zone=b""}"\n'
+        stores = b"node_id,store_id,attrs,capacity\n1,7,[],9\n2,8,[],9\n"
+        cluster = registry.read(rows, stores)
+        assert cluster.topology.label_names[cluster.topology.tiers.index("zone")] == ("a", "b")
 
     def test_what_was_solved_becomes_statements(self, cluster, tmp_path):
         result = ek.solve(cluster, "cockroach")

@@ -113,6 +113,14 @@ class TestReading:
         rule = registry.read(listed(*nodes, pod(topologySpreadConstraints=[own]))).rules[0]
         assert rule.skew == {"rack": 2}
 
+    def test_zones_that_no_node_has_can_be_asked_for(self):
+        own = {"labelSelector": {"matchLabels": {"app": "p"}}, "maxSkew": 1,
+               "topologyKey": "topology.kubernetes.io/zone",
+               "whenUnsatisfiable": "DoNotSchedule"}  # fmt: skip
+        cluster = registry.read(listed(node(), pod(topologySpreadConstraints=[own])))
+        assert cluster.topology.tiers == ("zone",)
+        assert cluster.rules[0].skew == {"zone": 1}
+
     def test_what_no_rule_says_is_noted(self):
         wished = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
         near = {"podAffinity": {"x": 1}, "nodeAffinity": wished}

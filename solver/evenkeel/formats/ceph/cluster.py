@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.ceph.commands import read_commands
+from evenkeel.formats.ceph.commands import read_commands, read_primaries
 from evenkeel.formats.ceph.crush_map import FREE_IDS, crush_map_of
 from evenkeel.formats.ceph.crush_text import read_crush_text
 from evenkeel.formats.ceph.documents import (
@@ -363,15 +363,26 @@ def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:
     document, osd_map = found.map
     sizes = {pool.id: pool.pg_num for pool in native.pools}
     leader = cluster.placement.leader.copy()
-    for i, one in enumerate(osd_map.pg_upmap_primaries):
-        at = f"{document.name}: pg_upmap_primaries[{i}]"
-        if _place(found.faults, f"{at}.pgid", one.pgid, sizes) is None:
+    named = [
+        (f"{document.name}: pg_upmap_primaries[{i}].pgid", one.pgid, one.primary_osd)
+        for i, one in enumerate(osd_map.pg_upmap_primaries)
+    ]
+    for commands in found.commands:
+        named += read_primaries(commands)
+    replicated = np.array([pool.kind == "replicated" for pool in native.pools], np.bool_)
+    of = np.repeat(replicated, [pool.pg_num * pool.size for pool in native.pools])
+    leads = of & (cluster.placement.node >= 0) & cluster.nodes.alive[cluster.placement.node]
+    first = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+    for at, pgid, osd in named:
+        where = _place(found.faults, at, pgid, sizes)
+        if where is None:
             continue
-        p = cluster.partitions.names.index(one.pgid)
+        p = first[where[0]] + where[1]
         begin, end = cluster.placement.first[p : p + 2]
-        held = np.flatnonzero(cluster.placement.node[begin:end] == one.primary_osd)
-        if len(held):
-            leader[p] = held[0]
+        own = np.where(leads[begin:end], cluster.placement.node[begin:end], NO_OSD)
+        held = np.flatnonzero(own == osd)
+        # where it is not there or not up, and in an erasure-coded pool, Ceph chooses as ever
+        leader[p] = held[0] if len(held) else cluster.placement.leader[p]
     found.faults.raise_if_any()
     if np.array_equal(leader, cluster.placement.leader):
         return cluster

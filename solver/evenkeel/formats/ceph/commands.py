@@ -25,7 +25,9 @@ Pairs = Mapping[int, Sequence[tuple[int, int]]]
 
 SET = re.compile(r"ceph osd pg-upmap-items (\S{1,40})((?: \d{1,10} \d{1,10})+)")
 UNSET = re.compile(r"ceph osd rm-pg-upmap-items (\S{1,40})")
-PRIMARY = re.compile(r"ceph osd (rm-)?pg-upmap-primary .*")
+PRIMARY = re.compile(r"ceph osd (rm-)?pg-upmap-primary (\S{1,40})(?(1)| (\d{1,10}))")
+NOTHING = b"# ceph osd pg-upmap-items: no placement group is elsewhere than CRUSH puts it\n"
+"""What stands in a file of commands that has none."""
 
 
 def read_commands(
@@ -34,14 +36,20 @@ def read_commands(
     """Yield place, placement group and pairs of each command; no pairs where they are removed."""
     for number, line in enumerate(document.text(faults).split("\n"), start=1):
         at, text = f"{document.name}:{number}", " ".join(line.split())
-        found = SET.fullmatch(text)
-        if found:
+        if found := SET.fullmatch(text):
             osds = [int(one) for one in found[2].split()]
             yield at, found[1], [*zip(osds[::2], osds[1::2], strict=True)]
         elif removed := UNSET.fullmatch(text):
             yield at, removed[1], []
         elif text and not text.startswith("#") and not PRIMARY.fullmatch(text):
             faults.add(at, quoted(line), "is no pg-upmap-items command of Ceph")
+
+
+def read_primaries(document: Document) -> Iterator[tuple[str, str, int]]:
+    """Yield place, placement group and primary of each command; -1 where Ceph chooses again."""
+    for number, line in enumerate(document.text(FaultList()).split("\n"), start=1):
+        if found := PRIMARY.fullmatch(" ".join(line.split())):
+            yield f"{document.name}:{number}", found[2], int(found[3] or -1)
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
@@ -60,7 +68,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", kind, "must be a Ceph map with pools")])
     now = {pool.id: native.items.get(pool.id, {}) for pool in native.pools}
     if placement is None:
-        return {path: _lines({}, now)}
+        return _in_force(cluster, native, path)
     faults = FaultList()
     then: dict[int, Pairs] = {}
     primaries: list[str] = []
@@ -82,6 +90,25 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     if primaries:
         files[path.with_suffix(".primaries.sh")] = "".join(primaries).encode()
         files[path.with_suffix(".primaries.rollback.sh")] = "".join(back).encode()
+    return files
+
+
+def _in_force(cluster: Cluster, native: CephMap, path: Path) -> dict[Path, bytes]:
+    """Return the commands that bring about what is."""
+    now = {pool.id: native.items.get(pool.id, {}) for pool in native.pools}
+    files = {path: _lines({}, now) or NOTHING}
+    begin = 0
+    primaries: list[str] = []
+    for pool in native.pools:
+        mapped = native.rows(pool, native.reweight, upmaps=False)
+        leads = cluster.placement.leader_node[begin : begin + pool.pg_num]
+        primaries += [
+            f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n"
+            for pg in _decreed(cluster, native, pool, mapped, now[pool.id], leads)
+        ]
+        begin += pool.pg_num
+    if primaries:
+        files[path.with_suffix(".primaries.sh")] = "".join(primaries).encode()
     return files
 
 

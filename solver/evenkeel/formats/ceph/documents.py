@@ -27,7 +27,7 @@ Bytes = Annotated[int, Meta(ge=0, lt=2**62)]
 Small = Annotated[int, Meta(ge=-1000, le=1000)]
 """What a step of a rule may choose or set, and more than anybody asks for."""
 
-COMMAND = re.compile(rb"\s*(?:#[^\n]*\s+)*ceph osd (?:rm-)?pg-upmap")
+COMMAND = re.compile(rb"\s*(?:#[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap")
 
 
 class PoolDump(msgspec.Struct):

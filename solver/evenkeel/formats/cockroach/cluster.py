@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
@@ -24,6 +25,7 @@ LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}|")
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 MOST = 2**31 - 1
 MEBIBYTE = 2.0**20
+BELONGS = ("database_name", "schema_name", "table_name", "index_name")
 MOST_REPLICAS = 64
 """Of a range: more than anybody configures, so that one long row does not widen all the others."""
 
@@ -76,7 +78,8 @@ def read(documents: Sequence[Document]) -> Cluster:
     replicas, roles = _rows_of(faults, table, rows, held, place)
     lease = _leases(faults, table, rows, place, all_known=not misread)
     sizes = _sizes(faults, table)[rows]
-    configs, config = _configs(found, table, rows)
+    tables = _tables(table, rows)
+    configs, config = _configs(found, table.name, tables)
     faults.raise_if_any()
     known = [*stores.values()]
     try:
@@ -100,7 +103,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             at = _located(found, table, rows, fault.path)
             faults.add(at, quoted(fault.value), fault.message)
         raise InvalidInput(faults.faults) from None
-    return _grouped(cluster, table, rows)
+    return _grouped(cluster, tables)
 
 
 def _read_document(found: _Found, document: Document) -> None:
@@ -191,7 +194,8 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
                 faults.add(status.at(row, "store_id"), store, "stands there already")
             if found.nodes and node not in hosts:
                 faults.add(status.at(row, "node_id"), node, "is no node of node status")
-            host = hosts.get(node, _Store(node, ""))
+            # without node status, what is known of places stands beside replicas, by store
+            host = hosts.get(node if found.nodes else store, _Store(node, ""))
             attrs = status.cells("attrs")[row].strip("[]{}")
             stores[store] = _Store(
                 node, host.locality, host.status,
@@ -319,32 +323,42 @@ def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
     return np.zeros(len(table))
 
 
+def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
+    """Return what the ranges belong to, as far as the table tells it."""
+    columns = tuple(name for name in BELONGS if name in table.columns)
+    numbers: dict[tuple[str, ...], int] = {}
+    if not columns:
+        return Tables((), ((),), np.zeros(len(rows), np.int32))
+    cells = [table.columns[name] for name in columns]
+    listed = zip(*([own[row] for row in rows.tolist()] for own in cells), strict=True)
+    of = [numbers.setdefault(one, len(numbers)) for one in listed]
+    return Tables(columns, tuple(numbers), np.array(of, np.int32))
+
+
 def _configs(
-    found: _Found, table: Table, rows: NDArray[np.int64]
+    found: _Found, name: str, tables: Tables
 ) -> tuple[list[dict[str, Any]], NDArray[np.int32]]:
     """Return the distinct configurations, and which one each range has."""
     zones = found.zones
-    columns = [table.cells(name) for name in
-               ("database_name", "schema_name", "table_name", "index_name")]  # fmt: skip
     databases = {target[0] for kind, target in zones.of if kind == "DATABASE"}
-    if databases and "database_name" not in table.columns:
-        if len(databases) > 1:
-            message = "are databases of their own, and the ranges have no database_name"
-            found.faults.add(f"{table.name}: database_name", sorted(databases), message)
-        columns[0] = [next(iter(databases))] * len(table)
-    by_table: dict[tuple[str, ...], int] = {}
+    if "database_name" in tables.columns:
+        databases = set()
+    if len(databases) > 1:
+        message = "are databases of their own, and the ranges have no database_name"
+        found.faults.add(f"{name}: database_name", sorted(databases), message)
+    usual = dict.fromkeys(BELONGS, "") | dict.fromkeys(
+        ["database_name"], min(databases, default="")
+    )
     configs: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
-    config = np.zeros(len(rows), np.int32)
-    for p, row in enumerate(rows.tolist()):
-        key = tuple(column[row] for column in columns)
-        if key not in by_table:
-            own = zones.config_of(*key)
-            by_table[key] = seen.setdefault(repr(own), len(configs))
-            if by_table[key] == len(configs):
-                configs.append(own)
-        config[p] = by_table[key]
-    return configs or [{}], config
+    config = []
+    for row in tables.rows:
+        one = usual | dict(zip(tables.columns, row, strict=True))
+        own = zones.config_of(*one.values())
+        config.append(seen.setdefault(repr(own), len(configs)))
+        if config[-1] == len(configs):
+            configs.append(own)
+    return configs or [{}], np.array(config, np.int32)[tables.of]
 
 
 def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) -> str:
@@ -360,13 +374,13 @@ def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) ->
     return f"{others[0].name if nodes and others else table.name}: {path}"
 
 
-def _grouped(cluster: Cluster, table: Table, rows: NDArray[np.int64]) -> Cluster:
+def _grouped(cluster: Cluster, tables: Tables) -> Cluster:
     """Return the cluster with tables as groups, where the ranges tell them."""
-    if "table_name" not in table.columns or not len(rows):
+    cluster = cluster.replace(native=replace(cluster.native, tables=tables))
+    if "table_name" not in tables.columns or not len(tables.of):
         return cluster
-    columns = [table.cells(name) for name in ("database_name", "schema_name", "table_name")]
-    labels = [".".join(c[row] for c in columns if c[row]) or "-" for row in rows.tolist()]
+    shown = [i for i, name in enumerate(tables.columns) if name != "index_name"]
+    labels = [".".join(row[i] for i in shown if row[i]) or "-" for row in tables.rows]
     names = {label: g for g, label in enumerate(dict.fromkeys(labels))}
-    return cluster.replace(
-        group=np.array([names[label] for label in labels], np.int64), group_names=list(names)
-    )
+    group = np.array([names[label] for label in labels], np.int64)
+    return cluster.replace(group=group[tables.of], group_names=list(names))

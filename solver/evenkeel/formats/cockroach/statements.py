@@ -11,6 +11,7 @@ from evenkeel.formats.csv_text import encode_table
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
+from evenkeel.strategies.cockroach.compile import CockroachMap, sites_of
 
 COLUMNS = {
     "voting_replicas": Role.VOTER, "non_voting_replicas": Role.NON_VOTER,
@@ -58,6 +59,11 @@ def _table(cluster: Cluster, placement: Placement) -> bytes:
     rows, held = range(len(placement)), _by_role(placement)
     columns: dict[str, Sequence[Any]] = {"range_id": list(cluster.partitions.names)}
     columns["replicas"] = [_array(stores[n] for role in Role for n in held[role][p]) for p in rows]
+    places = _localities(cluster)
+    if any(places):
+        columns["replica_localities"] = [
+            _array(f'"{places[n]}"' for role in Role for n in held[role][p]) for p in rows
+        ]
     for name, role in COLUMNS.items():
         columns[name] = [_array(stores[n] for n in held[role][p]) for p in rows]
     leads = placement.leader_node.tolist()
@@ -65,10 +71,22 @@ def _table(cluster: Cluster, placement: Placement) -> bytes:
     if cluster.bytes_dimension >= 0:
         size = cluster.partitions.load.voter[:, cluster.bytes_dimension]
         columns["range_size"] = [int(one) if one == int(one) else one for one in size.tolist()]
-    if len(cluster.partitions.group_names) > 1:
+    native = cluster.native
+    tables = native.tables if isinstance(native, CockroachMap) else None
+    if tables is not None and len(tables.of) == len(placement):
+        for i, name in enumerate(tables.columns):
+            columns[name] = [tables.rows[t][i] for t in tables.of.tolist()]
+    elif len(cluster.partitions.group_names) > 1:
         groups = cluster.partitions.group.tolist()
         columns["table_name"] = [cluster.partitions.group_names[g] for g in groups]
     return encode_table(columns)
+
+
+def _localities(cluster: Cluster) -> list[str]:
+    """Return where each store is, as CockroachDB writes it: ``region=us,az=b``."""
+    return [
+        ",".join(f"{tier}={value}" for tier, value in site.locality) for site in sites_of(cluster)
+    ]
 
 
 def _array(ids: Any) -> str:

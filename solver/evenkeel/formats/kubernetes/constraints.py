@@ -36,14 +36,17 @@ class Constraints:
 
     def _keys(self) -> list[str]:
         """Return the labels that are tiers, those with the fewest domains first."""
-        asked = {*SHORT}
+        asked: set[str] = set()
         for one in self.workloads:
             spec = one.first.spec
             asked |= {each.topologyKey for each in spec.topologySpreadConstraints or ()}
             apart = spec.affinity.podAntiAffinity if spec.affinity else None
             asked |= {key for key, _, _ in _terms(apart)}
-        counts = {key: len({own.get(key) for own in self.labels} - {None}) for key in asked}
-        known = [key for key in asked if key != HOST and (counts[key] or key not in SHORT)]
+        asked -= {HOST}
+        keys = asked | {*SHORT}
+        counts = {key: len({own.get(key) for own in self.labels} - {None}) for key in keys}
+        # what is asked for is a tier, even if no node has a place in it
+        known = [key for key in keys if counts[key] or key in asked]
         return sorted(known, key=lambda key: (key not in SHORT, counts[key], key))
 
     def tier(self, key: str) -> str:

@@ -35,6 +35,25 @@ UNIT = {kernel.CPU: 1e9}
 
 
 @dataclass(frozen=True, eq=False)
+class Tables:
+    """What ranges belong to, as a dump says it: kept so that it can be written as it was read.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Which were told, of ``database_name``, ``schema_name``, ``table_name`` and ``index_name``.
+    rows : tuple of tuple of str
+        Distinct values of these.
+    of : ndarray of int32, shape (P,)
+        Which of them each range has.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    of: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
 class CockroachMap:
     """What CockroachDB knows beyond the model: what travels as ``cluster.native``.
 
@@ -52,6 +71,8 @@ class CockroachMap:
         Where the requests for each range come from; empty if that is known of none.
     latency : float or ndarray of float64, shape (hosts, hosts)
         Milliseconds between hosts, these in the order of ``Localities.host``.
+    tables : Tables, optional
+        What ranges belong to.
     """
 
     configs: tuple[ZoneConfig, ...]
@@ -60,6 +81,7 @@ class CockroachMap:
     io: NDArray[np.float64]
     requests: Sequence[Requests | None] = ()
     latency: float | NDArray[np.float64] = 0.0
+    tables: Tables | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,9 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
     same = status[:known] == status_of(began)[:known]
     status[:known] = np.where(same, native.status, status[:known])
     requests = [native.requests[p] for p in simulated.origin.tolist()] if native.requests else ()
+    tables = native.tables
+    if tables is not None:
+        tables = replace(tables, of=tables.of[simulated.origin])
     return replace(
         now,
         native=replace(
@@ -35,5 +38,6 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
             status=status,
             io=np.concatenate([native.io, np.zeros(count - known)]),
             requests=requests,
+            tables=tables,
         ),
     )
