@@ -198,7 +198,8 @@ class TestSolve:
         moved = [
             [(row["topic"], row["partition"]) for row in one["partitions"]] for one in (there, back)
         ]
-        assert moved[0] == moved[1]
+        # all of them leave a broker that is dead, and go back to it in no case
+        assert moved[0] and not moved[1]
         assert there["version"] == 1
         assert 1001 not in {broker for row in there["partitions"] for broker in row["replicas"]}
 
@@ -264,8 +265,9 @@ class TestBadInput:
         assert "Traceback" not in told
 
     def test_a_file_that_is_not_there(self, tmp_path, capsys):
-        assert main(["solve", str(tmp_path / "missing.npz")]) == 2
-        assert "missing.npz" in capsys.readouterr().err
+        file = tmp_path / "missing.npz"
+        assert main(["solve", str(file)]) == 2
+        assert capsys.readouterr().err.endswith(f"evenkeel: {file}: No such file or directory\n")
 
     def test_a_file_of_no_format(self, tmp_path, capsys):
         path = tmp_path / "letter.txt"

@@ -122,6 +122,7 @@ class TestPlan:
             (["--protocol", "magic"], "unknown protocol"),
             (["--throttle", "colour=1", "--throttle", "size=1"], "throttle size"),
             (["--throttle", "copies=few"], "throttle.copies"),
+            (["--throttle", "nodein=2"], "did you mean 'node-in'?"),
             (["--throttle", "copies=1", "--throttle", "copies=2"], "is given twice"),
             (["--throttle", "domain-in=rack=0"], "lets nothing ever move"),
             (["--throttle", "domain-in=row=1"], "unknown tier"),

@@ -355,15 +355,11 @@ class TestWriting:
             ("orders", 1, [3, 2, 4]),
             ("orders", 2, [4, 3, 1]),
         ]
-        assert [row[:3] for row in back] == [
-            ("orders", 0, [1, 2, 3]),
-            ("orders", 1, [2, 3, 1001]),
-            ("orders", 2, [3, 1001, 1]),
-        ]
+        # 1001 is dead: what it held is not given back to it
+        assert [row[:3] for row in back] == [("orders", 0, [1, 2, 3])]
         assert json.loads(files[2].read_text()) == {
             "partitions": [
                 {"topic": "orders", "partition": 0},
-                {"topic": "orders", "partition": 1},
                 {"topic": "orders", "partition": 2},
             ]
         }
@@ -385,8 +381,18 @@ class TestWriting:
         there, back = (canonical(file.read_text()) for file in files[:2])
         assert [row[:3] for row in there] == [("orders", 1, [3, 2, 1001])]
         assert [row[:3] for row in back] == [("orders", 1, [2, 3, 1001])]
-        elected = json.loads(files[2].read_text())["partitions"]
-        assert elected == [{"topic": "orders", "partition": 1}]
+        # it leads already
+        assert json.loads(files[2].read_text())["partitions"] == []
+
+    def test_the_way_back_copies_nothing_to_a_dead_broker(self, tmp_path):
+        cluster = read("kafka_describe.txt", "kafka_racks.json")
+        dead = cluster.nodes.names.index("1001")
+        assert not cluster.nodes.alive[dead]
+        target = moved(cluster, {("orders-1", 2): "4", ("orders-0", 1): "4"}, [])
+        files = registry.write(cluster, tmp_path / "p.json", "kafka", placement=target)
+        there, back = ({row[:2] for row in canonical(file.read_text())} for file in files[:2])
+        assert there >= {("orders", 0), ("orders", 1)}
+        assert ("orders", 0) in back and ("orders", 1) not in back
 
     def test_what_is_pinned_keeps_its_order_unless_its_placement_changes(self, tmp_path):
         cluster = read("kafka_describe.txt")

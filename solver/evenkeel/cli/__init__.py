@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        complain(str(error))
+        told = error.strerror and f"{error.filename}: {error.strerror}"
+        complain(told if told and error.filename is not None else str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
         print("evenkeel: interrupted, nothing was written", file=sys.stderr)

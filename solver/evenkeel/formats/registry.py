@@ -26,6 +26,7 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.model.runtime.collecting import collector_held
 
 if TYPE_CHECKING:
     from evenkeel.formats.documents import Document, Source
@@ -59,6 +60,11 @@ BEGINNING = 4096
 """Bytes in which that stands."""
 
 
+def _nothing_left_out(cluster: Cluster) -> Sequence[str]:
+    """Return no notices: the files told all that their system has."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Format:
     """One way to write a cluster down.
@@ -85,6 +91,9 @@ class Format:
         How the system carries out the waves of a plan; None if no folder can be made for it.
     no_carrier : str, optional
         Why none can be made, and what to do instead.
+    left_out : callable
+        ``left_out(cluster) -> list of str``: what the files might have told and did not, and what
+        comes of that, for people.
 
     Examples
     --------
@@ -100,6 +109,7 @@ class Format:
     encode: Callable[..., Mapping[Path, bytes]] | None
     carrier: "Carrier | None" = None
     no_carrier: str = ""
+    left_out: Callable[[Cluster], Sequence[str]] = _nothing_left_out
 
 
 _registered: dict[str, Format] = {}
@@ -190,11 +200,12 @@ def read(
         source, str | bytes | bytearray | memoryview
     )
     sources: Sequence[Any] = [*source, *more] if several else [source, *more]  # type: ignore[misc]
-    documents = [Document.load(one) for one in sources]
-    chosen, documents = _recognise(documents, None if format is None else find(format))
-    if chosen.read is None:
-        raise InvalidInput([Fault("format", chosen.name, "is written only")])
-    cluster = chosen.read(documents, **options)
+    with collector_held():
+        documents = [Document.load(one) for one in sources]
+        chosen, documents = _recognise(documents, None if format is None else find(format))
+        if chosen.read is None:
+            raise InvalidInput([Fault("format", chosen.name, "is written only")])
+        cluster = chosen.read(documents, **options)
     note_sources(*(one.path for one in documents if one.path is not None))
     return cluster
 

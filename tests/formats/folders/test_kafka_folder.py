@@ -8,8 +8,11 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
+from evenkeel.formats import registry
+from tests.support import places
 from tests.support.systems.bench import System
 
+DUMPS = places.DATA / "formats"
 TOOLS = [
     f"kafka-{name}.sh"
     for name in ("topics", "broker-api-versions", "reassign-partitions", "leader-election")
@@ -187,3 +190,29 @@ def test_where_all_that_is_left_is_on_a_dead_broker_its_page_promises_no_way_bac
     page = (tmp_path / "move" / "README.md").read_text()
     assert "There is no way back: 2 moves" in page and "(3 is down)" in page
     assert "goes back to where everything was" not in page
+
+
+class TestLeftOut:
+    def told(self, *files):
+        cluster = registry.read([DUMPS / one for one in files])
+        return [one.split(":")[0] for one in registry.find("kafka").left_out(cluster)]
+
+    def test_what_no_file_tells_is_named(self):
+        assert self.told("kafka_describe.txt") == [
+            "no racks", "no sizes", "no capacities of replicas",
+        ]  # fmt: skip
+        files = ["kafka_describe.txt", "kafka_racks.json", "kafka_logdirs.txt"]
+        assert self.told(*files) == ["no capacities of replicas and disk"]
+        assert self.told(*files, "kafka_capacity.json") == []
+
+    def test_it_is_noted_on_the_way_and_in_the_folder(self, tmp_path, capsys):
+        described = str(DUMPS / "kafka_describe.txt")
+        assert main(["plan", described, "-o", str(tmp_path / "move")]) == 0
+        noted = capsys.readouterr().err
+        assert noted.count("note: the files tell no ") == 3
+        page = (tmp_path / "move" / "README.md").read_text()
+        assert page.count("- The files tell no ") == 3
+        main(["check", described])
+        assert "no racks" in capsys.readouterr().err
+        main(["check", described, "-q"])
+        assert "note" not in capsys.readouterr().err

@@ -22,7 +22,7 @@ from evenkeel.cli.commands.plan import (
     throttle_of,
     verdict_of_plan,
 )
-from evenkeel.cli.commands.solve import files_of
+from evenkeel.cli.commands.solve import files_of, note_left_out
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
 from evenkeel.cli.output import counted, page, tell
 from evenkeel.cli.settings.changes import add_changes, changed
@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         if plans:
             return _check_plan(plans[0], cluster, arguments, waiting)
         assert cluster is not None
+        note_left_out(arguments, cluster)
         return _check_placement(changed(cluster, arguments), arguments, waiting)
 
 

@@ -240,8 +240,8 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     spans: list[tuple[float, float]] = []
     for name, value in given:
         if name not in known:
-            told = ", ".join(one.replace("_", "-") for one in known)
-            told += did_you_mean(name, known)
+            written = [one.replace("_", "-") for one in known]
+            told = ", ".join(written) + did_you_mean(name.replace("_", "-"), written)
             faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
         elif name == "window":
             spans.append(value)

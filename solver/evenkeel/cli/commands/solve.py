@@ -21,6 +21,7 @@ from evenkeel.cli.output import (
     check_outputs,
     check_report,
     check_table,
+    complain,
     figures_of,
     page,
     tell,
@@ -113,7 +114,17 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     from evenkeel.formats.registry import read
 
     cluster = read(*files_of(arguments, waiting), format=arguments.format)
+    note_left_out(arguments, cluster)
     return changed(cluster, arguments) if "drain" in arguments else cluster
+
+
+def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
+    """Say what the files might have told and did not, unless all is to be quiet."""
+    from evenkeel.formats.registry import find, known
+
+    if not arguments.quiet and cluster.native_format in known():
+        for one in find(cluster.native_format).left_out(cluster):
+            complain(f"note: the files tell {one}")
 
 
 def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:

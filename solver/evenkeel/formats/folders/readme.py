@@ -7,6 +7,7 @@ import numpy as np
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.script import settings_of
 from evenkeel.formats.folders.words import plain, shown
+from evenkeel.formats.registry import find
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
@@ -96,7 +97,7 @@ def readme(
         why=_why(plan),
         waves="\n".join(_wave(i, wave, carrier) for i, wave in enumerate(waves, start=1)),
         blocked=_blocked(plan),
-        notes="\n".join(f"- {note}" for note in carrier.notes) or "Nothing.",
+        notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
         settings="\n".join(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
             for one in settings_of(carrier)
@@ -104,6 +105,12 @@ def readme(
         undo=_undo(back, ways_back, gives_up=carrier.gives_up),
     )
     return text.encode()
+
+
+def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
+    """Return what has to be known of the system, and what the files that were read left out."""
+    missing = find(plan.cluster.native_format).left_out(plan.cluster)
+    return [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
 
 
 def _what(plan: Plan) -> str:

@@ -1,9 +1,13 @@
 """Waves of a plan as what each does to whole partitions, which is what systems are told."""
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.folders.carrier import Change
 from evenkeel.model.placement import Placement
+from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Plan
 
 Row = tuple[tuple[int, ...], int]
@@ -16,21 +20,42 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
     ``original`` is how everything was before any plan: where a plan begins, and its undo leads.
     """
     names = plan.cluster.partitions.names
+    # of the others nothing changes: rows of those that are touched are all there is to follow
+    touched = np.unique(plan.steps.partition)
+    start, target, origin = (
+        _some_rows(one, touched) for one in (plan.cluster.placement, plan.target, original)
+    )
+    place = np.searchsorted(touched, plan.steps.partition).astype(np.int32)
+    moved = start.first[place] - plan.cluster.placement.first[plan.steps.partition]
+    replica = (plan.steps.replica + moved).astype(np.int32)
+    steps = replace(plan.steps, partition=place, replica=replica)
     waves: list[list[Change]] = []
-    before = plan.after(0)
-    for number, wave in enumerate(plan.waves, start=1):
-        after = plan.after(number)
+    done = np.zeros(0, np.intp)
+    before = outcome(start, steps, target, done)
+    for wave in plan.waves:
+        done = np.sort(np.concatenate([done, wave]))
+        after = outcome(start, steps, target, done)
         changes = []
-        for p in np.unique(plan.steps.partition[wave]).tolist():
-            was, row = _row(before, p), _row(after, p)
+        for r in np.unique(place[wave]).tolist():
+            was, row = _row(before, r), _row(after, r)
             if row != was:
-                origin = _row(original, p)
-                restored = row[0] == origin[0] and row[1] in (origin[1], -1)
+                p, first = int(touched[r]), _row(origin, r)
+                restored = row[0] == first[0] and row[1] in (first[1], -1)
                 changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored))
         if changes:
             waves.append(changes)
         before = after
     return waves
+
+
+def _some_rows(placement: Placement, some: NDArray[np.int32]) -> Placement:
+    """Return the rows of some partitions."""
+    width = np.diff(placement.first)[some]
+    first = np.concatenate([[0], np.cumsum(width)])
+    at = np.arange(first[-1]) + np.repeat(placement.first[some] - first[:-1], width)
+    return Placement(
+        first, placement.node[at], placement.role[at], placement.flags[at], placement.leader[some]
+    )
 
 
 def _row(placement: Placement, p: int) -> Row:

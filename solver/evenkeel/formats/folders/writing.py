@@ -21,6 +21,7 @@ from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.formats.registry import find, known
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 
@@ -76,6 +77,13 @@ def write_plan_folder(
     """
     target = Path(os.path.realpath(folder))
     check_folder(target, overwrite=overwrite)
+    with collector_held():
+        _put_in_place(target, _whole_folder(plan))
+    return Path(folder)
+
+
+def _whole_folder(plan: Plan) -> dict[Path, bytes]:
+    """Return the files of a folder, by their paths in it."""
     carrier = _carrier(plan)
     _check_steps(plan)
     original = plan.cluster.placement
@@ -92,8 +100,7 @@ def write_plan_folder(
     files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
     files[Path(UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
-    _put_in_place(target, files)
-    return Path(folder)
+    return files
 
 
 def _back_but_for_mended(plan: Plan) -> Plan:
@@ -184,12 +191,12 @@ def _put_in_place(target: Path, files: Mapping[Path, bytes]) -> None:
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         part.mkdir(parents=True)
+        for inner in dict.fromkeys(path.parent for path in files):
+            (part / inner).mkdir(parents=True, exist_ok=True)
         for path, data in files.items():
-            file = part / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
+            (part / path).write_bytes(data)
             if path.name == "run.sh":
-                file.chmod(0o755)
+                (part / path).chmod(0o755)
         if target.exists():
             target.rename(old)
         part.rename(target)

@@ -125,6 +125,8 @@ class Writer:
         told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
         given = payload["state_models"].get(told)
         self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
+        self._written: dict[int, tuple[Held, str, list[str], dict[str, str]]] = {}
+        """What was made of partitions last, for those that are held so again."""
 
     def ideal_state(self, rows: Mapping[int, Held], mode: Mode | None) -> Raw:
         """Return the record with the lists or states that make partitions be held like this."""
@@ -138,15 +140,21 @@ class Writer:
         lists: dict[str, list[str]] = dict(self.before["listFields"])
         states: dict[str, dict[str, str]] = dict(self.before["mapFields"])
         prefix = f"{self.before['id']}/"
+        names = self.cluster.partitions.names
         for p, held in rows.items():
-            partition = self.cluster.partitions.names[p]
-            if partition not in lists and partition not in states:
-                partition = partition.removeprefix(prefix)
-            nodes = self._in_order(held, lists.get(partition, ()))
+            known = self._written.get(p)
+            if known is None or known[0] is not held:
+                partition = names[p]
+                if partition not in lists and partition not in states:
+                    partition = partition.removeprefix(prefix)
+                nodes = self._in_order(held, lists.get(partition, ()))
+                known = held, partition, nodes, self._states(held, partition, nodes)
+                self._written[p] = known
+            _, partition, nodes, own = known
             if lists or not custom:
                 lists[partition] = nodes
             if custom or partition in states:
-                states[partition] = self._states(held, partition, nodes)
+                states[partition] = own
         return record | {"mapFields": states, "listFields": lists}
 
     def _in_order(self, held: Held, listed: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 
 from evenkeel.formats.kafka.cluster import read
 from evenkeel.formats.kafka.documents import recognises
+from evenkeel.formats.kafka.notices import left_out
 from evenkeel.formats.kafka.reassignment import encode
 from evenkeel.formats.kafka.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -20,4 +21,5 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    left_out=left_out,
 )

@@ -42,7 +42,8 @@ ANSWER = re.compile(
 )
 """The first line of what ``kafka-broker-api-versions`` prints of a broker."""
 
-LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)$")
+ASIDE = ("-delete", "-future", "-stray")
+LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
 """Folders that a broker has put aside; they are no partitions."""
 
 
@@ -256,7 +257,7 @@ def _read_held(findings: Findings, at: tuple[str, int, int], broker: int, folder
         name = held.partition
         own = sizes.get(name)
         if own is None:
-            if LEFTOVER.search(name):
+            if name.endswith(ASIDE) and LEFTOVER.search(name):
                 continue
             topic, _, number = name.rpartition("-")
             if not topic or whole(number) is None:

@@ -53,13 +53,16 @@ def encode(
     files = {path: document(entries({p: then[p] for p in chosen}), VERSION)}
     if placement is not None:
         leads, led = target.leader_node, cluster.placement.leader_node
-        first = [nodes[:1] for nodes in now]
         elected = [
             msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
             for p in np.flatnonzero(leads >= 0).tolist()
-            if leads[p] != led[p] or then[p][:1] != first[p]
+            # whoever leads already needs no election, though it was not preferred
+            if leads[p] != led[p]
         ]
-        back = entries({p: now[p] for p in chosen})
+        # nothing is copied to a broker that is dead: what was mended stays as it is then
+        alive = cluster.nodes.alive
+        mended = {p for p in chosen if not alive[[n for n in now[p] if n not in then[p]]].all()}
+        back = entries({p: now[p] for p in chosen if p not in mended})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
         files[path.with_suffix(".election.json")] = document(elected, "")
     return files
