@@ -67,9 +67,7 @@ settle() {
   while :; do
     told=$(es GET '/_cluster/health?filter_path=relocating_shards' -f) || return 1
     case $told in *'"relocating_shards":0}'*) return 0 ;; esac
-    [ "$spent" -le "$PATIENCE" ] || return 1
-    spent=$((spent + PAUSE + 1))
-    sleep "$PAUSE"
+    nap || return 1
   done
 }
 """

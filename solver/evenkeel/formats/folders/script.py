@@ -15,8 +15,15 @@ SHARED = (
 DEFAULTS = r"""
 hold() { :; }
 release() { :; }
+
+# nap: waits before the next look; 1 once PATIENCE is used up, counted from where spent=0 was set
+nap() {
+  [ "$spent" -le "$PATIENCE" ] || return 1
+  spent=$((spent + PAUSE + 1))
+  sleep "$PAUSE"
+}
 """
-"""For systems in which nothing has to be held."""
+"""What systems may use, and have where nothing has to be held."""
 
 LOOP = r"""
 stop() { printf 'run.sh: %s\n' "$*" >&2; exit 1; }

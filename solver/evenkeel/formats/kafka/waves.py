@@ -51,9 +51,7 @@ settle() {
     told=$(secured reassign-partitions --reassignment-json-file "$1.reassignment.json" --verify) ||
       return 1
     case $told in *"in progress"*) ;; *) break ;; esac
-    [ "$spent" -le "$PATIENCE" ] || return 1
-    spent=$((spent + PAUSE + 1))
-    sleep "$PAUSE"
+    nap || return 1
   done
   [ -e "$1.election.json" ] || return 0
   if has leader-election; then

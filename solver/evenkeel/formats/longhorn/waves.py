@@ -50,9 +50,7 @@ told() { kubectl -n "$NAMESPACE" get volumes.longhorn.io "$1" -o "jsonpath={.sta
 await() {
   spent=0
   until [ "$(told "$1" "$2")" = "$3" ]; do
-    [ "$spent" -le "$PATIENCE" ] || failed "volume $1 is not $3"
-    spent=$((spent + PAUSE + 1))
-    sleep "$PAUSE"
+    nap || failed "volume $1 is not $3"
   done
 }
 
@@ -73,9 +71,7 @@ healthy() {
     state=$(kubectl -n "$NAMESPACE" get "$there" \
       -o 'jsonpath={.spec.healthyAt}/{.spec.failedAt}') || failed "$there"
     case $state in ?*/) return 0 ;; esac
-    [ "$spent" -le "$PATIENCE" ] || failed "$there does not become healthy"
-    spent=$((spent + PAUSE + 1))
-    sleep "$PAUSE"
+    nap || failed "$there does not become healthy"
   done
 }
 
