@@ -24,7 +24,7 @@ from evenkeel.strategies.longhorn.redundancy import limited_redundancy
 from evenkeel.strategies.longhorn.settings import AutoBalance as Setting
 from evenkeel.strategies.longhorn.settings import Longhorn, Order, Settings
 from evenkeel.strategies.longhorn.stepping import AutoBalance
-from evenkeel.strategies.longhorn.write_back import cluster_after
+from tests.support.longhorn.aftermath import cluster_after
 
 ROOM = 10**12
 """Bytes of the one disk of each host; volumes are small."""

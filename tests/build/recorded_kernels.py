@@ -10,6 +10,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numba import types
+
 from evenkeel_kernels.build import signatures
 from evenkeel_kernels.build.jit import backend
 
@@ -72,10 +75,31 @@ def forms(kernel: Any, tuples: dict[str, list[str]]) -> list[list[str]]:
     for arguments, target, _ in kernel._cache._cache_file._load_index():
         if target == backend._target():
             try:
-                spelt.append([signatures.text_of(each, tuples) for each in arguments])
+                spelt.append([text_of(each, tuples) for each in arguments])
             except ValueError:
                 continue
     return sorted(spelt)
+
+
+def text_of(argument: Any, tuples: dict[str, list[str]]) -> str:
+    """Spell the type of an argument, and add to ``tuples`` what it is made of.
+
+    Raises ValueError for a type that no kernel of the package takes today.
+    """
+    if isinstance(argument, types.IntegerLiteral | types.BooleanLiteral):
+        return f"={argument.literal_value}"
+    if isinstance(argument, types.Array):
+        if (argument.layout, argument.mutable, argument.aligned) == ("C", True, True):
+            return f"{text_of(argument.dtype, tuples)}:{argument.ndim}"
+    elif isinstance(argument, types.NamedTuple | types.NamedUniTuple):
+        made = argument.instance_class
+        name = f"{made.__module__}.{made.__name__}".removeprefix(signatures.PACKAGE)
+        fields = [text_of(field, tuples) for field in argument]
+        if tuples.setdefault(name, fields) == fields:
+            return name
+    elif isinstance(argument, types.Integer | types.Float | types.Boolean):
+        return np.dtype(argument.name).str[1:]
+    raise ValueError(f"no text for {argument}")
 
 
 def _called_by(kernel: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from evenkeel.strategies.registry import METHODS
 from evenkeel_kernels.build import compile_ahead, signatures
 from evenkeel_kernels.build.inventory import inventory
 from evenkeel_kernels.build.jit import backend
-from tests.build.recorded_kernels import loaded
+from tests.build.recorded_kernels import loaded, text_of
 from tests.support import places
 
 pytestmark = pytest.mark.skipif(
@@ -141,7 +141,7 @@ def test_recorded_signatures_fit_the_kernels():
         assert {len(form) for form in forms} == {arguments}, name
         for form in forms:
             types = [signatures.type_of(each, record.tuples) for each in form]
-            assert [signatures.text_of(each, {}) for each in types] == form
+            assert [text_of(each, {}) for each in types] == form
     for names in record.work.values():
         assert set(names) <= set(record.signatures)
 

@@ -12,11 +12,7 @@ import evenkeel as ek
 from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.one_range import leases
-from evenkeel.strategies.cockroach.one_range.follow_workload import (
-    Requests,
-    transfer_score,
-    workload_of,
-)
+from evenkeel.strategies.cockroach.one_range.follow_workload import Requests, workload_of
 from evenkeel.strategies.cockroach.one_range.leases import Lease, LeaseAllocator
 from evenkeel.strategies.cockroach.one_range.load import QPS
 from evenkeel.strategies.cockroach.one_range.replicas import rng_state_of, stores_like
@@ -24,6 +20,7 @@ from evenkeel.strategies.cockroach.store_rebalancer import LoadRun
 from evenkeel.strategies.cockroach.zone_configs.documents import Conjunction, Constraint, ZoneConfig
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.leases.follow_workload import workload_adjustment, workload_score
 from evenkeel_kernels.cockroach.leases.queue import MOVED
 from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF
 from tests.naive.cockroach import leases as naive
@@ -203,10 +200,8 @@ def test_two_stores_of_one_host_are_no_nearer_to_requests(leaseholder: int) -> N
 
 def test_no_requests_and_no_latency_leave_the_score_to_counts() -> None:
     for leases_there in (0, 5, 10, 15):
-        score = transfer_score(
-            remote_weight=0, remote_latency=0, remote_leases=leases_there, source_weight=0,
-            source_leases=12, mean_leases=10,
-        )  # fmt: skip
+        nearer = workload_adjustment(1.0, 0.0, 0.0, 0.0)
+        score = workload_score(nearer, float(leases_there), 12.0, 10.0)
         assert score == (12 - 11) + (9 - leases_there)
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evenkeel.strategies.helix import domains
 from evenkeel.strategies.helix.crush import crush
 from evenkeel.strategies.helix.delayed import with_places_kept
 from evenkeel.strategies.helix.errors import BadTopology, NoNodes, NotEnoughZones, NoZones
@@ -17,6 +16,7 @@ from evenkeel.strategies.helix.tree import Tree
 from evenkeel_kernels.helix.crush import straw_lengths
 from tests.naive.helix import crush as naive
 from tests.support.effort import mostly_long
+from tests.support.helix_topology import by_path
 
 
 class Case(NamedTuple):
@@ -183,7 +183,7 @@ def test_two_nodes_of_one_name_in_one_zone_are_refused():
 
 
 def test_only_the_fault_zone_and_the_node_level_of_a_path_count():
-    places = domains.by_path(
+    places = by_path(
         ["i1", "i2"],
         ["zone=a,rack=r,host=h1,instance=i1", "zone=b,rack=r,host=h2,instance=i2"],
         [True, True],
@@ -195,7 +195,7 @@ def test_only_the_fault_zone_and_the_node_level_of_a_path_count():
 
 
 def test_a_fault_zone_that_is_the_node_level_leaves_one_level():
-    assert domains.by_path(["i"], ["zone=z,host=h"], [True], "/zone/host").zones is None
+    assert by_path(["i"], ["zone=z,host=h"], [True], "/zone/host").zones is None
 
 
 @pytest.mark.parametrize(
@@ -209,22 +209,17 @@ def test_a_fault_zone_that_is_the_node_level_leaves_one_level():
 )
 def test_bad_domains_are_refused_by_name(domain, fault_zone, message):
     with pytest.raises(BadTopology, match=message):
-        domains.by_path(["i"], [domain], [True], "/zone/host", fault_zone)
+        by_path(["i"], [domain], [True], "/zone/host", fault_zone)
 
 
 def test_a_topology_must_name_a_level():
     with pytest.raises(BadTopology, match="names no level"):
-        domains.by_path(["i"], ["zone=z"], [True], "/", None)
+        by_path(["i"], ["zone=z"], [True], "/", None)
 
 
 def test_a_disabled_instance_without_a_place_is_left_out():
-    by_path = domains.by_path(
-        ["i", "j"], ["", "zone=z,host=h"], [False, True], "/zone/host", "zone"
-    )
-    by_id = domains.by_zone_id(["i", "j"], [None, "z"], [False, True])
-    assert by_path.kept.tolist() == by_id.kept.tolist() == [1]
-    with pytest.raises(BadTopology, match="without a zone id: 'i'"):
-        domains.by_zone_id(["i", "j"], [None, "z"], [True, True])
+    places = by_path(["i", "j"], ["", "zone=z,host=h"], [False, True], "/zone/host", "zone")
+    assert places.kept.tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Longhorn, Settings
 from evenkeel.strategies.longhorn.stepping import AutoBalance, next_action
-from evenkeel.strategies.longhorn.write_back import cluster_after
 from evenkeel_kernels.longhorn.disk_space import levellest, share_of, under_pressure
 from tests.naive.longhorn.auto_balance import score
+from tests.support.longhorn.aftermath import cluster_after
 from tests.support.longhorn.systems import plain, soft
 
 ABC = {"a": "x", "b": "x", "c": "y"}

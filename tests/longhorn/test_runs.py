@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel.strategies.longhorn.stepping import AutoBalance
-from evenkeel.strategies.longhorn.write_back import cluster_after, nodes_in_slots
+from evenkeel.strategies.longhorn.write_back import nodes_in_slots
 from tests.naive.longhorn.auto_balance import World, told
+from tests.support.longhorn.aftermath import cluster_after
 from tests.support.longhorn.systems import plain, random_system, soft
 
 seeds = st.integers(0, 2**32 - 1)

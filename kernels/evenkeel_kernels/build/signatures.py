@@ -50,27 +50,6 @@ def called(name: str) -> Any:
     return getattr(importlib.import_module(PACKAGE + module), attribute)
 
 
-def text_of(argument: Any, tuples: dict[str, list[str]]) -> str:
-    """Spell the type of an argument, and add to ``tuples`` what it is made of.
-
-    Raises ValueError for a type that no kernel of the package takes today.
-    """
-    if isinstance(argument, types.IntegerLiteral | types.BooleanLiteral):
-        return f"={argument.literal_value}"
-    if isinstance(argument, types.Array):
-        if (argument.layout, argument.mutable, argument.aligned) == ("C", True, True):
-            return f"{text_of(argument.dtype, tuples)}:{argument.ndim}"
-    elif isinstance(argument, types.NamedTuple | types.NamedUniTuple):
-        made = argument.instance_class
-        name = f"{made.__module__}.{made.__name__}".removeprefix(PACKAGE)
-        fields = [text_of(field, tuples) for field in argument]
-        if tuples.setdefault(name, fields) == fields:
-            return name
-    elif isinstance(argument, types.Integer | types.Float | types.Boolean):
-        return np.dtype(argument.name).str[1:]
-    raise ValueError(f"no text for {argument}")
-
-
 def type_of(text: str, tuples: Mapping[str, Sequence[str]]) -> Any:
     """Return the type that a text stands for."""
     if text.startswith("="):

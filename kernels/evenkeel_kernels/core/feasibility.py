@@ -315,35 +315,6 @@ def affinity(problem: Problem, state: State, k: int, n: int) -> bool:
 
 
 @inline_only
-def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
-    """Whether what `affinity` said of ``a`` and ``b`` by themselves holds if they trade nodes.
-
-    Each is told what it finds there while the other one has not left. O(L), and O(groups tied to
-    theirs) where one of them is the last of its group in a domain.
-    """
-    rules, domains = problem.rules, problem.domains
-    if state.near_count.shape[0] == 0:
-        return True
-    g = index(problem.partitions.group[problem.partitions.owner[a]])
-    h = index(problem.partitions.group[problem.partitions.owner[b]])
-    for level in range(rules.near_base.shape[1]):
-        if rules.near_base[g, level] < 0 or rules.near_base[h, level] < 0 or g == h:
-            continue
-        for turn in range(2):
-            leaves, comes = (g, h) if turn == 0 else (h, g)
-            where = domains.domain[level, state.node[a if turn == 0 else b]]
-            if where < 0 or domains.domain[level, state.node[b if turn == 0 else a]] == where:
-                continue
-            at = rules.near_base[leaves, level] - domains.domain_offset[level] + where
-            if state.near_count[at] > 1:
-                continue
-            for i in range(rules.needs_first[comes], rules.needs_first[comes + 1]):
-                if rules.needs[i, 0] == leaves and rules.needs[i, 1] == level:
-                    return False
-    return True
-
-
-@inline_only
 def leader_away(problem: Problem, p: int, n: int) -> bool:
     """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
     was = problem.partitions.led_from[p]

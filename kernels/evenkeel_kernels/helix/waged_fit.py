@@ -194,7 +194,7 @@ def scan(
             score += weight * sigmoid(np.float64(state.usage[n]) / expected)
             state.score[n] = NO if state.usage[n] >= SHUT else score
     for i in range(nodes.void.shape[0]):
-        _score_void(nodes, partitions, terms, state, p, role, index(nodes.void[i]))
+        _score_void(nodes, terms, state, role, index(nodes.void[i]))
     for i in range(partitions.disabled_first[p], partitions.disabled_first[p + 1]):
         state.score[partitions.disabled[i]] = NO
     for i in range(partitions.held_first[p], partitions.held_first[p + 1]):
@@ -258,10 +258,8 @@ def _fill_usage_top(
 @inline_only
 def _score_void(
     nodes: WagedNodes,
-    partitions: WagedPartitions,
     terms: WagedTerms,
     state: WagedState,
-    p: int,
     role: np.uint8,
     n: int,
 ) -> None:

@@ -23,18 +23,15 @@ def preferences(listed: list[list[str]]) -> list:
 
 
 def _score(document: Json, case: Json) -> Json:
-    from evenkeel.strategies.cockroach.one_range.follow_workload import transfer_score
+    from evenkeel_kernels.cockroach.leases.follow_workload import (
+        workload_adjustment,
+        workload_score,
+    )
 
-    return {
-        "score": transfer_score(
-            remote_weight=case["remote_weight"],
-            remote_latency=case["remote_latency_ms"],
-            remote_leases=case["remote_leases"],
-            source_weight=case["source_weight"],
-            source_leases=case["source_leases"],
-            mean_leases=case["mean_leases"],
-        )
-    }
+    weights = float(case["remote_weight"]), float(case["source_weight"])
+    nearer = workload_adjustment(1.0, *weights, float(case["remote_latency_ms"]))
+    leases = (float(case[name]) for name in ("remote_leases", "source_leases", "mean_leases"))
+    return {"score": int(workload_score(nearer, *leases))}
 
 
 def _preferred(document: Json, case: Json) -> Json:

@@ -88,9 +88,10 @@ def _judged(name: str, expected: object, computed: Lists | str) -> Case:
 
 def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
     """Build the tree, and return what places a resource on it."""
-    from evenkeel.strategies.helix import crush, crushed, domains, multiround
+    from evenkeel.strategies.helix import crush, crushed, multiround
     from evenkeel.strategies.helix.hashed import HashedNames
     from evenkeel.strategies.helix.tree import Tree
+    from tests.support.helix_topology import by_path, flat
 
     number = {node["name"]: i for i, node in enumerate(given["nodes"])}
     order = [number[name] for name in given["allNodes"]]
@@ -101,9 +102,9 @@ def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
         enabled = [name in live for name in instances]
         paths = [node.get("domain") for node in nodes]
         zone = given.get("faultZoneType")
-        places = domains.by_path(instances, paths, enabled, given["topology"], zone)
+        places = by_path(instances, paths, enabled, given["topology"], zone)
     else:
-        places = domains.flat(instances)
+        places = flat(instances)
     tree = Tree.of(
         places.names,
         places.zones,

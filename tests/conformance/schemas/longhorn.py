@@ -96,8 +96,8 @@ def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
     from evenkeel.strategies.longhorn.records import Volume
     from evenkeel.strategies.longhorn.settings import Settings
     from evenkeel.strategies.longhorn.stepping import AutoBalance
-    from evenkeel.strategies.longhorn.write_back import cluster_after
     from evenkeel_kernels.longhorn.auto_balance import ADD
+    from tests.support.longhorn.aftermath import cluster_after
 
     soft = case["soft_anti_affinity"]
     if unknown := sorted(soft.keys() - SOFT.keys()):

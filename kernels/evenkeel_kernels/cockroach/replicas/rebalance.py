@@ -88,14 +88,14 @@ def rebalance(
     should = must_move
     for i in range(size):
         if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
-            prepare(localities, stores, tally, settings, scorer, rooms, i)
+            prepare(localities, stores, tally, scorer, rooms, i)
             should = should or should_move(localities, stores, tally, scorer, rooms, i)
     if not should:
         return nothing()
     for i in range(size):
         rooms.rebalance.kept[i] = 0
         if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
-            keep_better(localities, stores, tally, settings, scorer, members, role, rooms, i)
+            keep_better(localities, stores, tally, settings, scorer, rooms, i)
     while True:
         found, target, score = best_pair(stores, settings, scorer, rooms, rng_state)
         if found < 0:
@@ -155,7 +155,7 @@ def should_rebalance(
     )  # fmt: skip
     for i in range(rooms.classes.size[0]):
         if rooms.classes.listed[i] and rooms.classes.number[i] > 0:
-            prepare(localities, stores, tally, settings, scorer, rooms, i)
+            prepare(localities, stores, tally, scorer, rooms, i)
             should = should or should_move(localities, stores, tally, scorer, rooms, i)
     return should
 
@@ -217,7 +217,6 @@ def prepare(
     localities: Localities,
     stores: Stores,
     tally: Tally,
-    settings: Settings,
     scorer: Scorer,
     rooms: Rooms,
     i: int,
@@ -322,8 +321,6 @@ def keep_better(
     tally: Tally,
     settings: Settings,
     scorer: Scorer,
-    members: Members,
-    role: int,
     rooms: Rooms,
     i: int,
 ) -> None:

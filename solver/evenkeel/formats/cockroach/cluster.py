@@ -75,7 +75,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     misread = len(faults.faults) > before
     stores = _stores(found, table, held)
     place = {store: s for s, store in enumerate(stores)}
-    replicas, roles = _rows_of(faults, table, rows, held, place)
+    replicas, roles = _rows_of(faults, rows, held, place)
     lease = _leases(faults, table, rows, place, all_known=not misread)
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
@@ -262,7 +262,6 @@ def _status_of(own: Mapping[str, str]) -> str:
 
 def _rows_of(
     faults: FaultList,
-    table: Table,
     rows: NDArray[np.int64],
     held: Mapping[Role, Lists],
     place: Mapping[int, int],

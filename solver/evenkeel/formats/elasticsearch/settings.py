@@ -13,7 +13,6 @@ from evenkeel.formats.documents import quoted
 from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amount
 from evenkeel.model.errors import FaultList
 
-ROUTING = "routing.allocation."
 TIERS = "include._tier_preference"
 WATERMARK = "cluster.routing.allocation.disk.watermark"
 USUAL = {"low": "85%", "high": "90%"}

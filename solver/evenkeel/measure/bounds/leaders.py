@@ -109,7 +109,7 @@ def leader_bound(
     1
     """
     choice = _Choices.of(cluster, placement)
-    room = _room(choice, cluster, placement, target, leader_target)
+    room = _room(cluster, placement, target, leader_target)
     led = placement.leader_node[choice.partition]
     price = np.zeros(room.shape)
     price[:, -1] = _count_prices(choice, led, room[:, -1])
@@ -119,18 +119,6 @@ def leader_bound(
         price = _improved(choice, room, price, float(choice.cost[stays].sum()))
     least = _proven(choice, price, room)
     return LeaderBound(min(max(least, forced), len(choice.partition)), forced, read_only(price))
-
-
-def proven_changes(
-    cluster: Cluster,
-    placement: Placement,
-    target: NDArray[np.float64],
-    leader_target: NDArray[np.float64],
-    price: NDArray[np.float64],
-) -> int:
-    """Return the changes that some prices prove; whoever doubts a ``LeaderBound`` asks here."""
-    choice = _Choices.of(cluster, placement)
-    return _proven(choice, price, _room(choice, cluster, placement, target, leader_target))
 
 
 def _proven(choice: "_Choices", price: NDArray[np.float64], room: NDArray[np.float64]) -> int:
@@ -215,7 +203,6 @@ def _paid(price: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _room(
-    choice: _Choices,
     cluster: Cluster,
     placement: Placement,
     target: NDArray[np.float64],

@@ -62,7 +62,6 @@ class RangeByRange(Controller):
         self._changed_at = 0.0
         self._quiet: NDArray[np.float64]
         self._led: list[list[int]] = []
-        self._led_at = -1.0
         self._ended: list[int] = []
         self._looked: tuple[int, int] = (-1, -1)
         self._too_large: set[int] = set()

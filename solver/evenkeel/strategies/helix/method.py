@@ -211,7 +211,7 @@ def _outcome(
     """Place all sites of a cluster, and put the lists into its slots."""
     cluster = request.cluster
     found = sites(cluster, options, zone)
-    _check(request, found, zoned)
+    _check(found, zoned)
     first, start = cluster.placement.first, request.start
     node = np.full(len(start.node), -1, np.int32)
     stays = np.zeros(len(cluster.partitions), np.bool_)
@@ -242,7 +242,7 @@ def _outcome(
     )
 
 
-def _check(request: Request, found: list[Site], zoned: bool) -> None:
+def _check(found: list[Site], zoned: bool) -> None:
     """Refuse a lack of fault zones that are needed."""
     faults = FaultList()
     for site in found:

@@ -91,7 +91,7 @@ class Kind(NamedTuple):
 def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | None) -> list[Kind]:
     """Turn types as a person writes them into kinds; note what is wrong with them."""
     if given is None:
-        given = [usual_type(faults, cluster)] if cluster.nodes.may_receive.any() else []
+        given = [usual_type(cluster)] if cluster.nodes.may_receive.any() else []
         if not given:
             faults.add("node_types", None, "must be given: no node of the cluster accepts replicas")
     if isinstance(given, NodeType):
@@ -112,7 +112,7 @@ def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | 
     return kinds
 
 
-def usual_type(faults: FaultList, cluster: Cluster) -> NodeType:
+def usual_type(cluster: Cluster) -> NodeType:
     """Return the type of which there are most nodes that accept replicas, the first of equals."""
     nodes = cluster.nodes
     accepting = np.flatnonzero(nodes.may_receive)

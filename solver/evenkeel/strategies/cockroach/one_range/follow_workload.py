@@ -7,42 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenkeel.strategies.cockroach.equivalence_classes import Site, Tiers, diversity
-from evenkeel_kernels.cockroach.leases.follow_workload import (
-    Workload,
-    workload_adjustment,
-    workload_score,
-)
+from evenkeel_kernels.cockroach.leases.follow_workload import Workload
 from evenkeel_kernels.cockroach.tables import Localities
-
-
-def transfer_score(
-    *,
-    remote_weight: float,
-    source_weight: float,
-    remote_latency: float,
-    remote_leases: float,
-    source_leases: float,
-    mean_leases: float,
-    eagerness: float = 1.0,
-) -> int:
-    """Return how much a lease wants to go to a remote store, as CockroachDB scores it.
-
-    References
-    ----------
-    CockroachDB, ``allocator.go``, ``loadBasedLeaseRebalanceScore``.
-
-    Examples
-    --------
-    >>> transfer_score(remote_weight=100, remote_latency=10, remote_leases=100,
-    ...                source_weight=1, source_leases=100, mean_leases=100)
-    74
-    """
-    nearer = workload_adjustment(
-        float(eagerness), float(remote_weight), float(source_weight), float(remote_latency)
-    )
-    return int(
-        workload_score(nearer, float(remote_leases), float(source_leases), float(mean_leases))
-    )
 
 
 @dataclass(frozen=True)

@@ -44,25 +44,6 @@ def flat(instances: Sequence[str]) -> Places:
     return Places(np.arange(len(instances)), tuple(instances), None)
 
 
-def by_zone_id(
-    instances: Sequence[str], zone_ids: Sequence[str | None], enabled: Sequence[bool]
-) -> Places:
-    """Place the instances of a topology-aware cluster that has no topology path.
-
-    Examples
-    --------
-    >>> by_zone_id(["i1", "i2"], ["z1", None], [True, False]).names
-    ('i1',)
-    """
-    kept = [i for i, zone in enumerate(zone_ids) if zone]
-    _refuse_enabled(instances, set(range(len(instances))) - set(kept), enabled, "zone id")
-    return Places(
-        np.array(kept, np.int64),
-        tuple(instances[i] for i in kept),
-        tuple(str(zone_ids[i]) for i in kept),
-    )
-
-
 def by_path(
     instances: Sequence[str],
     domains: Sequence[str | None],
@@ -87,7 +68,9 @@ def by_path(
     if zone not in keys:
         raise BadTopology(f"fault zone {zone!r} is none of {', '.join(keys)}")
     kept = [i for i, domain in enumerate(domains) if domain]
-    _refuse_enabled(instances, set(range(len(instances))) - set(kept), enabled, "domain")
+    named = [repr(instances[i]) for i in range(len(instances)) if i not in kept and enabled[i]]
+    if named:
+        raise BadTopology(f"enabled instances without a domain: {', '.join(named)}")
     found = [_parsed(instances[i], str(domains[i])) for i in kept]
     names = tuple(values.get(leaf, f"Default_{leaf}") for values in found)
     zones = tuple(values.get(zone, f"Default_{zone}") for values in found)
@@ -99,11 +82,3 @@ def _parsed(instance: str, domain: str) -> Mapping[str, str]:
     if any(len(pair) != 2 or not pair[0].strip() for pair in pairs):
         raise BadTopology(f"domain {domain!r} of {instance!r} is no list of key=value")
     return {key.strip(): value.strip() for key, value in pairs}
-
-
-def _refuse_enabled(
-    instances: Sequence[str], without: set[int], enabled: Sequence[bool], what: str
-) -> None:
-    named = [repr(instances[i]) for i in sorted(without) if enabled[i]]
-    if named:
-        raise BadTopology(f"enabled instances without a {what}: {', '.join(named)}")
