@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.loads import leader_counts, node_loads, replica_counts
-from tests.support.cockroach_clusters import grown, regions, skewed_cpu_and_writes, two_at_once
+from tests.support.cockroach.clusters import grown, regions, skewed_cpu_and_writes, two_at_once
 
 pytestmark = pytest.mark.quality
 

@@ -15,7 +15,7 @@ from evenkeel_kernels.cockroach.quorum import removable
 from evenkeel_kernels.cockroach.replicas.actions import needed_non_voters, needed_voters
 from evenkeel_kernels.cockroach.tables import LEARNER, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive
-from tests.support.cockroach_problems import compiled, problems
+from tests.support.cockroach.problems import compiled, problems
 
 
 @st.composite

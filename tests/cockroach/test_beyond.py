@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.measure.loads import node_loads
-from tests.support.cockroach_clusters import grown, regions, skewed_cpu_and_writes, two_at_once
+from tests.support.cockroach.clusters import grown, regions, skewed_cpu_and_writes, two_at_once
 
 GOALS = ek.Goals(level=0.10)
 """As far as CockroachDB's thresholds go, but in every dimension."""

@@ -17,7 +17,7 @@ from evenkeel.strategies.cockroach.zone_configs.from_rules import zone_configs_o
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import ADD, REBALANCE, REMOVE, REPLACE
 from tests.naive.cockroach import replicas as naive
-from tests.support.cockroach_problems import compiled, held, problems
+from tests.support.cockroach.problems import compiled, held, problems
 
 CHANGES = [(ADD, "add"), (REMOVE, "remove"), (REBALANCE, "rebalance"), (REPLACE, "replace")]
 

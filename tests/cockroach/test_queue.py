@@ -16,7 +16,7 @@ from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 from evenkeel_kernels.cockroach.single_decision import decide_alone
 from tests.naive.cockroach import queue as naive
-from tests.support.cockroach_problems import compiled, problems
+from tests.support.cockroach.problems import compiled, problems
 
 QUEUE_ALONE = Cockroach(mode="off")
 

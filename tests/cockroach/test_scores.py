@@ -18,7 +18,7 @@ from evenkeel.strategies.cockroach.one_range.replicas import (
 from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
 from evenkeel_kernels.cockroach.tables import NEUTRAL, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive
-from tests.support.cockroach_problems import compiled, held, problems
+from tests.support.cockroach.problems import compiled, held, problems
 
 ROLES = [(VOTER, True), (NON_VOTER, False)]
 

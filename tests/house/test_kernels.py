@@ -23,10 +23,6 @@ HELD_BY = {
     "cockroach/test_leases.py::test_a_pass_is_the_plain_rules_range_after_range": [
         "cockroach.leases.queue.transfer_leases",
     ],
-    "cockroach/test_leases.py::test_no_requests_and_no_latency_leave_the_score_to_counts": [
-        "cockroach.leases.follow_workload.workload_adjustment",
-        "cockroach.leases.follow_workload.workload_score",
-    ],
     "cockroach/test_leases.py::test_same_target_and_reason_as_the_plain_rules": [
         "cockroach.leases.stats.count_leases",
     ],

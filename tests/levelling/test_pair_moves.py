@@ -9,7 +9,7 @@ import evenkeel as ek
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.naive.levelling import pair_moves as naive
-from tests.support.cockroach_clusters import two_at_once
+from tests.support.cockroach.clusters import two_at_once
 from tests.support.small_problems import random_small
 
 seeds = st.integers(0, 2**32 - 1)

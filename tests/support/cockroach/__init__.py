@@ -1,0 +1,1 @@
+"""CockroachDB: clusters and problems for tests."""
