@@ -169,6 +169,7 @@ def _small() -> Iterator[Rehearsal]:
         capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, spread={"node": 1}
     )
     yield Rehearsal(cluster, Goals(level=0.0))
+    yield Rehearsal(_preferred(), Goals(level=0.0))
     yield from _every_kind()
 
 
