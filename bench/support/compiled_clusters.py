@@ -17,9 +17,10 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import Targets, new_targets
-from evenkeel_kernels.levelling.redistribution import Ease, knee, leader_ease, redistribute
+from evenkeel_kernels.levelling.redistribution import Ease, knee, leader_ease
 from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
 from tests.support.instances import Instance, as_cluster, generate
+from tests.support.redistributed import redistribute
 
 ZONES = 10
 UNREACHABLE = 0.0

@@ -72,17 +72,19 @@ def toys(tmp_path):
     return tmp_path
 
 
+ANSWER = (2.0 * (0.1 + (0.7 - 0.3))).hex()
+
+
 def test_the_version_that_is_installed_is_known(toys):
-    assert call(toys)[1] == "numba_internals"
+    assert call(toys)[:2] == [ANSWER, "numba_internals"]
 
 
 @pytest.mark.parametrize("change", UNKNOWN)
 def test_an_unknown_numba_gives_the_same_bits_and_keeps_its_kernels(toys, change):
-    known = call(toys)
     first = call(toys, UNKNOWN[change])
-    assert first[:3] == [known[0], "numba_public", "0"]
+    assert first[:3] == [ANSWER, "numba_public", "0"]
     again = call(toys, UNKNOWN[change])
-    assert again[:3] == [known[0], "numba_public", "1"]
+    assert again[:3] == [ANSWER, "numba_public", "1"]
 
 
 TAKEN_AWAY = """

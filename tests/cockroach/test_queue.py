@@ -234,7 +234,7 @@ def ranges_in_need(draw):
 
 
 @pytest.mark.small
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(ranges_in_need())
 def test_a_decision_is_one_of_those_that_may_come_of_the_draws(case):
     problem, one = case

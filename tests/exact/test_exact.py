@@ -38,7 +38,7 @@ def tiny(rng):
     )
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(10), [0, 1, 2]))
+@pytest.mark.parametrize("seed", mostly_long(range(10), [0]))
 def test_it_is_equal_to_trying_every_placement(seed):
     rng = np.random.default_rng(seed)
     tried = 0
@@ -57,7 +57,7 @@ def test_it_is_equal_to_trying_every_placement(seed):
     assert tried > 25
 
 
-@settings(max_examples=60, phases=QUICK)
+@settings(max_examples=30, phases=QUICK)
 @given(clusters(solvable=True, max_nodes=5, max_partitions=5, max_replicas=3))
 def test_what_is_proven_breaks_no_hard_rule_and_proves_the_rest(cluster):
     result = ek.solve(cluster, method="exact", goals=ek.Goals(level=0.1))
@@ -71,7 +71,7 @@ def test_what_is_proven_breaks_no_hard_rule_and_proves_the_rest(cluster):
         assert stage.value >= stage.bound - 1e-9
 
 
-@settings(max_examples=30, phases=QUICK)
+@settings(max_examples=15, phases=QUICK)
 @given(clusters(solvable=True, max_nodes=5, max_partitions=5, max_replicas=3))
 def test_it_breaks_nothing_where_balance_breaks_nothing_and_is_the_same_each_time(cluster):
     goals = ek.Goals(level=0.1)

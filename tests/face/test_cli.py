@@ -418,7 +418,9 @@ class TestInstallation:
         assert "kept in" in capsys.readouterr().out
         assert main(["solve", cluster_file, "--level", "0.01", "--leaders", "0.05"]) == 0
         assert "compiling kernels" not in capsys.readouterr().err
-        assert main(["warmup", "--json"]) == 0
+        assert main(["warmup", "leaders"]) == 0
+        capsys.readouterr()
+        assert main(["warmup", "leaders", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["compiled"] == {}
 
     def test_a_warmup_takes_methods(self, capsys):

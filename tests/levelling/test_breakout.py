@@ -16,13 +16,13 @@ from evenkeel_kernels.levelling.breakout import (
     new_breakout,
 )
 from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
-from evenkeel_kernels.levelling.redistribution import place_anew, redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.threshold_walk import moved_replicas
 from tests.levelling.test_descent import NO_LIMIT, check_counts, check_rules, no_leader_limit
 from tests.naive.levelling import breakout as naive
 from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.descent import penalty
+from tests.support.redistributed import place_anew, redistribute
 from tests.support.small_problems import Small, level_case, random_small
 
 seeds = st.integers(0, 2**32 - 1)

@@ -19,7 +19,6 @@ from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_lea
 from evenkeel_kernels.levelling.offload import cover, cover_lazily, shed_each
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import highest, new_targets
-from evenkeel_kernels.levelling.redistribution import redistribute
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.slices import at_once
 from evenkeel_kernels.levelling.threshold_walk import (
@@ -31,6 +30,7 @@ from evenkeel_kernels.levelling.threshold_walk import (
 from tests.naive.levelling import descent as naive
 from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.repair import breaches
+from tests.support.redistributed import redistribute
 from tests.support.small_problems import Small, level_case, random_small
 
 seeds = st.integers(0, 2**32 - 1)

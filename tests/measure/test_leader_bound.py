@@ -89,7 +89,8 @@ def test_no_choice_of_leaders_changes_fewer(start):
 def proven_by(found, cluster, placement, leader_target):
     """What the prices of leading prove by hand, loads apart."""
     came, price = cluster.placement.leader_node, found.price[:, -1]
-    total = -(price * leader_target)[price > 0].sum()
+    paid = price > 0
+    total = -(price[paid] * leader_target[paid]).sum()
     for p, row in enumerate(placement.node.reshape(len(placement), -1)):
         able = row[cluster.nodes.may_lead[row]]
         was_led = came[p] >= 0 and cluster.nodes.alive[came[p]]

@@ -67,10 +67,10 @@ def test_a_loss_is_what_independent_counts_say(seed, lost, goals):
 
 
 def test_random_clusters_do_stand_ready_and_most_losses_take_no_search():
-    ready = [standing(ready_cluster(seed)) for seed in range(60)]
+    ready = [standing(ready_cluster(seed)) for seed in range(25)]
     there = [one for one in ready if one is not None]
     found = [one.lose(np.array([1], np.int32), ek.Goals(level=None)) for one in there]
-    assert len(there) > 30
+    assert len(there) > 12
     assert sum(loss is not None for loss in found) > 0.6 * len(there)
 
 

@@ -124,6 +124,7 @@ def test_what_was_shared_is_sent_again_where_its_only_holder_dies(tmp_path):
         assert found == [item * item for item in range(20)]
 
 
+@pytest.mark.long
 def test_who_kills_every_worker_has_failed(client):
     found = fan_out(always_dying, 0, [1], client.get_executor())
     assert isinstance(found[0], Failure)

@@ -16,7 +16,7 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
-from evenkeel_kernels.levelling.leaders.levelling import binds_leaders, level_leaders
+from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
 from evenkeel_kernels.levelling.leaders.moves import (
     assign_leaders,
     return_leaders,
@@ -25,7 +25,7 @@ from evenkeel_kernels.levelling.leaders.moves import (
 from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import ROUNDING, highest, new_targets
-from evenkeel_kernels.levelling.slices import at_once, node_slices, replica_slices
+from evenkeel_kernels.levelling.slices import node_slices, replica_slices
 
 
 class Ease(NamedTuple):
@@ -84,7 +84,7 @@ def give_and_take(
     """Choose what moves and put it down, while those that another could replace lead nothing.
 
     Where leaders must not stand down, replicas weigh what they weigh now, leaders included.
-    ``forced (K,)`` and ``most_leaders (N,)`` are those of `place_anew`, and so is what it yields
+    ``forced (K,)`` and ``most_leaders (N,)`` are those of `placed_anew`, and so is what it yields
     and returns. Leaders come back also where the caller stops halfway.
     """
     targets = new_targets(problem, most_leaders, 1.0)
@@ -167,25 +167,6 @@ def is_overrun(
     return bool(((leader >= 0) & (state.leader < 0)).any())
 
 
-def place_anew(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
-    most_moves: int,
-    parameters: Parameters = DEFAULT,
-) -> int:
-    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
-
-    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
-    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Returns
-    how many replicas were moved.
-
-    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
-    """
-    return at_once(placed_anew(problem, state, forced, most_leaders, most_moves, parameters))
-
-
 def placed_anew(
     problem: Problem,
     state: State,
@@ -194,10 +175,14 @@ def placed_anew(
     most_moves: int,
     parameters: Parameters = DEFAULT,
 ) -> Generator[int, None, int]:
-    """Do what `place_anew` does with ``forced (K,)`` and ``most_leaders (N,)``, slice by slice.
+    """Re-home the ``forced (K,)`` replicas and level the cluster with about the fewest moves.
 
-    Yields what each slice looked at, and returns how many replicas were moved. Where the caller
-    stops halfway, what was done until then stands, unless it left a node over-full.
+    At most ``most_moves`` replicas that are not forced are moved, and no node shall lead more than
+    ``most_leaders (N,)``. Watermarks must be inf on nodes that do not count (dead ones). Yields
+    what each slice looked at, and returns how many replicas were moved. Where the caller stops
+    halfway, what was done until then stands, unless it left a node over-full.
+
+    Complexity: O(K D + K log K), and O(D N) for each replica that moves.
     """
     before = state.node.copy(), state.leader.copy(), state.load.copy(), state.domain_load.copy()
     moved, overrun = 0, False
@@ -216,20 +201,4 @@ def placed_anew(
         moved = yield from give_and_take(
             problem, state, forced, most_leaders, most_moves, parameters, False
         )
-    return moved
-
-
-def redistribute(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
-    most_moves: int,
-    parameters: Parameters = DEFAULT,
-) -> int:
-    """Run `place_anew` with ``forced (K,)`` and ``most_leaders (N,)``, then level leaders."""
-    was = state.leader.copy()
-    moved = place_anew(problem, state, forced, most_leaders, most_moves, parameters)
-    targets = new_targets(problem, most_leaders, knee(problem, state, parameters.sweep_knee))
-    at_once(level_leaders(problem, state, targets, was, parameters.sweeps))
     return moved

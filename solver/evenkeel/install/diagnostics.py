@@ -71,8 +71,8 @@ def warmup(
     Examples
     --------
     >>> import evenkeel as ek
-    >>> first = ek.warmup()
-    >>> dict(ek.warmup(methods=["balance"]))
+    >>> first = ek.warmup(methods=["leaders"])
+    >>> dict(ek.warmup(methods=["leaders"]))
     {}
     """
     import numpy as np

@@ -162,9 +162,6 @@ def _lost_nodes() -> Cluster:
 
 
 def _small() -> Iterator[Rehearsal]:
-    from evenkeel.simulate.scenarios.generators import expansion
-
-    yield Rehearsal(expansion(partitions=26, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
     cluster = Cluster.from_arrays(
         capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, spread={"node": 1}
     )

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 import evenkeel as ek
+from tests.support.effort import mostly_long
 from tests.support.systems.bench import System
 
 NODES = [f"rabbit@{one}" for one in "abcde"]
@@ -67,7 +68,7 @@ def test_it_is_carried_out_and_undone(system, plan):
     assert {*system.folder.iterdir()} == {system.bin, system.file, system.log, folder}
 
 
-@pytest.mark.parametrize("call", [1, 5])
+@pytest.mark.parametrize("call", mostly_long([1, 5], [5]))
 def test_it_goes_on_where_it_stopped(system, plan, call):
     folder = ek.write_plan_folder(plan, system.folder / "move")
     system.state = system.state | {"breaks": call}

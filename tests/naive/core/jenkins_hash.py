@@ -19,11 +19,13 @@ def mix(a: int, b: int, c: int) -> tuple[int, int, int]:
 
 
 CALLS = {1: ("bx", "ya"), 2: ("ab", "xa", "by"), 3: ("ab", "cx", "ya", "bx", "yc")}
+CALLS |= {4: ("ab", "cd", "ax", "yb", "cx", "yd")}
+CALLS |= {5: ("ab", "cd", "ex", "ya", "bx", "yc", "dx", "ye")}
 
 
 def jenkins(*words: int) -> int:
-    """Hash one to three words (any integers, taken modulo 2^32)."""
-    state = dict(zip("abc", (word & WORD for word in words), strict=False))
+    """Hash one to five words (any integers, taken modulo 2^32)."""
+    state = dict(zip("abcde", (word & WORD for word in words), strict=False))
     h = SEED
     for word in state.values():
         h ^= word
