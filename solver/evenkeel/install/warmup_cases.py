@@ -122,6 +122,21 @@ def _preferred() -> Cluster:
     )  # fmt: skip
 
 
+def _led_unevenly() -> Cluster:
+    """Partitions that are led at more or less than they weigh, all on two of five full nodes."""
+    size = np.array([
+        [2.2, 1.2], [1.9, 3.9], [2.6, 2.2], [2.8, 1.3], [2.9, 2.0], [1.9, 5.5], [4.2, 1.1],
+        [3.5, 1.4], [3.0, 1.4], [1.8, 0.6], [2.6, 3.9], [3.1, 10.4], [2.4, 2.0], [3.2, 7.4],
+    ])  # fmt: skip
+    more = np.array(
+        [[0.5, 0.5], [1.0, 3.0], [0.5, 1.0], [3.0, 0.5], [2.0, 1.0], [0.5, 3.0], [1.0, 1.0]]
+    )
+    return Cluster.from_arrays(
+        capacity=np.tile([10.6, 16.5], (5, 1)), load=size, leader_load=size * np.tile(more, (2, 1)),
+        placement=[[2 - (p in (1, 9, 10, 13))] for p in range(14)],
+    )  # fmt: skip
+
+
 def _tight() -> Iterator[Rehearsal]:
     """A large replica that others must make room for, and leaders that find none."""
     rows = [[0], [0], [1], [1], [2], [2], [-1]]
@@ -167,6 +182,7 @@ def _small() -> Iterator[Rehearsal]:
     )
     yield Rehearsal(cluster, Goals(level=0.0))
     yield Rehearsal(_preferred(), Goals(level=0.0))
+    yield Rehearsal(_led_unevenly(), Goals(level=0.05, leaders=0.1), limits=Limits(node_in=3))
     yield from _every_kind()
 
 
