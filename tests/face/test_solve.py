@@ -35,7 +35,8 @@ def expanded():
 
 
 def live_replicas(cluster: ek.Cluster, placement: Placement):
-    alive = np.append(cluster.nodes.alive, False)[placement.node]
+    # what stands on a node that is gone serves nobody, whether that is said to be alive or not
+    alive = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[placement.node]
     return np.bincount(placement.owner[alive], minlength=len(cluster.partitions))
 
 
