@@ -179,7 +179,7 @@ def _state(model: Model, names: NDArray[np.int32], room: int) -> WagedState:
         count_score=np.empty(n),
         group_score=np.empty((groups, n)),
         scanned=np.zeros(groups, np.bool_),
-        closed=np.where(model.masks[:, names], np.float32(0.0), SHUT),
+        closed=np.ascontiguousarray(np.where(model.masks[:, names], np.float32(0.0), SHUT)),
         row_node=np.empty(room, np.int32),
         row_state=np.empty(room, np.uint8),
         row_size=np.zeros(len(model.kind), np.int32),
