@@ -115,7 +115,7 @@ def solve(
         partitions=len(cluster.partitions), seed=request.seed,
     )  # fmt: skip
     # a load on a node with next to no capacity may overflow to inf, which is what it should be
-    with np.errstate(over="ignore"), heard_by(watch.hear if callback else None):
+    with np.errstate(over="ignore"), heard_by(watch.hear):
         _ = request.bounds
         clock.lap("bounds")
         return _measured(chosen, run_checked(chosen, request), clock, goals_given=goals is not None)

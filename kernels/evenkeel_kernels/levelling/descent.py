@@ -79,7 +79,7 @@ def descend(
 ) -> Generator[Progress]:
     """Repair and level the cluster, piece by piece; the caller may stop after any of them.
 
-    ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `redistribute`, the first
+    ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `placed_anew`, the first
     piece, which comes after slices of it, "place"; ``seed`` starts the walks. Every
     piece leaves a state that breaks no rule that it did not break before. The pieces depend on
     nothing but the arguments: whoever takes the same number of them has the same bits.

@@ -14,7 +14,7 @@ file reads them together; what a room encodes is put in place atomically.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -60,7 +60,7 @@ BEGINNING = 4096
 """Bytes in which that stands."""
 
 
-def _nothing_left_out(cluster: Cluster) -> Sequence[str]:
+def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
     """Return no notices: the files told all that their system has."""
     return ()
 
@@ -92,8 +92,8 @@ class Format:
     no_carrier : str, optional
         Why none can be made, and what to do instead.
     left_out : callable
-        ``left_out(cluster) -> list of str``: what the files might have told and did not, and what
-        comes of that, for people.
+        ``left_out(cluster) -> iterable of str``: what the files might have told and did not, and
+        what comes of that, for people.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Format:
     encode: Callable[..., Mapping[Path, bytes]] | None
     carrier: "Carrier | None" = None
     no_carrier: str = ""
-    left_out: Callable[[Cluster], Sequence[str]] = _nothing_left_out
+    left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
 
 
 _registered: dict[str, Format] = {}

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.heartbeat import beat
 
 
@@ -32,6 +33,20 @@ def stands(
         at = np.minimum(start + slot, len(placement.node) - 1)
         found |= (placement.node[at] == node) & (start + slot < end)
     return found
+
+
+def rows_alone(placement: Placement, partitions: NDArray[np.integer]) -> Placement:
+    """Return the rows of some partitions, in the order given, as a placement of their own."""
+    replicas, _ = replicas_of(placement, partitions)
+    first = np.zeros(len(partitions) + 1, np.int64)
+    np.cumsum(np.diff(placement.first)[partitions], out=first[1:])
+    return Placement(
+        first=read_only(first),
+        node=read_only(placement.node.take(replicas)),
+        role=read_only(placement.role.take(replicas)),
+        flags=read_only(placement.flags.take(replicas)),
+        leader=read_only(placement.leader.take(partitions)),
+    )
 
 
 def at_node(value: NDArray[np.bool_], node: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -79,19 +79,14 @@ def test_cockroach(folder, draw):
             assert by_id[row["range_id"]][column] == row[column]
 
 
+@pytest.mark.parametrize(
+    ("system", "dump"), [("elasticsearch", elasticsearch.dump), ("rabbitmq", rabbitmq.dump)]
+)
 @given(draws)
-def test_elasticsearch(folder, draw):
-    rows, beside = elasticsearch.dump(draw)
+def test_tables_in_json(folder, system, dump, draw):
+    rows, beside = dump(draw)
     first = json.dumps(rows).encode()
-    (written,) = there_and_back("elasticsearch", first, beside, folder / "shards.json")
-    assert rows_of(written) == rows_of(first)
-
-
-@given(draws)
-def test_rabbitmq(folder, draw):
-    rows, beside = rabbitmq.dump(draw)
-    first = json.dumps(rows).encode()
-    (written,) = there_and_back("rabbitmq", first, beside, folder / "queues.json")
+    (written,) = there_and_back(system, first, beside, folder / f"{system}.json")
     assert rows_of(written) == rows_of(first)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.model.cluster import Cluster
@@ -68,23 +69,19 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", kind, "must be a Ceph map with pools")])
     now = {pool.id: native.items.get(pool.id, {}) for pool in native.pools}
     if placement is None:
-        return _in_force(cluster, native, path)
+        return _in_force(cluster, native, now, path)
     faults = FaultList()
     then: dict[int, Pairs] = {}
     primaries: list[str] = []
     back: list[str] = []
-    begin = 0
-    for pool in native.pools:
-        mapped = native.rows(pool, native.reweight, upmaps=False)
-        rows = _rows(placement, begin, pool)
+    for pool, groups, mapped in _mapped(native):
+        rows = _rows(placement, groups.start, pool)
         then[pool.id] = _wanted_pairs(faults, native, pool, mapped, rows)
-        leads = placement.leader_node[begin : begin + pool.pg_num]
-        led = cluster.placement.leader_node[begin : begin + pool.pg_num]
+        leads, led = placement.leader_node[groups], cluster.placement.leader_node[groups]
         for pg in _decreed(cluster, native, pool, mapped, then[pool.id], leads):
             if leads[pg] != led[pg]:
-                primaries.append(f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n")
+                primaries.append(_primary(pool, pg, leads))
                 back.append(f"ceph osd rm-pg-upmap-primary {pool.id}.{pg:x}\n")
-        begin += pool.pg_num
     faults.raise_if_any()
     files = {path: _lines(now, then), path.with_suffix(".rollback.sh"): _lines(then, now)}
     if primaries:
@@ -93,23 +90,33 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     return files
 
 
-def _in_force(cluster: Cluster, native: CephMap, path: Path) -> dict[Path, bytes]:
+def _in_force(
+    cluster: Cluster, native: CephMap, now: Mapping[int, Pairs], path: Path
+) -> dict[Path, bytes]:
     """Return the commands that bring about what is."""
-    now = {pool.id: native.items.get(pool.id, {}) for pool in native.pools}
     files = {path: _lines({}, now) or NOTHING}
-    begin = 0
     primaries: list[str] = []
-    for pool in native.pools:
-        mapped = native.rows(pool, native.reweight, upmaps=False)
-        leads = cluster.placement.leader_node[begin : begin + pool.pg_num]
-        primaries += [
-            f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n"
-            for pg in _decreed(cluster, native, pool, mapped, now[pool.id], leads)
-        ]
-        begin += pool.pg_num
+    for pool, groups, mapped in _mapped(native):
+        leads = cluster.placement.leader_node[groups]
+        decreed = _decreed(cluster, native, pool, mapped, now[pool.id], leads)
+        primaries += [_primary(pool, pg, leads) for pg in decreed]
     if primaries:
         files[path.with_suffix(".primaries.sh")] = "".join(primaries).encode()
     return files
+
+
+def _mapped(native: CephMap) -> Iterator[tuple[Pool, slice, Rows]]:
+    """Yield pools, each with its groups among all, and where CRUSH puts them."""
+    begin = 0
+    for pool in native.pools:
+        groups = slice(begin, begin + pool.pg_num)
+        yield pool, groups, native.rows(pool, native.reweight, upmaps=False)
+        begin += pool.pg_num
+
+
+def _primary(pool: Pool, pg: int, leads: NDArray[np.int32]) -> str:
+    """Return the command that lets a group of a pool be led by whom it is to be."""
+    return f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n"
 
 
 def _rows(placement: Placement, begin: int, pool: Pool) -> Rows:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.formats.folders.carrier import Change
+from evenkeel.measure.rows import rows_alone
 from evenkeel.model.placement import Placement
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Plan
@@ -23,7 +23,7 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
     # of the others nothing changes: rows of those that are touched are all there is to follow
     touched = np.unique(plan.steps.partition)
     start, target, origin = (
-        _some_rows(one, touched) for one in (plan.cluster.placement, plan.target, original)
+        rows_alone(one, touched) for one in (plan.cluster.placement, plan.target, original)
     )
     place = np.searchsorted(touched, plan.steps.partition).astype(np.int32)
     moved = start.first[place] - plan.cluster.placement.first[plan.steps.partition]
@@ -46,16 +46,6 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
             waves.append(changes)
         before = after
     return waves
-
-
-def _some_rows(placement: Placement, some: NDArray[np.int32]) -> Placement:
-    """Return the rows of some partitions."""
-    width = np.diff(placement.first)[some]
-    first = np.concatenate([[0], np.cumsum(width)])
-    at = np.arange(first[-1]) + np.repeat(placement.first[some] - first[:-1], width)
-    return Placement(
-        first, placement.node[at], placement.role[at], placement.flags[at], placement.leader[some]
-    )
 
 
 def _row(placement: Placement, p: int) -> Row:

@@ -204,9 +204,7 @@ def _amounts(
     for name, loads in leading.items():
         d = order.index(name)
         leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
-    slots = np.diff(rows.first).astype(np.float64)
-    # nothing limits these, yet a node can be level only against some capacity
-    capacity = np.tile(np.maximum(slots @ np.maximum(load, leader_load), 1.0), (len(brokers), 1))
+    capacity = np.tile(room_for_all(rows.first, load, leader_load), (len(brokers), 1))
     default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
     for n, broker in enumerate(brokers.tolist()):
         own = default | limits.get(broker, ({}, ""))[0]
@@ -220,6 +218,18 @@ def _amounts(
         "bytes": "disk" if "disk" in order else None,
     }
     return given | ({"leader_load": leader_load} if leading else {})
+
+
+def room_for_all(
+    first: NDArray[np.int64], load: NDArray[np.float64], leader_load: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the capacity, (D,), of a broker of which none is told: that of all replicas there are.
+
+    Nothing limits these, yet a node can be level only against some capacity.
+    """
+    slots = np.diff(first).astype(np.float64)
+    room: NDArray[np.float64] = np.maximum(slots @ np.maximum(load, leader_load), 1.0)
+    return room
 
 
 def _racks(

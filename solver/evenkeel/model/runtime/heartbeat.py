@@ -20,8 +20,8 @@ def beat() -> None:
 
 
 @contextmanager
-def heard_by(listener: Callable[[], None] | None) -> Iterator[None]:
-    """Call a listener at every beat of this thread within the block; None: nobody listens.
+def heard_by(listener: Callable[[], None]) -> Iterator[None]:
+    """Call a listener, and no other, at every beat of this thread within the block.
 
     Examples
     --------

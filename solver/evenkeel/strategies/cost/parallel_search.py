@@ -91,7 +91,7 @@ class Portfolio:
                     return stop
         except KeyboardInterrupt:
             return "interrupted"
-        return "time" if self.watch.out_of_time else "work"
+        return self.watch.reason or "work"
 
     def _cool(
         self, cooling: Cooling, begins: float, pool: ThreadPoolExecutor | None
@@ -199,7 +199,7 @@ class Portfolio:
     def _look_up(self) -> StopReason | None:
         """Tell the callback where the search is; why to stop, or None."""
         if self.watch.callback is None:
-            return "time" if self.watch.out_of_time else None
+            return self.watch.reason
         walk = self.best
         home = self.searches[0].problem.partitions.home
         return self.watch.stop(

@@ -61,7 +61,7 @@ def exact(request: Request) -> Outcome:
 
 
 def _cut_short(search: Search) -> StopReason:
-    return search.stopped or search.watch.verdict or "work"
+    return search.stopped or search.watch.reason or "work"
 
 
 def _said(proof: Proof) -> str:

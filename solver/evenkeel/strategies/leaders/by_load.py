@@ -101,7 +101,7 @@ def level_loads(request: Request) -> Outcome:
         search.run()
         taken, level, bound, work = search.best, search.level, search.bound, search.work
         if level > bound.level * (1.0 + CLOSE):
-            stop = watch.verdict or "work"
+            stop = watch.reason or "work"
     leader = start.leader.copy()
     replica = arcs.replica[taken]
     owner = start.owner[replica]

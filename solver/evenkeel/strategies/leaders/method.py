@@ -106,7 +106,7 @@ def _fewest(request: Request) -> Outcome:
         search.run()
         arcs, left, chosen = begin.arcs, begin.left, search.best
         ratio, work = search.level, search.work
-        stop = watch.verdict or "work"
+        stop = watch.reason or "work"
     leader = start.leader.copy()
     if chosen is not None:
         taken = arcs.replica[chosen]

@@ -109,7 +109,7 @@ class Search:
         """Raise the threshold and look elsewhere while there is a gap; then change back."""
         low = self.bound.level
         for _ in range(ROUNDS):
-            if self.level <= low * (1.0 + CLOSE) or self.watch.verdict:
+            if self.level <= low * (1.0 + CLOSE) or self.watch.reason:
                 break
             # the bound itself first: it is often reached, and what is sought is then found at once
             aim = low if low == self.bound.level else (low + self.level) / 2.0
@@ -136,7 +136,7 @@ class Search:
             beat()
             descend(self.assignment, aim)
             beat()
-            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.verdict:
+            if trade(self.assignment, aim, left) == 0 or left[0] <= 0 or self.watch.reason:
                 break
         self.work += PAIRS - int(left[0])
         self._keep()

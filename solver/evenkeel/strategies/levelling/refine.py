@@ -40,15 +40,16 @@ def refine_small(run: Run) -> bool:
             return False
         return harmed or not regressions(cluster, placement, found)
 
-    brief = not run.may_take_long
-    steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster)) if brief else UNLIMITED
+    steps, patience, ways = UNLIMITED, UNLIMITED, UNLIMITED
+    if not run.may_take_long:
+        steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
+        patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), run.due,
         run.most_leaders, floors_of(run), int(request.bounds.moves_level), request.seed,
-        steps, BRIEF_PATIENCE if brief else UNLIMITED,
-        BRIEF_WAYS if brief else UNLIMITED,
-        is_sound, lambda done, level: run.tell("refine", before + done, level),
+        steps, patience, ways, is_sound,
+        lambda done, level: run.tell("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():
         return False

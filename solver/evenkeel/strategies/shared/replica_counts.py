@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 
@@ -43,7 +44,7 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     kind = _kind(cluster, empty)
     missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
     never = placement.node[empty] < 0
-    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False).take(placement.node[empty])
+    lives = at_node(cluster.nodes.alive & ~cluster.nodes.gone, placement.node[empty])
     order = np.arange(len(empty))
     if never.any() != never.all() or lives.any() or (kind[1:] < kind[:-1]).any():
         order = np.lexsort((empty, never, ~lives, kind))
@@ -96,10 +97,10 @@ def may_be_spared(
 
     One on a dead node that keeps what it has counts as a replica, but serves nobody.
     """
-    serves = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
     owner = cluster.placement.owner
-    live = np.bincount(owner[serves.take(node)], minlength=len(cluster.partitions))
-    lives = serves.take(node[leaving])
+    serves = at_node(cluster.nodes.alive & ~cluster.nodes.gone, node)
+    live = np.bincount(owner[serves], minlength=len(cluster.partitions))
+    lives = serves[leaving]
     spared = np.ones(len(leaving), bool)
     of = owner[leaving[lives]]
     # of those that live, the last ones go

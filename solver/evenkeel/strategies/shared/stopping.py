@@ -75,7 +75,7 @@ class Watch:
         return self.seconds_left <= 0.0
 
     @property
-    def verdict(self) -> StopReason | None:
+    def reason(self) -> StopReason | None:
         """Why to stop, work apart, or None; the callback is not told anything."""
         if self._interrupted:
             return "interrupted"
@@ -96,7 +96,7 @@ class Watch:
         if self.callback is not None:
             self._told = progress
             self._tell(self.callback, progress)
-        return self.verdict
+        return self.reason
 
     def hear(self) -> None:
         """Tell the callback once more what it was told last, if that was a while ago.

@@ -6,6 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Loads, Partitions
@@ -89,7 +90,7 @@ def cut(cluster: Cluster, chosen: NDArray[np.bool_]) -> Cluster:
     return replace(
         cluster,
         partitions=_partitions(cluster.partitions, which),
-        placement=_placement(cluster.placement, which),
+        placement=rows_alone(cluster.placement, which),
         forbidden=read_only(pairs),
         native=None,
         native_format="",
@@ -116,21 +117,6 @@ def _partitions(whole: Partitions, which: NDArray[np.intp]) -> Partitions:
         rule=_take(whole.rule, which),
         attached=_take(whole.attached, which),
         move_cost=_take(whole.move_cost, which),
-    )
-
-
-def _placement(whole: Placement, which: NDArray[np.intp]) -> Placement:
-    chosen = np.zeros(len(whole), bool)
-    chosen[which] = True
-    replicas = rows_of(chosen.astype(np.int32), 1, whole)
-    first = np.zeros(len(which) + 1, np.int64)
-    np.cumsum(np.diff(whole.first)[which], out=first[1:])
-    return Placement(
-        first=read_only(first),
-        node=_take(whole.node, replicas),
-        role=_take(whole.role, replicas),
-        flags=_take(whole.flags, replicas),
-        leader=_take(whole.leader, which),
     )
 
 
