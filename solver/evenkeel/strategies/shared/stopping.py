@@ -25,7 +25,7 @@ class Progress:
 
 
 Callback = Callable[[Progress], object]
-"""Called between slices; raising StopIteration stops and keeps the best so far."""
+"""Called between slices; raising StopIteration stops, keeps the best so far and ends the calls."""
 
 EVERY = 0.05
 """Seconds after which a heartbeat is told to the callback."""
@@ -107,7 +107,9 @@ class Watch:
             self._tell(self.callback, replace(self._told, seconds=self.seconds))
 
     def _tell(self, callback: Callback, progress: Progress) -> None:
-        """Call the callback, and remember whether it asked to stop."""
+        """Call the callback until it asks to stop, and remember that it did."""
+        if self._interrupted:
+            return
         try:
             callback(progress)
         except StopIteration:
