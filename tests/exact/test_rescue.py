@@ -1,8 +1,11 @@
 """What CP-SAT places or mends for ``balance`` is judged by the placement that is handed out."""
 
 import numpy as np
+import pytest
 
 import evenkeel as ek
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 
 
 def unled() -> ek.Cluster:
@@ -39,3 +42,31 @@ def test_a_cluster_without_nodes_has_nothing_to_be_asked():
     )
     result = ek.solve(cluster)
     assert (result.status, len(result.unplaced)) == ("partial", 1)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [("roles", 440011), ("budgets", 430019), ("finer_budgets", 440027), ("zones", 440020)],
+)
+def test_as_much_is_mended_as_budgets_and_the_endangered_allow(family: str, seed: int) -> None:
+    """Data of non-voters, quorums that placing others would cost, and quorums before rules."""
+    tried = try_one(draw(family, seed), small=True)
+    assert tried.findings == []
+    assert tried.beside is not None
+
+
+def test_moving_data_counts_in_the_role_that_a_replica_has_in_the_end() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4,
+        load=[[4.0]],
+        leader_load=[[8.0]],
+        non_voter_load=[[1.0]],
+        bytes="d0",
+        placement=[[0, 1, 3]],
+        role=[[0, 0, 1]],
+        voters=2,
+        alive=[True, True, True, False],
+    )
+    result = ek.solve(cluster, "exact", limits=ek.Limits(bytes=1.0))
+    assert result.placement.node.tolist() == [0, 1, 2]
+    assert result.comparison.bytes_moved == 1.0

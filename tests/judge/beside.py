@@ -99,9 +99,17 @@ def _mending(beside: Beside, world: World, after: Standing, result: Any) -> None
         beside.find("bound on mending moves disproved", f"{proven}: {least}")
     if valid:
         beside.mended = True
-    elif not _is_cut_short(result) and _within_budgets(world, after).least() is not None:
+    elif not _is_cut_short(result) and _is_mendable(world, after):
         beside.mended = False
         beside.find("mendable but unmended", f"in {least} moves; {result.message!r}")
+
+
+def _is_mendable(world: World, after: Standing) -> bool:
+    """Whether no rule need be broken, within budgets, and nothing more in danger for it."""
+    model = _within_budgets(world, after)
+    for _, of_model, of_result in _dangers(world):
+        model.cp.add(of_model(model) <= of_result(after))
+    return model.least() is not None
 
 
 def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> None:

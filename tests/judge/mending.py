@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.judge.broken import Key, is_hard, leaving, of_group, of_nodes, of_partition
+from tests.judge.broken import SLACK, Key, is_hard, leaving, of_group, of_nodes, of_partition
 from tests.judge.verdict import Finding, moved_bytes, way
 from tests.judge.world import Standing, World
 
@@ -107,6 +107,10 @@ def _leader(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[
     if "leader_changes" in budget.limits:
         return
     for slot, n in enumerate(after.rows[p]):
+        leaders = [*after.leaders[:p], slot, *after.leaders[p + 1 :]]
+        led = Standing(after.rows, leaders)
+        if not budget.has("bytes", moved_bytes(world, led, way(world, led)) * (1.0 - SLACK)):
+            continue
         if world.lawful(p, slot, n) and _harmless(world, p, after, after.rows[p], slot):
             yield Finding("no lawful leader though one stands by", f"partition {p}, node {n}")
             return

@@ -37,15 +37,24 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
         for p in {p for _, p, _ in joins}:
             model.add(sum(count for count, q, _ in joins if q == p) <= limits.partition_moves)
     if limits.bytes is not None:
-        load, d = cluster.partitions.load, cluster.bytes_dimension
-        each = np.maximum.reduce([load.leader[:, d], load.voter[:, d], load.non_voter[:, d]])
-        scale = Scale.of(each, 4.0 * float(each.sum()) + limits.bytes)
-        total = sum(scale.up(float(each[p])) * count for count, p, _ in joins)
-        model.add(total <= scale.down(limits.bytes))
+        _hold_bytes(seats, limits.bytes, joins)
     _hold_passing(seats, node, limits.node_in, limits.node_out)
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
+
+
+def _hold_bytes(seats: Seats, most: float, joins: list[Join]) -> None:
+    """Hold the data that moves, in the roles that replicas have in the end, to a budget."""
+    load, d = seats.cluster.partitions.load, seats.cluster.bytes_dimension
+    of = load.leader[:, d], load.voter[:, d], load.non_voter[:, d]
+    scale = Scale.of(np.concatenate(of), 4.0 * float(np.maximum.reduce(of).sum()) + most)
+    total: Any = 0
+    for _, p, n in joins:
+        leader, voter, other = (scale.up(float(weight[p])) for weight in of)
+        total += voter * seats.voters[p].get(n, 0) + other * seats.others[p].get(n, 0)
+        total += (leader - voter) * seats.leads[p].get(n, 0)
+    seats.model.add(total <= scale.down(most))
 
 
 def _of(amounts: Mapping[str, int], tier: str) -> int | None:

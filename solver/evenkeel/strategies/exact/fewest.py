@@ -37,7 +37,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     Or reach them at all, where the search has spent a budget on less, or has found nothing better.
     """
     cluster = request.cluster
-    if size_of(cluster) > LARGEST or request.bounds.floor.any() or Ills.of(request, outcome):
+    if size_of(cluster) > LARGEST or Ills.of(request, outcome):
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
@@ -84,6 +84,8 @@ def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     seats.model.add(sum(seats.no_quorum) <= endangered(seats.cluster, reached.node)[1])
     for one in stages.gauges:
         seats.model.add(one.reading <= one.most(0.0))
+    for floor in stages.floors:
+        seats.reasons.hold(floor.reading >= floor.least, "floor")
     for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):
         seats.model.add(swapped <= int(most))
     if len(stages.wishes) > len(seats.swapped):

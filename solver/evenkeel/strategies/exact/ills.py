@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
+from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
-from evenkeel.measure.levelness import levelness
+from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
@@ -37,6 +38,11 @@ class Ills(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.broken > 0
+
+    @property
+    def danger(self) -> tuple[tuple[int, ...], int]:
+        """How many partitions are short of ``min_active``, those shortest first, or of a quorum."""
+        return self.few, self.no_quorum
 
     @property
     def is_endangered(self) -> bool:
@@ -90,16 +96,25 @@ def harms(request: Request, outcome: Outcome) -> bool:
 
 
 def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, int]:
-    """Say what is undone, soft rules broken, how far above targets nodes are, and the moves.
+    """Say what is undone, soft rules broken, how far from the goals nodes are, and the moves.
 
     Undone are places and leaders that are missing, and hard rules that are broken.
     """
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
-    level, target = levelness(cluster, placement), request.bounds.target
-    bound = np.isfinite(target) & (target > 0.0)
-    excess = float((level.loads[bound] / target[bound]).max(initial=1.0)) - 1.0
+    excess = _excess(levelness(cluster, placement), request.bounds)
     moves = compare(cluster, cluster.placement, placement).moves
     audited = audit(cluster, placement)
     undone = missing(request, outcome), audited.hard
     return *undone, audited.soft, round(excess, 9), moves
+
+
+def _excess(level: Levelness, bounds: Bounds) -> float:
+    """How far the worst node is from its targets of load and leaders, or below its floor."""
+    worst = 1.0
+    for held, target in ((level.loads, bounds.target), (level.leaders, bounds.leader_target)):
+        bound = np.isfinite(target) & (target > 0.0)
+        worst = max(worst, float((held[bound] / target[bound]).max(initial=1.0)))
+    asked = bounds.floor > 0.0
+    lack = 1.0 - level.loads[asked] / bounds.floor[asked]
+    return max(worst - 1.0, float(lack.max(initial=0.0)))

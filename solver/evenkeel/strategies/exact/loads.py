@@ -39,12 +39,20 @@ class Targets:
         return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
 
 
-def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
-    """Add what nodes and domains can hold, and say what is to be held against the targets."""
+@dataclass(frozen=True)
+class Floor:
+    """A node's load in one dimension, and the least that the goals ask for."""
+
+    reading: Any
+    least: int
+
+
+def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
+    """Add what nodes and domains can hold, and say what is to be held against the goals."""
     cluster = seats.cluster
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
-    gauges = []
+    gauges, floors = [], []
     asked = cluster.partitions.replicas > 0
     asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
     for n in np.flatnonzero(most >= 0).tolist():
@@ -74,11 +82,13 @@ def weigh(seats: Seats, bounds: Bounds | None) -> list[Targets]:
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
             gauges += [Targets(on[n], float(target[n])) for n in finite]
+            least = np.ceil(bounds.floor[:, d] * scale.factor * (1.0 - SNUG)).astype(np.int64)
+            floors += [Floor(on[n], int(least[n])) for n in np.flatnonzero(least).tolist()]
     if bounds is not None and has_leaders(cluster):
         for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
             leads = sum(one[n] for one in seats.leads if n in one)
             gauges.append(Targets(leads, float(bounds.leader_target[n])))
-    return [targets for targets in gauges if not isinstance(targets.reading, int)]
+    return [targets for targets in gauges if not isinstance(targets.reading, int)], floors
 
 
 def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:

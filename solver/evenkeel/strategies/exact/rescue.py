@@ -57,11 +57,20 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     search.effort = effort
     stages.mend()
     better = _answered(request, outcome, stages.found)
+    costs_others = better is not None and Ills.of(request, better).danger > before.danger
+    if costs_others:
+        search.effort = search.spent + effort
+        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+        stages.endanger_no_more(*before.danger)
+        stages.mend()
+        better = _answered(request, outcome, stages.found)
     if not stages.proves_some and (better is None or Ills.of(request, better)):
         whole = _all_placed(request, start, search)
         if whole.answer is not None:
             stages, better = whole, _answered(request, outcome, whole.found)
     if better is None or not is_better(request, outcome, better):
+        if costs_others:  # more can be placed, but not without danger to others
+            return outcome
         return _no_better(request, outcome, before, better, stages.found.proof)
     search.effort = search.spent + (LONGEST if unhurried else POLISH)
     stages.level_and_move()

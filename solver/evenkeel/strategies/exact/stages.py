@@ -17,7 +17,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.budgets import Join, hold_budgets
 from evenkeel.strategies.exact.leeway import Leeway
-from evenkeel.strategies.exact.loads import SNUG, Targets, changed_leaders, moved, weigh
+from evenkeel.strategies.exact.loads import SNUG, Floor, Targets, changed_leaders, moved, weigh
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
@@ -133,6 +133,7 @@ class Stages:
     search: Search
     wishes: list[Any]
     gauges: list[Targets]
+    floors: list[Floor]
     joins: list[Join]
     changes: list[Any]
     stages: list[Stage] = field(default_factory=list)
@@ -163,12 +164,12 @@ class Stages:
         model = cp_model.CpModel()
         seats = seat(cluster, model, Reasons(model), leeway(cluster, model), may_miss=True)
         wishes = [*bind(seats), *seats.swapped]
-        gauges = weigh(seats, bounds)
+        gauges, floors = weigh(seats, bounds)
         order_twins(seats)
         joins, changes = moved(seats), changed_leaders(seats)
         hold_budgets(seats, limits, joins, changes)
         _hint(seats, in_order(seats, hint))
-        return cls(seats, search, wishes, gauges, joins, changes)
+        return cls(seats, search, wishes, gauges, floors, joins, changes)
 
     @property
     def found(self) -> Found:
@@ -192,6 +193,13 @@ class Stages:
     def endanger_least(self) -> None:
         """Leave the fewest short of ``min_active``, then the fewest partitions without a quorum."""
         self.minimise("endangered", self.danger[0], 1)
+
+    def endanger_no_more(self, few: tuple[int, ...], no_quorum: int) -> None:
+        """Endanger no more than so many: those furthest below ``min_active`` first, and quorums."""
+        danger, most, weight = self.danger[0], no_quorum, 1 + len(self.seats.no_quorum)
+        for short, count in zip(self.seats.few, reversed(few), strict=False):
+            most, weight = most + weight * count, weight * (1 + len(short))
+        self.seats.model.add(danger <= most)
 
     @property
     def danger(self) -> tuple[Any, int]:
