@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
+from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import (
     lead_loads,
     left_as_they_came,
@@ -27,7 +27,7 @@ from evenkeel.strategies.leaders.room import (
 )
 from evenkeel.strategies.leaders.search import CLOSE, OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.stopping import Clock, StopReason, Watch
+from evenkeel.strategies.shared.stopping import Clock, OutOfTime, StopReason
 
 WORTH_RELAXING = 5e-4
 """Gap beyond which the linear program is solved."""
@@ -87,9 +87,9 @@ def level_loads(request: Request) -> Outcome:
         bound, level, work, unfit = Bound(0.0, "", np.zeros((0, 0))), 0.0, 0, False
     elif _is_flow(task):
         try:
-            flow, bound = _by_flow(task, watch)
-        except OutOfTime as over:
-            return stays(start, over.reason)
+            flow, bound = _by_flow(task, clock)
+        except OutOfTime:
+            return stays(start, clock.reason)
         level, work, unfit = bound.level, len(arcs.p), overflows(arcs, begin.room, flow)
         taken = taken if unfit else flow
     else:
@@ -240,7 +240,7 @@ def _is_flow(task: Levels) -> bool:
     return sole and bool((np.isfinite(target) & (target > 0.0)).all())
 
 
-def _by_flow(task: Levels, watch: Watch) -> tuple[NDArray[np.int64], Bound]:
+def _by_flow(task: Levels, clock: Clock) -> tuple[NDArray[np.int64], Bound]:
     """Find the least level by halving over flows, and the fewest changes at it."""
     arcs, nodes = task.arcs, len(task.base)
     base, target, weight = task.base[:, 0], task.target[:, 0], float(task.extra[0, 0])
@@ -255,7 +255,7 @@ def _by_flow(task: Levels, watch: Watch) -> tuple[NDArray[np.int64], Bound]:
         room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
         return room.astype(np.int64)
 
-    high, chosen = least_within(arcs, room_at, len(levels), watch)
+    high, chosen = least_within(arcs, room_at, len(levels), clock)
     if chosen is None:
         raise AssertionError("every node led all it could, and some partition found none")
     return chosen, Bound(float(levels[high]), "flow", np.zeros((0, 0)))

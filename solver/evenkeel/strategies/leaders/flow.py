@@ -11,10 +11,16 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.registry import Outcome
-from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
-
-SECONDS_PER_ARC = 1.2e-5
-"""What a flow takes on a slow day, by the number of its arcs."""
+from evenkeel.strategies.shared.stopping import Clock, StopReason
+from evenkeel_kernels.core.leader_lists import Leading
+from evenkeel_kernels.leaders.fewest_changes import (
+    LeadFlow,
+    begin_flow,
+    excess,
+    follow_chains,
+    measure_chains,
+    rank_nodes,
+)
 
 
 @dataclass(frozen=True)
@@ -87,16 +93,8 @@ def stays(start: Placement, reason: StopReason | None) -> Outcome:
     )
 
 
-class OutOfTime(Exception):
-    """There is no time for another flow, which cannot be stopped once it has begun."""
-
-    def __init__(self, reason: StopReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 def least_within(
-    arcs: Arcs, rooms: Callable[[int], NDArray[np.int64]], count: int, watch: Watch
+    arcs: Arcs, rooms: Callable[[int], NDArray[np.int64]], count: int, clock: Clock
 ) -> tuple[int, NDArray[np.int64] | None]:
     """Find the least of ``count`` rising rooms that a flow fits into, and that flow.
 
@@ -104,12 +102,7 @@ def least_within(
     """
 
     def flow(at: int) -> NDArray[np.int64] | None:
-        reason = watch.look(Progress("flow", at * len(arcs.p), watch.seconds, 0, 0.0))
-        if reason is None and watch.seconds_left < SECONDS_PER_ARC * len(arcs.p):
-            reason = "time"
-        if reason is not None:
-            raise OutOfTime(reason)
-        return flow_within(arcs, rooms(at))
+        return flow_within(arcs, rooms(at), clock)
 
     low, at, step = 0, 0, 1
     while (chosen := flow(at)) is None and at < count - 1:
@@ -126,24 +119,41 @@ def least_within(
     return high, chosen
 
 
-def flow_within(arcs: Arcs, most: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def flow_within(arcs: Arcs, most: NDArray[np.int64], clock: Clock) -> NDArray[np.int64] | None:
     """Lead every partition within numbers, changing the fewest leaders."""
-    from ortools.graph.python import min_cost_flow
-
-    flow = min_cost_flow.SimpleMinCostFlow()
-    nodes = np.unique(arcs.node)
-    place = np.searchsorted(nodes, arcs.node)
-    sink = arcs.count + len(nodes)
-    tail = np.concatenate([arcs.p, arcs.count + np.arange(len(nodes))])
-    head = np.concatenate([arcs.count + place, np.full(len(nodes), sink)])
-    room = np.concatenate([np.ones(len(arcs.p), np.int64), most[nodes]])
-    cost = np.concatenate([(~arcs.leads).astype(np.int64), np.zeros(len(nodes), np.int64)])
-    added = flow.add_arcs_with_capacity_and_unit_cost(tail, head, room, cost)
-    supply = np.ones(arcs.count + len(nodes) + 1, np.int64)
-    supply[arcs.count :] = 0
-    supply[sink] = -arcs.count
-    flow.set_nodes_supplies(np.arange(len(supply)), supply)
-    if flow.solve() != flow.OPTIMAL:
+    if int(most.sum()) < arcs.count:
         return None
-    chosen: NDArray[np.int64] = np.flatnonzero(flow.flows(added[: len(arcs.p)]))
-    return chosen
+    flow = lead_flow(arcs, most)
+    begin_flow(flow)
+    while left := excess(flow):
+        clock.ask("flow", arcs.count - left)
+        if not measure_chains(flow):
+            return None
+        while rank_nodes(flow):
+            follow_chains(flow)
+            clock.ask("flow", arcs.count - excess(flow))
+    return flow.taken
+
+
+def lead_flow(arcs: Arcs, most: NDArray[np.int64]) -> LeadFlow:
+    """Lay out a flow, nothing of it filled in."""
+    count, nodes = arcs.count, len(most)
+    began = np.full(count, -1)
+    began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
+    of_nodes = [np.zeros(nodes, np.int64) for _ in range(8)]
+    led, first, price, distance, stack, cursor, given, over = of_nodes
+    return LeadFlow(
+        first=np.searchsorted(arcs.p, np.arange(count + 1)).astype(np.int64),
+        node=arcs.node,
+        began=began,
+        taken=np.zeros(count, np.int64),
+        most=most,
+        leading=Leading(led, first, np.full(count, -1), np.full(count, -1)),
+        price=price,
+        distance=distance,
+        stack=stack,
+        cursor=cursor,
+        given=given,
+        over=over,
+        settled=np.zeros(nodes, bool),
+    )

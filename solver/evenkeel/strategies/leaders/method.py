@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.leaders.flow import Arcs, OutOfTime, arcs_of, least_within, stays
+from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import left_as_they_came, overflows, room_of, seated
 from evenkeel.strategies.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.strategies.options import Leaders
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.stopping import StopReason
+from evenkeel.strategies.shared.stopping import Clock, OutOfTime, StopReason
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,13 @@ def _fewest(request: Request) -> Outcome:
     arcs = arcs_of(cluster, start.node, start.leader)
     share = _shares(cluster, arcs)
     ratios = _ratios(share, arcs)
+    clock = Clock(watch)
     try:
         high, chosen = least_within(
-            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), watch
+            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), clock
         )
-    except OutOfTime as over:
-        return stays(start, over.reason)
+    except OutOfTime:
+        return stays(start, clock.reason)
     bound = ratio = float(ratios[high])
     work, left = len(arcs.replica), 0
     stop: StopReason = "optimum"

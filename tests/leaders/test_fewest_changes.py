@@ -1,0 +1,121 @@
+"""Leaders within numbers: as many chains as a flow of another library, and each kernel's twin."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ortools.graph.python import min_cost_flow
+
+import evenkeel as ek
+from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.strategies.leaders.flow import Arcs, flow_within, lead_flow
+from evenkeel.strategies.shared.stopping import Clock
+from evenkeel_kernels.leaders import fewest_changes as kernel
+from tests.naive.leaders import fewest_changes as naive
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def drawn(seed: int) -> tuple[Arcs, np.ndarray]:
+    """Up to 40 partitions on up to 8 nodes, a voter twice on a node now and then, and numbers."""
+    rng = np.random.default_rng(seed)
+    partitions, nodes = int(rng.integers(1, 40)), int(rng.integers(1, 9))
+    rows = []
+    for _ in range(partitions):
+        size = int(rng.integers(1, min(nodes, 4) + 1))
+        twice = rng.random() < 0.1
+        rows.append(np.sort(rng.choice(nodes, size, replace=bool(twice))))
+    p = np.repeat(np.arange(partitions), [len(row) for row in rows])
+    first = np.searchsorted(p, np.arange(partitions + 1))
+    leads = np.zeros(len(p), bool)
+    for q in np.flatnonzero(rng.random(partitions) < 0.9).tolist():
+        leads[first[q] if rng.random() < 0.7 else rng.integers(first[q], first[q + 1])] = True
+    most = rng.integers(0, max(2, int(2.2 * partitions / nodes) + 1), nodes)
+    node = np.concatenate(rows).astype(np.int64)
+    return Arcs(np.arange(len(p)), p, node, leads, partitions), most
+
+
+def least_changes(arcs: Arcs, most: np.ndarray) -> int | None:
+    """The same by OR-Tools' flow; None where some partition finds no leader."""
+    flow, nodes = min_cost_flow.SimpleMinCostFlow(), len(most)
+    sink = arcs.count + nodes
+    for p, n, leads in zip(arcs.p.tolist(), arcs.node.tolist(), arcs.leads.tolist(), strict=True):
+        flow.add_arc_with_capacity_and_unit_cost(p, arcs.count + n, 1, int(not leads))
+    for n, room in enumerate(most.tolist()):
+        flow.add_arc_with_capacity_and_unit_cost(arcs.count + n, sink, room, 0)
+    for p in range(arcs.count):
+        flow.set_node_supply(p, 1)
+    flow.set_node_supply(sink, -arcs.count)
+    return flow.optimal_cost() if flow.solve() == flow.OPTIMAL else None
+
+
+@settings(max_examples=400, deadline=None)
+@given(SEEDS)
+def test_no_flow_changes_fewer_leaders(seed: int) -> None:
+    arcs, most = drawn(seed)
+    chosen = flow_within(arcs, most, Clock())
+    least = least_changes(arcs, most)
+    assert (chosen is None) == (least is None)
+    if chosen is not None:
+        assert arcs.p[chosen].tolist() == list(range(arcs.count))
+        assert (np.bincount(arcs.node[chosen], minlength=len(most)) <= most).all()
+        assert int((~arcs.leads[chosen]).sum()) == least
+
+
+@settings(max_examples=120, deadline=None)
+@given(SEEDS)
+def test_kernels_do_what_their_twins_do(seed: int) -> None:
+    arcs, most = drawn(seed)
+    flow = lead_flow(arcs, most)
+    kernel.begin_flow(flow)
+    assert flow.taken.tolist() == naive.begin(flow)
+    for _ in range(arcs.count):
+        assert kernel.excess(flow) == naive.above(flow)
+        assert flow.leading.led.tolist() == naive.led(flow)
+        if naive.above(flow) == 0:
+            break
+        price, far = flow.price.copy(), naive.distances(flow)
+        end = naive.nearest_end(flow, far)
+        assert kernel.measure_chains(flow) == np.isfinite(end)
+        if np.isinf(end):
+            break
+        assert (flow.price - price).tolist() == [min(one, end) for one in far]
+        assert min(cost for n in range(len(most)) for *_, cost in naive.hops(flow, n)) >= 0
+        while True:
+            far = naive.distances(flow, free_only=True)
+            end = naive.nearest_end(flow, far)
+            assert kernel.rank_nodes(flow) == np.isfinite(end)
+            if np.isinf(end):
+                break
+            rank = [one if one <= end else np.inf for one in far]
+            assert [r if r < kernel.FAR else np.inf for r in flow.distance.tolist()] == rank
+            ranks = flow.distance.tolist()
+            before = naive.above(flow)
+            kernel.follow_chains(flow)
+            assert naive.above(flow) < before
+            lead = naive.led(flow)
+            ends = [n for n in range(len(most)) if lead[n] > most[n]]
+            assert not any(naive.is_open(flow, ranks, n) for n in ends)
+
+
+def test_a_large_flow_is_looked_at_between_rounds() -> None:
+    cluster = expansion(partitions=2_000, nodes=40, zones=5)
+    told = []
+    result = ek.solve(cluster, "leaders", callback=told.append)
+    flows = [one for one in told if one.stage == "flow"]
+    assert len(flows) > 1
+    assert [one.work for one in flows] == sorted(one.work for one in flows)
+    assert result.native.ratio >= result.native.bound > 0.0
+
+
+@pytest.mark.parametrize("most", [[0, 9], [1, 2]])
+def test_who_may_not_lead_hands_all_on(most: list[int]) -> None:
+    p = np.repeat(np.arange(3), 2)
+    leads = np.tile([True, False], 3)
+    arcs = Arcs(np.arange(6), p, np.tile([0, 1], 3), leads, 3)
+    chosen = flow_within(arcs, np.array(most), Clock())
+    assert chosen is not None
+    assert np.bincount(arcs.node[chosen], minlength=2).tolist() == [
+        3 - min(most[1], 3),
+        min(most[1], 3),
+    ]
