@@ -95,7 +95,7 @@ def led_elsewhere(cluster: Cluster, after: Placement) -> NDArray[np.intp]:
 def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     """Find the replicas that partitions lack: as many as are wanted and not on a live node."""
     nodes = cluster.nodes
-    nowhere = ~np.append(nodes.alive & ~nodes.gone, False)[placement.node]
+    nowhere = ~np.append(nodes.serves, False)[placement.node]
     live = np.bincount(placement.owner[~nowhere], minlength=len(cluster.partitions))
     lacking = np.maximum(cluster.partitions.replicas - live, 0)
     before = np.cumsum(nowhere) - nowhere

@@ -46,7 +46,13 @@ def test_a_cluster_without_nodes_has_nothing_to_be_asked():
 
 @pytest.mark.parametrize(
     ("family", "seed"),
-    [("roles", 440011), ("budgets", 430019), ("finer_budgets", 440027), ("zones", 440020)],
+    [
+        ("roles", 440011),
+        ("budgets", 430019),
+        ("finer_budgets", 440027),
+        ("zones", 440020),
+        ("anything", 600252),
+    ],
 )
 def test_as_much_is_mended_as_budgets_and_the_endangered_allow(family: str, seed: int) -> None:
     """Data of non-voters, quorums that placing others would cost, and quorums before rules."""

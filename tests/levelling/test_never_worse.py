@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 from tests.support.random_problems import random_cluster
 
 
@@ -159,3 +161,22 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
     result = ek.solve(cluster)
     assert result.placement.nodes.tolist() == [[0], [0]]
     assert result.audit.counts["unassigned"] == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [
+        ("rules", 600055),
+        ("anything", 600226),
+        ("rules", 600257),
+        ("anything", 600252),
+        ("extras", 600317),
+        ("budgets", 600360),
+    ],
+)
+def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(
+    family: str, seed: int
+) -> None:
+    tried = try_one(draw(family, seed))
+    assert tried.findings == []
+    assert tried.strikes == 0

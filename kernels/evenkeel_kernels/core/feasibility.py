@@ -398,6 +398,28 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
 
 
 @inline_only
+def may_step_down(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether leader ``k`` may leave its home for ``n``: it weighs as a follower there first."""
+    here, home = index(state.node[k]), index(problem.partitions.home[k])
+    if home < 0 or home == n:
+        return True
+    if here >= 0 and here != home:
+        return True
+    nodes, p = problem.nodes, index(problem.partitions.owner[k])
+    for d in range(nodes.capacity.shape[0]):
+        more = following_load(problem.partitions, state, k, d)
+        more -= problem.partitions.leader_load[p, d]
+        if not nodes.transient[d] or more <= 0.0:
+            continue
+        there = state.load[d, home] + state.held[d, home]
+        if here == home:
+            there += more
+        if there > nodes.capacity[d, home]:
+            return False
+    return True
+
+
+@inline_only
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` may move to node ``n``: every hard rule, every budget, and room.
 
@@ -413,7 +435,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
         if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
             return False
-        if not affords_leader(problem, state, p, n):
+        if not affords_leader(problem, state, p, n) or not may_step_down(problem, state, k, n):
             return False
     return (
         may_stand(problem, p, n)

@@ -28,8 +28,8 @@ UNLIMITED = 2**62
 class NodeArrays(NamedTuple):
     """Per node. Dimension-major, so that a scan over nodes is contiguous."""
 
-    capacity: NDArray[np.float64]  # (D, N) hard limit, inf for none
-    inverse: NDArray[np.float64]  # (D, N) 1 / capacity; 0 where that is inf; huge where 0
+    capacity: NDArray[np.float64]  # (D, N) hard limit, inf for none and of nodes that are lost
+    inverse: NDArray[np.float64]  # (D, N) 1 / the node's; 0 where that is inf; huge where 0
     watermark: NDArray[np.float64]  # (D, N) load above it costs
     weight: NDArray[np.float64]  # (D,) cost of one unit above the watermark
     transient: NDArray[np.bool_]  # (D,) a moved replica counts on both ends

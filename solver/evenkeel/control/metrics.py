@@ -211,7 +211,7 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
     elif assignment.node.max(initial=0) >= len(nodes):
         faults.add("assignment", int(assignment.node.max()), "names nodes that there are not")
     faults.raise_if_any()
-    serves = (nodes.alive & ~nodes.gone)[assignment.node]
+    serves = nodes.serves[assignment.node]
     tops = assignment.state == TOP
     load = np.where(
         tops[:, None], partitions.load.leader[assignment.owner],
@@ -246,7 +246,7 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
 def _pending(cluster: Cluster, now: Assignment, wanted: Assignment) -> tuple[int, int]:
     """Replicas that have to come up: those that partitions need to recover, and the others."""
     nodes, partitions = cluster.nodes, cluster.partitions
-    serves = (nodes.alive & ~nodes.gone)[now.node]
+    serves = nodes.serves[now.node]
     served = np.bincount(now.owner[serves], minlength=len(now))
     needs = np.where(partitions.min_active > 0, needed(cluster), partitions.replicas)
     coming = ~alike(wanted, now, states=False)

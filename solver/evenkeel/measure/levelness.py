@@ -96,7 +96,7 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     placed = PlacementCounts.of(cluster, placement)
     loads, leaders = placed.loads, placed.leaders
     table = utilisation(loads, nodes.capacity)
-    alive = nodes.alive & ~nodes.gone
+    alive = nodes.serves
     seen = table[alive] if alive.any() else np.zeros((1, loads.shape[1]))
     room = nodes.capacity[nodes.may_receive].sum(0)
     weight = np.where(nodes.may_lead, nodes.lead_weight, 0.0)

@@ -100,6 +100,8 @@ def regressions(
             kind = rule[0]
             found.counts[kind] = found.counts.get(kind, 0) + len(worse_rows)
             found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
+    if "capacity" in found.counts:
+        found.partitions[:] |= changed & _leaving(cluster, audited)
     return found
 
 
@@ -205,7 +207,7 @@ def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
 
 
 def _serves(cluster: Cluster) -> NDArray[np.bool_]:
-    serves: NDArray[np.bool_] = cluster.nodes.alive & ~cluster.nodes.gone
+    serves: NDArray[np.bool_] = cluster.nodes.serves
     return serves
 
 
@@ -231,6 +233,18 @@ def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> 
     for tier, domain in zip(column[TIER][alone], column["domain"][alone], strict=True):
         nodes[:-1] |= cluster.topology.domain_with_nodes[tier] == domain
     concerned[after.owner[nodes[after.node]]] = True
+    return concerned
+
+
+def _leaving(cluster: Cluster, audited: Audit) -> NDArray[np.bool_]:
+    """Tell which partitions stood on nodes that are too full only until some have left."""
+    before = cluster.placement
+    nodes = np.zeros(len(cluster.nodes) + 1, bool)
+    for one in audited.found:
+        if one.kind == "transient":
+            nodes[one.node] = True
+    concerned = np.zeros(len(before), bool)
+    concerned[before.owner[nodes[before.node]]] = True
     return concerned
 
 

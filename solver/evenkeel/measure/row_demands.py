@@ -41,7 +41,7 @@ def row_demands(cluster: Cluster) -> RowDemands | None:
     partitions, nodes = cluster.partitions, cluster.nodes
     if len(cluster.depends) or cluster.topology.tier_capacity or cluster.transient.any():
         return None
-    if (partitions.group_rule >= 0).any() or (nodes.may_hold & ~(nodes.alive & ~nodes.gone)).any():
+    if (partitions.group_rule >= 0).any() or (nodes.may_hold & ~nodes.serves).any():
         return None
     scope = partition_scope(cluster)
     for one in scope.demands:

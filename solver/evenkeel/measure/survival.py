@@ -56,7 +56,7 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
     >>> found.lost.tolist(), found.under_min_active.tolist(), found.without_quorum.tolist()
     ([], [0, 1], [0, 1])
     """
-    lives = cluster.nodes.alive & ~cluster.nodes.gone
+    lives = cluster.nodes.serves
     placed = PlacementCounts.of(cluster, placement)
     parts = cluster.partitions
     # whatever has no replica on a dead node lives as a whole

@@ -87,6 +87,16 @@ class Nodes:
         return self.keeps & ~self.gone
 
     @property
+    def serves(self) -> NDArray[np.bool_]:
+        """Nodes whose replicas live: alive and not gone. (N,) bool."""
+        return self.alive & ~self.gone
+
+    @property
+    def carries(self) -> NDArray[np.bool_]:
+        """Nodes whose capacity binds: alive, or keeping what they have, and not gone. (N,) bool."""
+        return (self.alive | self.keeps) & ~self.gone
+
+    @property
     def may_lead(self) -> NDArray[np.bool_]:
         """Nodes a leader may be on: alive, leading, with a lead weight. (N,) bool."""
         return self.alive & self.leads & (self.lead_weight > 0.0) & ~self.gone

@@ -106,7 +106,7 @@ def _by_benefit(
 
 def dangers(cluster: Cluster) -> NDArray[np.int64]:
     """Return the live replicas of partitions that lack some, (P,); of others more than any has."""
-    live = cluster.nodes.alive & ~cluster.nodes.gone
+    live = cluster.nodes.serves
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
     lacking = having < np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
     return np.where(lacking, having, SAFE)

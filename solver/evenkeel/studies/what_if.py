@@ -188,7 +188,7 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
         faults.add(path, text, f"unknown tier; tiers, alone or with 'pairs', are {[*tiers]}")
         return
     row = topology.tier_index(tier)
-    there = (cluster.nodes.alive | cluster.nodes.keeps) & ~cluster.nodes.gone
+    there = cluster.nodes.carries
     domain = np.where(there, topology.domain_with_nodes[row], -1)
     names = cluster.nodes.names
     members = {

@@ -187,6 +187,8 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         worse = here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]
         if not problem.nodes.leads[n] or rank[n] == 255 or worse:
             return False
+        if not steps_down(problem, state, k, n):
+            return False
     bans = slice(problem.partitions.forbidden_first[p], problem.partitions.forbidden_first[p + 1])
     if n in problem.partitions.forbidden[bans]:
         return False
@@ -201,6 +203,18 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         and group_holds(problem, state, after, k, n)
         and near_holds(problem, state, after, k, n)
     )
+
+
+def steps_down(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether the node that a leader came with carries it as a follower until it has left."""
+    here, home = int(state.node[k]), int(problem.partitions.home[k])
+    if home < 0 or n == home or here not in (-1, home):
+        return True
+    counts = recount(problem, moved_to(state, k, -1))
+    p = problem.partitions.owner[k]
+    heavier = following_loads(problem, state, k) > problem.partitions.leader_load[p]
+    over = (counts["load"] + counts["held"])[:, home] > problem.nodes.capacity[:, home]
+    return not (problem.nodes.transient & heavier & over).any()
 
 
 def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bool:

@@ -186,7 +186,7 @@ def _overwrite(engine: BalanceEngine, task: Task) -> Answer:
     started = time.perf_counter()
     cluster, current = task.cluster, task.current
     nodes, partitions = cluster.nodes, cluster.partitions
-    serves = nodes.alive & ~nodes.gone
+    serves = nodes.serves
     lives = serves[current.node]
     active = np.bincount(current.owner[lives], minlength=len(current))
     needed = np.minimum(partitions.min_active, partitions.replicas)
@@ -339,7 +339,7 @@ def _solve(task: Task, model: _Model, limits: Limits, work_limit: int | None) ->
 def _placed(model: _Model, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Placement:
     """Place what has a ``node (K,)`` that lives, or may hold it; slot ``leader (P,)`` leads."""
     nodes = model.cluster.nodes
-    stays = np.append(nodes.may_hold | (nodes.alive & ~nodes.gone), False)
+    stays = np.append(nodes.may_hold | nodes.serves, False)
     return model.cluster.placement.replaced(np.where(stays[node], node, np.int32(-1)), leader)
 
 

@@ -266,7 +266,7 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
 def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the load that each node may carry for its dimensions to be level."""
     capacity = cluster.nodes.capacity
-    level_on = (cluster.nodes.alive & ~cluster.nodes.gone)[:, None]
+    level_on = cluster.nodes.serves[:, None]
     target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)
     for d, unit in enumerate(cluster.partitions.load.unit):
         tolerance = goals.tolerance(cluster.dimensions[d])

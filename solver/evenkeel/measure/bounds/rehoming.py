@@ -44,7 +44,7 @@ def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
     scope = partition_scope(cluster)
     kept = keepable(placed)
     nodes = cluster.nodes
-    seen = nodes.alive & ~nodes.gone
+    seen = nodes.serves
     full = utilisation(kept.load, nodes.capacity)
     level = float(full[seen].max(initial=0.0))
     stays = np.bincount(

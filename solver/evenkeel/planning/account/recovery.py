@@ -18,7 +18,7 @@ def short_until(plan: "Plan") -> NDArray[np.float64]:
     node: as its promotion or its swap has finished.
     """
     cluster, steps = plan.cluster, plan.steps
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     start = cluster.placement
     having = np.bincount(start.owner[live[start.node]], minlength=len(start))
     lack = np.maximum(cluster.partitions.replicas - having, 0)

@@ -97,7 +97,7 @@ class Acts:
 def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together."""
     safety = Safety(cluster, ends, protocol)
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     turns = turns_of(cluster, ends, safety, protocol, live)
     turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
     moves, front, current = turns.moves, turns.front, turns.current

@@ -20,7 +20,7 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Pl
     if not protocol.joint or len(ends) == 0:
         return target, ends
     node, leader = target.node.copy(), target.leader.copy()
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     changed = False
     for tier in reversed(range(len(cluster.topology))):
         rows, circle = _circles(cluster, ends, tier)

@@ -27,7 +27,7 @@ class Safety:
         self.cluster = cluster
         self.ends = ends
         self.protocol = protocol
-        self.live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+        self.live = np.append(cluster.nodes.serves, False)
 
     def keeps(
         self,

@@ -158,7 +158,7 @@ def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
 
     Others that stay are asked before those that go; which of them turns with the partition.
     """
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     own = np.where(live[acts.source], acts.source, np.int32(-1))
     lost = np.flatnonzero((own < 0) & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
     if len(lost) == 0:

@@ -17,7 +17,7 @@ RECOVERY = "recovery"
 
 def lacking(cluster: Cluster) -> NDArray[np.int64]:
     """Return how many live replicas partitions lack, (P,); 0 or less where none."""
-    live = cluster.nodes.alive & ~cluster.nodes.gone
+    live = cluster.nodes.serves
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
     wanted = np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
     return np.asarray(wanted - having, np.int64)
@@ -28,7 +28,7 @@ def repairs(cluster: Cluster, acts: Acts) -> NDArray[np.bool_]:
 
     What a partition goes through once it lacks nothing any more is no repair.
     """
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     lack = lacking(cluster)
     comes = np.isin(acts.act, (Act.MOVE, Act.ADD)) & live[acts.target]
     comes &= ~live[cluster.placement.node[acts.replica]]

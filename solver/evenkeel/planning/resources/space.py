@@ -87,7 +87,7 @@ def _carried(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
 
 def _serving(cluster: Cluster) -> NDArray[np.bool_]:
     nodes = cluster.nodes
-    return (nodes.alive | nodes.keeps) & ~nodes.gone
+    return nodes.carries
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def settled(
         return now, ()
     home = _homes(start, steps, np.flatnonzero(coming), now.node)
     node = np.where(coming, home, now.node)
-    live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
+    live = np.append(cluster.nodes.serves, False)
     useful = coming & (now.node == target.node) & live[now.node] & (home != now.node)
     flags = np.where(useful, now.flags, now.flags & ~Flag.INCOMING).astype(np.uint16)
     useless = np.flatnonzero(coming & ~useful & live[now.node] & (home != now.node))

@@ -54,8 +54,8 @@ def _rules(
         first=placed.first.copy(), owner=placed.owner.copy(), home=home.copy(), movable=~pinned
     )
     problem = problem._replace(partitions=partitions)
-    serves = nodes.alive & ~nodes.gone
-    carries = (nodes.alive | nodes.keeps) & ~nodes.gone
+    serves = nodes.serves
+    carries = nodes.carries
     everywhere = np.ones(len(nodes), bool)
     state = compile_state(cluster, problem, placed, everywhere)
     touched = 2 * int(np.diff(placed.first).max(initial=0))

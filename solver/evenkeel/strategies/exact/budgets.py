@@ -118,7 +118,7 @@ def is_within(cluster: Cluster, limits: Limits, placement: Placement) -> bool:
 
 def _source(cluster: Cluster) -> NDArray[np.bool_]:
     """Nodes that are alive: what leaves them counts, (N,)."""
-    return cluster.nodes.alive & ~cluster.nodes.gone
+    return cluster.nodes.serves
 
 
 def _crossings(

@@ -58,7 +58,7 @@ def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
 def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ...], int, int]:
     """Count partitions short of ``min_active`` and of a quorum, and replicas that are missing."""
     partitions, placement = cluster.partitions, cluster.placement
-    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)[node]
+    lives = np.append(cluster.nodes.serves, False)[node]
     votes = lives & (placement.role == Role.VOTER)
     count = len(partitions)
     live = np.bincount(placement.owner[lives], minlength=count)

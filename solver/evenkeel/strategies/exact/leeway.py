@@ -48,7 +48,7 @@ class Leeway:
         came: Counter[Place] = Counter()
         for audited in baselines_of(cluster):
             came |= _amounts(audited)
-        return cls(model, came, cluster.nodes.alive & ~cluster.nodes.gone)
+        return cls(model, came, cluster.nodes.serves)
 
     @property
     def mends(self) -> bool:

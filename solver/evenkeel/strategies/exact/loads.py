@@ -55,7 +55,7 @@ def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floo
     gauges, floors = [], []
     asked = cluster.partitions.replicas > 0
     asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
-    for n in np.flatnonzero(most >= 0).tolist():
+    for n in np.flatnonzero(cluster.nodes.carries & (most >= 0)).tolist():
         count = sum(seats.count(p, n) for p in range(len(cluster.partitions)))
         slack = seats.leeway.slack("max_replicas", "node", n, -1)
         seats.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
@@ -67,7 +67,7 @@ def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floo
         capacity = cluster.nodes.capacity[:, d]
         on = _loads(seats, d, scale)
         held = _held_loads(cluster, d, scale) if seats.leeway.mends else [0] * len(capacity)
-        for n in np.flatnonzero(np.isfinite(capacity)).tolist():
+        for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
             left = _left_behind(seats, n, d, scale) if cluster.transient[d] else 0
             room = scale.down(float(capacity[n]))
             above = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
@@ -120,7 +120,10 @@ def _held_loads(cluster: Cluster, d: int, scale: Scale) -> list[int]:
 
 
 def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
-    """Load of the replicas that leave a node, which counts there until all moves are done."""
+    """Load of the replicas that leave a node, which counts there until all moves are done.
+
+    A leader hands over before it leaves, so it weighs what a voter does.
+    """
     cluster = seats.cluster
     placement, load = cluster.placement, cluster.partitions.load
     total: Any = 0
@@ -135,12 +138,6 @@ def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
             gone = seats.model.new_int_var(0, len(held), "")
             seats.model.add(gone + seated.get(n, 0) >= len(held))
             total = total + scale.up(float(each)) * gone
-            if int(placement.leader_node[p]) == n and kind == Role.VOTER:
-                more = scale.up(float(load.leader[p, d])) - scale.up(float(each))
-                left = seats.model.new_bool_var("")
-                seats.model.add(gone >= left)
-                seats.model.add(len(held) * left >= gone)
-                total = total + max(more, 0) * left
     return total
 
 
@@ -151,7 +148,7 @@ def _share(seats: Seats, on: list[Any], held: list[int], d: int, scale: Scale) -
         row = topology.tier_index(tier)
         domain = topology.domain[row]
         for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
-            nodes = np.flatnonzero(domain == where).tolist()
+            nodes = np.flatnonzero(seats.cluster.nodes.carries & (domain == where)).tolist()
             inside, had = sum(on[n] for n in nodes), sum(held[n] for n in nodes)
             room = scale.down(float(shared[where, d]))
             place = "tier_capacity", f"tier {row}", where, d

@@ -133,9 +133,9 @@ def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outc
     if proof.status == "optimal" and (met or after):
         stop = "optimum"
     placed, mended = before.missing - after.missing, before.broken - after.broken
-    told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
-    if placed == mended == 0:
-        told = "CP-SAT leaves fewer partitions endangered than the search did."
-    elif placed == 0:
+    told = "CP-SAT leaves fewer partitions endangered than the search did."
+    if placed > 0:
+        told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
+    elif mended > 0:
         told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
     return replace(better, stop_reason=stop, message=told)

@@ -171,7 +171,7 @@ def seat(
 def _keep_alive(seats: Seats) -> None:
     """Let no partition have fewer live replicas than it had, or wants."""
     cluster, placement = seats.cluster, seats.cluster.placement
-    lives = cluster.nodes.alive & ~cluster.nodes.gone
+    lives = cluster.nodes.serves
     holds = lives | cluster.nodes.may_hold
     counted = [k for k in range(len(placement.node)) if not stuck(cluster, k)]
     owner, node = placement.owner[counted], placement.node[counted]
@@ -186,7 +186,7 @@ def _endangered(seats: Seats) -> None:
     """Count the partitions short of ``min_active``, by how far, and those without a live quorum."""
     cluster, model = seats.cluster, seats.model
     partitions = cluster.partitions
-    lives = cluster.nodes.alive & ~cluster.nodes.gone
+    lives = cluster.nodes.serves
     quorum = np.where(partitions.voters > 0, partitions.voters // 2 + 1, 0)
     seats.few = [[] for _ in range(min(int(partitions.min_active.max(initial=0)), DEEPEST))]
     for p in np.flatnonzero(partitions.replicas > 0).tolist():

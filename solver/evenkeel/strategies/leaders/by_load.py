@@ -134,7 +134,7 @@ def _levels(request: Request, arcs: Arcs) -> Levels:
     base = node_loads(cluster, unled(start, arcs))
     beat()
     extra = lead_loads(cluster, start, arcs)
-    alive = nodes.alive & ~nodes.gone
+    alive = nodes.serves
     room = nodes.capacity[nodes.may_receive].sum(axis=0)
     total = base[alive].sum(axis=0) + extra.sum(axis=0)
     able = (extra != 0.0).any(axis=0) & np.isfinite(room) & (room > 0.0) & (total > 0.0)

@@ -133,7 +133,7 @@ def _rows(cluster: Cluster) -> NDArray[np.int64]:
     nodes, topology = cluster.nodes, cluster.topology
     found = [np.arange(len(nodes))]
     below = len(nodes)
-    serving = (nodes.alive | nodes.keeps) & ~nodes.gone
+    serving = nodes.carries
     for tier, capacity in topology.tier_capacity.items():
         domain = topology.domain[topology.tier_index(tier)]
         found.append(np.where(serving & (domain >= 0), domain + below, -1))

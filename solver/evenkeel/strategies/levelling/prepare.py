@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.strategies.levelling.restraint import Restraint
 from evenkeel.strategies.levelling.run_state import Run, book_drop, seated
 from evenkeel.strategies.registry import Request
 from evenkeel.strategies.shared.compile import compile_problem
@@ -22,7 +23,7 @@ from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.repair import breaches_without, must_relocate
 
 
-def prepare(request: Request, parameters: Parameters) -> Run:
+def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> Run:
     """Compile the cluster, drop what is too many, and mark what must move."""
     started = time.perf_counter()
     cluster = request.cluster
@@ -30,14 +31,17 @@ def prepare(request: Request, parameters: Parameters) -> Run:
     problem = compile_problem(
         cluster, target, np.ones(len(cluster.dimensions)), limits=request.limits
     )
+    problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
     dropped = np.zeros(len(request.start.node), bool)
     state = seated(cluster, problem, request.start, dropped)
-    drop_surplus(cluster, problem, state, dropped)
+    drop_surplus(cluster, problem, state, dropped, restraint.whole)
     seat = serving(cluster, state.node)
     must_fill = slots_to_fill(cluster, seat)
     leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
-    drop(problem, state, leaving[may_be_spared(cluster, state.node, leaving)], dropped)
+    leaving = leaving[may_be_spared(cluster, state.node, leaving)]
+    drop(problem, state, leaving[~restraint.whole[cluster.placement.owner[leaving]]], dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
+    forced &= problem.partitions.movable
     run = Run(
         request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target
     )  # fmt: skip
@@ -46,7 +50,11 @@ def prepare(request: Request, parameters: Parameters) -> Run:
 
 
 def drop_surplus(
-    cluster: Cluster, problem: Problem, state: State, dropped: NDArray[np.bool_]
+    cluster: Cluster,
+    problem: Problem,
+    state: State,
+    dropped: NDArray[np.bool_],
+    whole: NDArray[np.bool_],
 ) -> None:
     """Put replicas beyond those wanted nowhere, one of each partition at a time."""
     with np.errstate(over="ignore"):  # load on a node without capacity
@@ -60,6 +68,7 @@ def drop_surplus(
         breaches = np.zeros(len(seat), np.int64)
         breaches_without(problem, state, candidates, breaches)
         surplus = surplus_replicas(cluster, seat, utilization, breaches)
+        surplus = surplus[~whole[cluster.placement.owner[surplus]]]
         if drop(problem, state, surplus, dropped) == 0:
             return
 

@@ -38,7 +38,7 @@ def most_endangered_first(run: Run) -> NDArray[np.int64]:
     """
     cluster, state = run.request.cluster, run.state
     placement, partitions = cluster.placement, cluster.partitions
-    lives = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False).take(state.node)
+    lives = np.append(cluster.nodes.serves, False).take(state.node)
     count = len(partitions)
     live = np.bincount(placement.owner[lives], minlength=count)
     votes = lives & (placement.role == Role.VOTER)

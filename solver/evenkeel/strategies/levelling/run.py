@@ -17,6 +17,8 @@ Budgets bind all of it: they are among the rules that admit a move.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from evenkeel.strategies.levelling.floors import fill_to_floors
@@ -33,6 +35,7 @@ from evenkeel.strategies.levelling.prepare import prepare
 from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
 from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth_it, nothing_due
+from evenkeel.strategies.levelling.restraint import Restraint
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
@@ -43,26 +46,42 @@ from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     """Mend, place and level by search, and refine what was found where replicas are few."""
-    run = prepare(request, parameters)
-    before, changed = excess_of(run), must_change(run)
-    with run.interruptible():
+
+    def phases(run: Run) -> None:
+        before, changed = excess_of(run), must_change(run)
         search(run)
         with run.timed("refine"):
             changed |= refine_small(run)
         stay_unless_worth_it(run, before, changed)
         complete(run)
-    return outcome_of(run)
+
+    return outcome_after(phases, request, parameters)
 
 
 def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     """Mend, place and level by search, without refining."""
-    run = prepare(request, parameters)
-    before, changed = excess_of(run), must_change(run)
-    with run.interruptible():
+
+    def phases(run: Run) -> None:
+        before, changed = excess_of(run), must_change(run)
         search(run)
         stay_unless_worth_it(run, before, changed)
         complete(run)
-    return outcome_of(run)
+
+    return outcome_after(phases, request, parameters)
+
+
+def outcome_after(
+    phases: Callable[[Run], None], request: Request, parameters: Parameters
+) -> Outcome:
+    """Go through phases, anew with what they made worse left alone, until nothing is worse."""
+    restraint: Restraint | None = Restraint.none(request.cluster)
+    while restraint is not None:
+        run = prepare(request, parameters, restraint)
+        with run.interruptible():
+            phases(run)
+        outcome = outcome_of(run)
+        restraint = None if run.stop is not None else restraint.after(run, outcome)
+    return outcome
 
 
 def search(run: Run) -> None:

@@ -131,7 +131,7 @@ def seated(
     What waits on a node that is being emptied stays in its place until it has another one.
     """
     nodes = cluster.nodes
-    stays = nodes.may_hold | (nodes.alive & ~nodes.gone)
+    stays = nodes.may_hold | nodes.serves
     state = compile_state(cluster, problem, placement, stays)
     for k in np.flatnonzero(dropped).tolist():
         book_drop(problem, state, k)

@@ -188,7 +188,7 @@ class Refining:
         """Go there, and note it if it is the best."""
         placement = self.cluster.placement.replaced(*placed)
         nodes = self.cluster.nodes
-        stays = nodes.may_hold | (nodes.alive & ~nodes.gone)
+        stays = nodes.may_hold | nodes.serves
         self.state = compile_state(self.cluster, self.problem, placement, stays)
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)

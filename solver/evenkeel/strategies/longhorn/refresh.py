@@ -50,7 +50,7 @@ def _changed(simulated: SimulatedState) -> NDArray[np.bool_]:
 def _hosts(simulated: SimulatedState, system: System) -> Hosts:
     hosts, on = system.hosts, system.disks.host
     nodes, changed = simulated.now.nodes, _changed(simulated)
-    serves, opens = nodes.alive & ~nodes.gone, nodes.accepts & ~nodes.gone
+    serves, opens = nodes.serves, nodes.accepts & ~nodes.gone
     touched, up, opened = (np.zeros(len(hosts), np.bool_) for _ in range(3))
     touched[on[changed]] = True
     up[on[serves]] = True
@@ -73,7 +73,7 @@ def _hosts(simulated: SimulatedState, system: System) -> Hosts:
 
 def _disks(simulated: SimulatedState, system: System, volumes: Volumes) -> Disks:
     disks, nodes, changed = system.disks, simulated.now.nodes, _changed(simulated)
-    serves = nodes.alive & ~nodes.gone
+    serves = nodes.serves
     # what a host's eviction asks of all its disks is said disk by disk once one of them has changed
     touched = np.isin(disks.host, disks.host[changed])
     evicted = disks.evicting | (touched & system.hosts.evicting[disks.host])
@@ -138,7 +138,7 @@ def _replicas(simulated: SimulatedState, system: System) -> Replicas:
         np.int64,
     )
     fresh = there & (origin < 0)
-    serves = simulated.now.nodes.alive & ~simulated.now.nodes.gone
+    serves = simulated.now.nodes.serves
     lost = there & ~serves[now.node]
     leaves = there & serves[now.node] & ~simulated.now.nodes.keeps[now.node]
     # one that failed with its disk serves again when the disk does

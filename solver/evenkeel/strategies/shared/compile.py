@@ -124,6 +124,7 @@ def _nodes(
     capacity = np.array(nodes.capacity.T, order="C")
     with np.errstate(divide="ignore"):
         inverse = np.minimum(1.0 / capacity, HUGE)
+    capacity[:, ~nodes.carries] = np.inf  # nobody asks what is on a node that is lost
     most = np.where(nodes.max_replicas < 0, NO_LIMIT, nodes.max_replicas).astype(np.int32)
     pairs = [
         (cluster.dimensions.index(one.of), cluster.dimensions.index(one.to))
@@ -330,7 +331,7 @@ def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
         tiers=np.array(sorted(tiers), np.int32),
         into=into,
         out_of=out_of,
-        source=nodes.alive & ~nodes.gone,
+        source=nodes.serves,
     )
 
 

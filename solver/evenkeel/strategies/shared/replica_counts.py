@@ -44,7 +44,7 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     kind = _kind(cluster, empty)
     missing = _wanted(cluster, kind) - _present(cluster, node)[kind]
     never = placement.node[empty] < 0
-    lives = at_node(cluster.nodes.alive & ~cluster.nodes.gone, placement.node[empty])
+    lives = at_node(cluster.nodes.serves, placement.node[empty])
     order = np.arange(len(empty))
     if never.any() != never.all() or lives.any() or (kind[1:] < kind[:-1]).any():
         order = np.lexsort((empty, never, ~lives, kind))
@@ -98,7 +98,7 @@ def may_be_spared(
     One on a dead node that keeps what it has counts as a replica, but serves nobody.
     """
     owner = cluster.placement.owner
-    serves = at_node(cluster.nodes.alive & ~cluster.nodes.gone, node)
+    serves = at_node(cluster.nodes.serves, node)
     live = np.bincount(owner[serves], minlength=len(cluster.partitions))
     lives = serves[leaving]
     spared = np.ones(len(leaving), bool)

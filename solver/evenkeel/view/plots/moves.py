@@ -104,7 +104,7 @@ def flows_between(
     domain = np.where(domain < 0, len(names) - 1, domain)
     source, target = ends(before, after)
     dead, nowhere = len(names), len(names) + 1
-    alive = cluster.nodes.alive & ~cluster.nodes.gone
+    alive = cluster.nodes.serves
     came_from = np.where(alive[source], domain[source], dead)
     came_from[source < 0] = nowhere
     count = np.zeros((len(names) + 2, len(names)), np.int64)

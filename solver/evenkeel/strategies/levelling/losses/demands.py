@@ -61,7 +61,7 @@ def stock_and_demands(
         max_replicas=np.array(nodes.max_replicas),
         replicas_on=np.array(placed.replicas),
         leaders_on=np.array(placed.leaders),
-        serves=nodes.alive & ~nodes.gone,
+        serves=nodes.serves,
         holds=nodes.may_hold,
         receives=nodes.may_receive,
         leads=nodes.may_lead,
