@@ -172,6 +172,12 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
         ("anything", 600252),
         ("extras", 600317),
         ("budgets", 600360),
+        ("states", 600671),
+        ("roles", 600696),
+        ("anything", 600863),
+        ("lost_zone", 600818),
+        ("roles", 601106),
+        ("states", 601098),
     ],
 )
 def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(

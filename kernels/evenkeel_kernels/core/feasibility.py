@@ -435,6 +435,8 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
         if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
             return False
+        if state.role[k] == NON_VOTER and problem.partitions.led_from[p] < 0:
+            return False  # where it leads now it counts as nobody
         if not affords_leader(problem, state, p, n) or not may_step_down(problem, state, k, n):
             return False
     return (

@@ -185,7 +185,8 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     if leads(problem, state, k):
         rank = problem.rules.lead_rank[problem.partitions.rule[p]]
         worse = here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]
-        if not problem.nodes.leads[n] or rank[n] == 255 or worse:
+        unfit = problem.partitions.led_from[p] < 0 and state.role[k] == NON_VOTER
+        if not problem.nodes.leads[n] or rank[n] == 255 or worse or unfit:
             return False
         if not steps_down(problem, state, k, n):
             return False

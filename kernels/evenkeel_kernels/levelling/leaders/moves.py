@@ -164,6 +164,13 @@ def may_follow(problem: Problem, state: State, p: int) -> bool:
     return shares_leader(problem, state, p, index(-1), n)
 
 
+@inline_only
+def _counts_as_nobody(problem: Problem, state: State, p: int, slot: int) -> bool:
+    """Whether a slot without a vote leads a partition that nobody led: it shall not go on to."""
+    k = problem.partitions.first[p] + max(slot, 0)
+    return slot >= 0 and state.role[k] != VOTER and problem.partitions.led_from[p] < 0
+
+
 @no_alloc
 def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
     """Replace every leader whose node may not lead, where another replica can. O(K)."""
@@ -175,7 +182,7 @@ def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
         if before < 0 or (can_pass_on(problem, state, p) and may_follow(problem, state, p)):
             transfer_leader(problem, state, p, index(-1))
             appoint(problem, state, scan, p, index(-1))
-            if state.leader[p] < 0:
+            if state.leader[p] < 0 and not _counts_as_nobody(problem, state, p, before):
                 transfer_leader(problem, state, p, index(before))
             changed += int(state.leader[p] != before)
     return changed

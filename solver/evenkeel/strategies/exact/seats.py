@@ -211,8 +211,6 @@ def _leader(seats: Seats, p: int) -> dict[int, Any]:
     model, may_lead = seats.model, seats.cluster.nodes.may_lead
     voters = seats.voters[p]
     leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
-    for n, lead in leads.items():
-        model.add(lead <= voters[n])
     placement = seats.cluster.placement
     was = int(placement.leader_node[p])
     lacking = model.new_bool_var("")
@@ -220,11 +218,15 @@ def _leader(seats: Seats, p: int) -> dict[int, Any]:
     if was >= 0 and seats.leeway.stays[was]:
         votes = placement.role[placement.leader_replica[p]] == Role.VOTER
         stays = (voters if votes else seats.others[p]).get(was)
-        if was not in leads and stays is not None:
-            unfit = leads[was] = model.new_bool_var("")
+        if stays is not None and (was not in leads or not votes):
+            unfit = model.new_bool_var("")
             model.add(unfit <= stays)
-        if stays is not None and (votes or not isinstance(unfit, int)):
+        if stays is not None:
             model.add(lacking == 0)
+    for n, lead in leads.items():
+        model.add(lead <= voters[n] + (unfit if n == was else 0))
+    if not isinstance(unfit, int):
+        model.add(unfit <= leads.setdefault(was, unfit))
     model.add(sum(leads.values()) + lacking == 1)
     if seats.reasons.switches is None:
         seats.unled.append(lacking + unfit)

@@ -1,14 +1,19 @@
-"""Before the search: compile the cluster, drop what is too many, mark what must move."""
+"""Before the search: compile the cluster, drop what is too many, mark what must move.
+
+And before the next one: what came out of it worse than it came is left alone.
+"""
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import audit
+from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.levelling.restraint import Restraint
 from evenkeel.strategies.levelling.run_state import Run, book_drop, seated
-from evenkeel.strategies.registry import Request
+from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.replica_counts import (
     may_be_dropped,
@@ -23,6 +28,39 @@ from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.repair import breaches_without, must_relocate
 
 
+class Restraint(NamedTuple):
+    """Replicas that are not dropped, (K,), and partitions that stay where they are, (P,)."""
+
+    kept: NDArray[np.bool_]
+    pinned: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, cluster: Cluster) -> "Restraint":
+        """Leave nothing alone."""
+        return cls(
+            np.zeros(len(cluster.placement.node), bool), np.zeros(len(cluster.partitions), bool)
+        )
+
+    def after(self, run: Run, outcome: Outcome) -> "Restraint | None":
+        """Leave alone what is worse than it came, too; None if nothing is.
+
+        What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
+        followers a node may be too full while one leaves: neither is seen one move at a time.
+        """
+        cluster = run.request.cluster
+        if not run.dropped.any() and not cluster.transient.any():
+            return None
+        placement = cluster.placement.replaced(outcome.node, outcome.leader)
+        worse = regressions(cluster, placement, audit(cluster, placement)).partitions
+        kept = run.dropped & worse[placement.owner]
+        cut = np.zeros(len(worse), bool)
+        cut[placement.owner[kept]] = True
+        pinned = worse & ~cut & ~self.pinned
+        if not kept.any() and not pinned.any():
+            return None
+        return Restraint(self.kept | kept, self.pinned | pinned)
+
+
 def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> Run:
     """Compile the cluster, drop what is too many, and mark what must move."""
     started = time.perf_counter()
@@ -34,12 +72,11 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> R
     problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
     dropped = np.zeros(len(request.start.node), bool)
     state = seated(cluster, problem, request.start, dropped)
-    drop_surplus(cluster, problem, state, dropped, restraint.whole)
+    must_fill = drop_surplus(cluster, problem, state, dropped, restraint.kept)
     seat = serving(cluster, state.node)
-    must_fill = slots_to_fill(cluster, seat)
     leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
     leaving = leaving[may_be_spared(cluster, state.node, leaving)]
-    drop(problem, state, leaving[~restraint.whole[cluster.placement.owner[leaving]]], dropped)
+    drop(problem, state, leaving[~restraint.kept[leaving]], dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
     forced &= problem.partitions.movable
     run = Run(
@@ -54,23 +91,27 @@ def drop_surplus(
     problem: Problem,
     state: State,
     dropped: NDArray[np.bool_],
-    whole: NDArray[np.bool_],
-) -> None:
-    """Put replicas beyond those wanted nowhere, one of each partition at a time."""
+    kept: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Put replicas beyond those wanted nowhere, one of each partition at a time.
+
+    None of those that are ``kept (K,)``. Returns the slots that must be filled after that, (K,).
+    """
     with np.errstate(over="ignore"):  # load on a node without capacity
         utilization = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
     while True:
         seat = serving(cluster, state.node)
-        seat[dropped] = -1
-        candidates = may_be_dropped(cluster, seat)
+        seat = np.where(dropped, np.int32(-1), seat) if dropped.any() else seat
+        filling = slots_to_fill(cluster, seat)
+        candidates = may_be_dropped(cluster, seat, filling & ~dropped)
+        candidates = candidates[~kept[candidates]]
         if len(candidates) == 0:
-            return
+            return filling
         breaches = np.zeros(len(seat), np.int64)
         breaches_without(problem, state, candidates, breaches)
-        surplus = surplus_replicas(cluster, seat, utilization, breaches)
-        surplus = surplus[~whole[cluster.placement.owner[surplus]]]
+        surplus = surplus_replicas(cluster, seat, candidates, utilization, breaches)
         if drop(problem, state, surplus, dropped) == 0:
-            return
+            return filling
 
 
 def drop(

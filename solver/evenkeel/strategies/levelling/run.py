@@ -31,11 +31,10 @@ from evenkeel.strategies.levelling.mending import (
     rules_mended,
 )
 from evenkeel.strategies.levelling.outcome import outcome_of
-from evenkeel.strategies.levelling.prepare import prepare
+from evenkeel.strategies.levelling.prepare import Restraint, prepare
 from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
 from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth_it, nothing_due
-from evenkeel.strategies.levelling.restraint import Restraint
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request

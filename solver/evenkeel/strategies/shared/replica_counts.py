@@ -57,16 +57,16 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
 def surplus_replicas(
     cluster: Cluster,
     node: NDArray[np.int32],
+    candidates: NDArray[np.int64],
     utilization: NDArray[np.float64],
     breaches: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Choose one replica to drop of each partition that has more than it wants.
+    """Choose one of the ``candidates`` to drop of each partition.
 
     One that serves nobody before others, of a role that has too many, one whose going leaves the
     fewest ``breaches (K,)``, from the most pressed node, a leader last, then the highest slot.
     """
     placement = cluster.placement
-    candidates = may_be_dropped(cluster, node)
     owner = placement.owner[candidates]
     kind = _kind(cluster, candidates)
     role_over = _present(cluster, node)[kind] > _wanted(cluster, kind)
@@ -79,15 +79,24 @@ def surplus_replicas(
     return np.sort(candidates[order[_rank_in_run(owner[order]) == 0]])
 
 
-def may_be_dropped(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the replicas, none of them pinned, of partitions with more than they want."""
-    placement = cluster.placement
+def may_be_dropped(
+    cluster: Cluster, node: NDArray[np.int32], filling: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return the replicas, none of them pinned, of partitions with more than they want.
+
+    Where they have that only once slots of another role are filled, those of the role too many.
+    """
+    placement, wanted = cluster.placement, cluster.partitions.replicas
     present = _present(cluster, node)
-    over = present[0::2] + present[1::2] - cluster.partitions.replicas
-    if len(over) == 0 or over.max() <= 0:
+    over = present[0::2] + present[1::2] - wanted
+    slots = np.flatnonzero(filling)
+    then = over + np.bincount(placement.owner[slots], minlength=len(over))
+    if len(over) == 0 or then.max() <= 0:
         return np.zeros(0, np.int64)
     free = (node >= 0) & ((placement.flags & Flag.PINNED) == 0)
-    return np.flatnonzero(free & (over > 0)[placement.owner])
+    found = np.flatnonzero(free & (then > 0)[placement.owner])
+    kind = _kind(cluster, found)
+    return found[(over > 0)[placement.owner[found]] | (present[kind] > _wanted(cluster, kind))]
 
 
 def may_be_spared(
