@@ -7,6 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
+from evenkeel.measure.audit import audit
 
 
 @pytest.fixture
@@ -67,3 +68,32 @@ def test_a_group_grows_by_itself(file, capsys):
 def test_what_is_wrong_is_named(file, asked, named, capsys):
     assert main(["size", file, *asked]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_path, capsys):
+    cluster = ek.read(file)
+    load = cluster.partitions.load
+    grown = cluster.replace(load=load.voter * [1.0, 2.0], leader_load=load.leader * [1.0, 2.0])
+    ek.write(grown, tmp_path / "next.npz")
+    out = str(tmp_path / "sized.npz")
+    asked = ["size", file, "--forecast", str(tmp_path / "next.npz"), "-o", out]
+    assert main(asked) == 0
+    assert capsys.readouterr().out.endswith(f"wrote {out}\n")
+    sized = ek.read(out)
+    assert len(sized.nodes) == 6
+    assert audit(sized, sized.placement).ok
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] == [out]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--forecast", "FILE", "--grow", "2"], "so does --grow"),
+        (["-o", "out.npz"], "needs --grow, --forecast or --type"),
+        (["--grow", "2", "-o", "FILE"], "is one of the files that are read"),
+    ],
+)
+def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, said):
+    assert main(["size", file, *(file if one == "FILE" else one for one in asked)]) == 2
+    assert said in capsys.readouterr().err

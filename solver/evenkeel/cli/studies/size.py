@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import (
@@ -15,7 +16,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
-from evenkeel.cli.output import page, tell
+from evenkeel.cli.output import check_outputs, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
@@ -48,6 +49,10 @@ def add(commands: Commands) -> None:
         help="the same for one group, in place of --grow; may be given several times",
     )  # fmt: skip
     parser.add_argument(
+        "--forecast", metavar="FILE",
+        help="the cluster as it is expected to be, in any format that is read, in place of --grow",
+    )  # fmt: skip
+    parser.add_argument(
         "--type", action="append", default=[], type=type_of, metavar="NAME,NAME=X,...",
         help="a type of nodes that one can get: what it is called, its capacity in every "
         "dimension, and any of price=X, most=N in each place, at=DOMAIN+DOMAIN, tags=TAG+TAG, "
@@ -67,6 +72,11 @@ def add(commands: Commands) -> None:
             name, type=level_of, default=1.0, metavar="X|NAME=X,...",
             help=f"how full a node may be {when}: 0.8 or 80%%, or cpu=0.7,disk=0.9 (1)",
         )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="file for the cluster with its new nodes, everything placed; its format is found from "
+        "the suffix",
+    )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each solve")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     add_changes(parser)
@@ -74,6 +84,7 @@ def add(commands: Commands) -> None:
     parser.examples = (
         "evenkeel size cluster.npz --survive zone --at-most 80%",
         "evenkeel size cluster.npz --grow +40% --type big,cpu=64,disk=4000,price=3 --survive zone",
+        "evenkeel size cluster.npz --forecast next-year.npz --survive zone -o sized.npz",
     )
 
 
@@ -140,9 +151,13 @@ def type_of(text: str) -> tuple[str, dict[str, str]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.formats.registry import write
     from evenkeel.studies.growth.headroom import headroom
     from evenkeel.studies.growth.sizing import size
 
+    forecast = [] if arguments.forecast is None else [arguments.forecast]
+    grows = arguments.grow is not None or bool(arguments.grow_group)
+    _check(arguments, forecast, sized=grows or bool(forecast) or bool(arguments.type))
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         asked: dict[str, Any] = {
@@ -152,15 +167,34 @@ def run(arguments: argparse.Namespace) -> int:
         }  # fmt: skip
         types = _types(cluster, arguments.type)
         waiting.doing("solving")
-        if arguments.grow is None and not arguments.grow_group and types is None:
-            found = headroom(cluster, **asked)
-            return _tell_headroom(arguments, found)
-        return _tell_sizing(arguments, size(cluster, _forecast(arguments), types, **asked))
+        if not (grows or forecast) and types is None:
+            return _tell_headroom(arguments, headroom(cluster, **asked))
+        found = size(cluster, _forecast(arguments), types, **asked)
+        written: Sequence[Path] = []
+        if arguments.output is not None and found.cluster is not None:
+            waiting.doing("writing")
+            written = write(found.cluster, arguments.output)
+    return _tell_sizing(arguments, found, written)
 
 
-def _forecast(arguments: argparse.Namespace) -> "Forecast":
+def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -> None:
+    """Raise where arguments contradict each other, or the file cannot be written."""
+    faults = FaultList()
+    if forecast and (arguments.grow is not None or arguments.grow_group):
+        faults.add("--forecast", forecast[0], "says how loads grow; so does --grow")
+    if arguments.output is not None and not sized:
+        faults.add("--output", arguments.output, "needs --grow, --forecast or --type")
+    faults.raise_if_any()
+    check_outputs([*arguments.files, *forecast], [arguments.output], force=False)
+
+
+def _forecast(arguments: argparse.Namespace) -> "Forecast | Cluster":
+    """Return what the arguments expect: a cluster from a file, or how loads grow."""
+    from evenkeel.formats.registry import read
     from evenkeel.studies.growth.forecast import Forecast
 
+    if arguments.forecast is not None:
+        return read(arguments.forecast)
     load = 1.0 if arguments.grow is None else arguments.grow
     return Forecast(load=load, groups=dict(arguments.grow_group))
 
@@ -198,8 +232,8 @@ def _types(
     return types or None
 
 
-def _tell_sizing(arguments: argparse.Namespace, found: "Sizing") -> int:
-    """Tell which nodes a forecast takes."""
+def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequence[Path]) -> int:
+    """Tell which nodes a forecast takes, and which files were written."""
     code = DONE if found.cluster is not None else LEFT_BROKEN
     rows = [(one.type, one.place, f"{one.nodes:,}", f"{one.price:,.6g}") for one in found.nodes]
     lacking = [one.reason for one in found.shortages]
@@ -213,13 +247,14 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing") -> int:
             "losses": [] if found.losses is None else [
                 row._asdict() for row in found.losses.rows()
             ],
+            "written": [*map(str, written)],
         },
         text=lambda: _laid_out(
             found.status, f"{found.status}: {found.message}",
             [("type", "place", "nodes", "price of each"), *rows] if rows else [],
             ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
             if lacking else [],
-        ),
+        ) + told_files(written),
         verdict=f"{found.status}: {found.message}",
     )  # fmt: skip
 
