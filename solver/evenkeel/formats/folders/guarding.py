@@ -1,7 +1,7 @@
 """Guards: whether a live system is where a plan expects it before its next wave."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,6 +10,7 @@ import numpy as np
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.expectation import FILE, Expectation, Expected
+from evenkeel.formats.folders.mixtures import Step, has_room
 from evenkeel.formats.folders.observing import Observed, Standing, observed
 from evenkeel.formats.folders.outside import digest_seen, elsewhere
 from evenkeel.formats.folders.state import read_state, record
@@ -25,6 +26,10 @@ PLAN = "plan.json"
 
 BEGUN = 0.5
 """Added to the place of a partition on its way whose next change is under way."""
+
+
+_Mixture = tuple[Mapping[str, frozenset[int]], Mapping[str, float], Sequence[Mapping[str, Step]]]
+"""What ``has_room`` is asked about: where partitions are, how far, and the waves to come."""
 
 
 @dataclass(frozen=True)
@@ -134,18 +139,24 @@ def guard(
         live = system.carrier.observe(parts)
     else:
         live = observed(system.read(parts))
-    verdict = _with_outside(folder, told, live, _compared(told, live, recorded, wave))
+    plan = folder / PLAN
+    planned = {one.partition for _, one in _changes(told)}
+    others_moved = digest_seen(live.standing, planned) != told.outside
+
+    def admits(mixture: _Mixture) -> bool:
+        return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
+
+    verdict = _compared(told, live, recorded, wave, admits)
+    if others_moved:
+        verdict = _with_outside(plan, told, live, verdict)
     done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
     if recording and wave is None and verdict.word != "differs" and done != recorded:
         record(folder, waves, done)
     return verdict
 
 
-def _with_outside(folder: Path, told: Expectation, live: Observed, found: Verdict) -> Verdict:
+def _with_outside(plan: Path, told: Expectation, live: Observed, found: Verdict) -> Verdict:
     """Return a verdict with what has become of the partitions that no wave changes."""
-    planned = {one.partition for _, one in _changes(told)}
-    if digest_seen(live.standing, planned) == told.outside:
-        return found
     joins = [
         {
             one.partition: [
@@ -157,7 +168,7 @@ def _with_outside(folder: Path, told: Expectation, live: Observed, found: Verdic
         for wave in told.waves
     ]
     first = found.wave + (found.word == "finished")
-    others = elsewhere(Document.load(os.fspath(folder / PLAN)), live.standing, joins, first)
+    others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first)
     if others.differences:
         found = replace(found, word="differs", differences=found.differences + others.differences)
     return replace(found, notes=others.notes)
@@ -168,6 +179,7 @@ def _compared(
     live: Observed,
     recorded: int,
     wave: int | None,
+    admits: Callable[[_Mixture], bool],
 ) -> Verdict:
     waves = len(told.waves)
     ways = _ways(told)
@@ -196,13 +208,10 @@ def _compared(
         wave = min(undone, default=waves + 1)
         if wave <= recorded:
             differences += _taken_back(told, places, after, recorded)
-    if not told.in_any_order:
-        for w, one in _changes(told):
-            if w > wave and places.get(one.partition, 0.0) > after[id(one)] - 1:
-                differences.append(
-                    f"{shown(one.partition)}: is where wave {w} puts it before wave {wave} is "
-                    "done, and there is not room for any order"
-                )
+    if not told.in_any_order and not differences:
+        early = _early(told, places, after, wave)
+        if early and not admits(_mixture(told, ways, seen, places, wave)):
+            differences += early
     differences += _dead(told, live, wave)
     if differences:
         return Verdict("differs", min(wave, max(waves, 1)), waves, differences=tuple(differences))
@@ -214,6 +223,41 @@ def _compared(
     under_way = len(now) - done - to_do
     word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
     return Verdict("done" if done == len(now) else word, wave, waves, (to_do, under_way, done))
+
+
+def _early(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
+) -> list[str]:
+    """Return what later waves do and is done, in part or as a whole."""
+    return [
+        f"{shown(one.partition)}: is where wave {w} puts it before wave {wave} is done, and there "
+        "is not room for that order"
+        for w, one in _changes(told)
+        if w > wave and places.get(one.partition, 0.0) > after[id(one)] - 1
+    ]
+
+
+def _mixture(
+    told: Expectation,
+    ways: Mapping[str, _Way],
+    seen: Mapping[str, Seen],
+    places: Mapping[str, float],
+    wave: int,
+) -> _Mixture:
+    """Return where partitions take room now, and what the waves from ``wave`` on do to them."""
+    held = {}
+    for name, at in places.items():
+        # what is under way has room reserved on both ends
+        there = ways[name].places[int(at) : int(np.ceil(at)) + 1]
+        held[name] = frozenset[int]().union(seen[name].nodes, *there)
+    steps = [
+        {
+            one.partition: Step(ways[one.partition].place_after(w), one.after)
+            for one in told.waves[w - 1]
+        }
+        for w in range(wave, len(told.waves) + 1)
+    ]
+    return held, places, steps
 
 
 def _changes(told: Expectation) -> list[tuple[int, Expected]]:

@@ -93,7 +93,7 @@ def elsewhere(
     cluster, end = read.cluster, read.end
     planned = {name for one in waves for name in one}
     place = {name: n for n, name in enumerate(cluster.nodes.names)}
-    start, most = cluster.placement, _load_of(cluster)
+    start, most = cluster.placement, load_of(cluster)
     node, moved, gone, strange = end.node.copy(), [], 0, False
     extra = np.zeros_like(cluster.nodes.capacity)
     for p, name in enumerate(cluster.partitions.names):
@@ -131,7 +131,7 @@ def elsewhere(
     return Elsewhere(tuple(notes), tuple(_rooms(cluster, waves, wave, extra, most)))
 
 
-def _load_of(cluster: Cluster) -> NDArray[np.float64]:
+def load_of(cluster: Cluster) -> NDArray[np.float64]:
     """Return the most that a replica of each partition takes in any role, (P, D)."""
     load = cluster.partitions.load
     return np.maximum(np.maximum(load.leader, load.voter), load.non_voter)

@@ -203,8 +203,8 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     text = (
         f"`sh undo/run.sh` goes back to where everything was, in {counted(count, 'wave')}; "
         "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
-        "may be where the way back does not pass: it stops with exit code 3\nthen, before it "
-        "orders anything. "
+        "may be where the way back does not pass, or where there is no\nroom: it stops with exit "
+        "code 3 then, before it orders anything. "
         "Let `run.sh` end first and undo then, or plan the way back from there:\n\n"
         "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )

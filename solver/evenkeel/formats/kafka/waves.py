@@ -91,18 +91,17 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults = FaultList()
     touched = dict.fromkeys(one.partition for wave in waves for one in wave)
     topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
-    for wave in waves:
+    found, told = [], [{one.partition: preferred(one) for one in wave} for wave in waves]
+    for wave, lists in zip(waves, told, strict=True):
         for one in wave:
-            if not preferred(one):
+            if not lists[one.partition]:
                 faults.add(one.name, [], "would be left without replicas")
     faults.raise_if_any()
-    found = []
-    for wave in waves:
-        lists = {one.partition: preferred(one) for one in wave}
+    for wave, lists in zip(waves, told, strict=True):
         parts = {"reassignment.json": document(rows(topics, brokers, cluster, lists), VERSION)}
         elected = [
             msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
-            for p in (one.partition for one in wave if leader(one) >= 0)
+            for p in (one.partition for one in wave if one.leads >= 0)
         ]
         if elected:
             parts["election.json"] = document(elected, "")

@@ -163,8 +163,11 @@ def _quoted(name: str) -> str:
 def _names_array(argument: str, names: list[str]) -> NDArray[Any]:
     """Return names as a unicode array, which drops trailing NULs and takes no lone surrogates."""
     array = np.array(names, np.str_)
+    back = array.tolist()
+    if back == names:
+        return array
     faults = FaultList()
-    for i, (name, kept) in enumerate(zip(names, array.tolist(), strict=True)):
+    for i, (name, kept) in enumerate(zip(names, back, strict=True)):
         if name != kept:
             faults.add(f"{argument}[{i}]", name, "cannot be written: it ends in a NUL")
     faults.raise_if_any()
