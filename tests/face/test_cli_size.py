@@ -85,8 +85,6 @@ def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_pat
     asked[-1] = str(tmp_path / "again.npz")
     assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"] == [asked[-1]]
-    assert main([*asked]) == 2
-    assert "again.npz" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
