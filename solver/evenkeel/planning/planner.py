@@ -1,14 +1,17 @@
 """Planner: from a cluster and a target to a plan."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.plan import Plan
@@ -84,42 +87,56 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    wanted, ends = _ends(cluster, wanted, protocol)
-    return _planned(cluster, wanted, ends, pace, protocol)
+    return _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
 
 
-def _ends(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Placement, Ends]:
+class _Aim(NamedTuple):
+    """A target, the replicas that cannot join their node there, (K,), and what changes."""
+
+    target: Placement
+    lost: NDArray[np.bool_]
+    ends: Ends
+
+
+def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     """Return a target in the cluster's slots, and what changes; raise for roles that cannot."""
     faults = FaultList()
     wanted = in_place(cluster, target, protocol)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
-    return renamed(cluster, wanted, protocol)
+    lost = out_of_reach(cluster, wanted)
+    within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
+    if lost.any():
+        ends = ends.take(np.flatnonzero(ends.differ))
+    return _Aim(in_full(wanted, lost, within), lost, ends)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target whose rows fit those of the cluster."""
-    return _planned(cluster, target, Ends.of(cluster.placement, target), throttle, protocol)
+    none = np.zeros(len(target.node), bool)
+    aim = _Aim(target, none, Ends.of(cluster.placement, target))
+    return _planned(cluster, aim, throttle, protocol)
 
 
 def gone_on_with(
     cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol, flights: Flights
 ) -> Plan:
     """Return the plan from a state with copies in flight, of which a part may have arrived."""
-    wanted, ends = _ends(cluster, target, protocol)
-    return _planned(cluster, wanted, ends, throttle, protocol, flights)
+    return _planned(cluster, _aim(cluster, target, protocol), throttle, protocol, flights)
 
 
 def _planned(
     cluster: Cluster,
-    target: Placement,
-    ends: Ends,
+    aim: _Aim,
     throttle: Throttle,
     protocol: Protocol,
     flights: Flights | None = None,
 ) -> Plan:
+    target, ends = aim.target, aim.ends
+    blocked = _beyond_reach(cluster, aim)
     if len(ends) == 0:
-        return Plan(cluster, target, Steps.none(), throttle, protocol, np.zeros(0, np.int32))
+        none = np.zeros(0, np.int32)
+        return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked)
     draft = _drafted(cluster, target, ends, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
         # who finds no room in another role may find it once it has moved
@@ -139,7 +156,8 @@ def _planned(
     if throttle.recovery_first:
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
-    return Plan(cluster, target, steps, throttle, protocol, change, _blocked(draft))
+    blocked += _blocked(draft)
+    return Plan(cluster, aim.target, steps, throttle, protocol, change, blocked)
 
 
 def _drafted(
@@ -205,6 +223,26 @@ def _blocked(draft: Draft) -> tuple[Blocked, ...]:
                 partitions[p], int(acts.replica[i] - cluster.placement.first[p]),
                 nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
                 _lack(draft, int(acts.change[i])), int(circle[acts.change[i]]), _word(acts, i),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
+    """Name what should join nodes that are down, and what waits for it."""
+    start, names = cluster.placement, [*cluster.nodes.names, None]
+    down = ~np.append(cluster.nodes.serves, True)
+    found = []
+    for k in np.flatnonzero(aim.lost).tolist():
+        p, source, target = int(start.owner[k]), int(start.node[k]), int(aim.target.node[k])
+        lacks = "turn: another change of the partition is blocked"
+        if source != target and down[target]:
+            lacks = f"way to {names[target]}, which is down"
+        word = "promote" if aim.target.role[k] == Role.VOTER else "demote"
+        found.append(
+            Blocked(
+                cluster.partitions.names[p], int(k - start.first[p]), names[source], names[target],
+                lacks, -1, "move" if source != target else word,
             )
         )  # fmt: skip
     return tuple(found)

@@ -77,6 +77,12 @@ class Ends:
             np.zeros(len(partition), bool),
         )  # fmt: skip
 
+    @property
+    def differ(self) -> NDArray[np.bool_]:
+        """Whether a partition stands, votes or is led otherwise in the end; (A,)."""
+        moves = (self.before != self.after) | (self.role != self.becomes)
+        return np.asarray(moves.any(1) | (self.led != self.leads))
+
     def _recast(self) -> "Ends":
         """Add the slot that stands for a change of roles."""
         changed = (self.role != self.becomes).any(1)[:, None]

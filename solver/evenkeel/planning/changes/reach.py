@@ -1,0 +1,62 @@
+"""What a plan can reach: replicas that should join nodes that are down stay where they are."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import audit
+from evenkeel.measure.regressions import regressions
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+
+
+def out_of_reach(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+    """Tell which replicas cannot join their node, (K,): it is down, or they wait for such.
+
+    Those of a partition wait together where the rest alone would break a rule that holds.
+    """
+    start = cluster.placement
+    joins = (target.node != start.node) & (target.node >= 0)
+    lost: NDArray[np.bool_] = joins & ~np.append(cluster.nodes.serves, False)[target.node]
+    while lost.any():
+        rest = within_reach(cluster, target, lost)
+        found = regressions(
+            cluster, rest, audit(cluster, rest), lambda: [audit(cluster, cluster.placement)]
+        )
+        waits = np.zeros(len(start), bool)
+        waits[start.owner[lost]] = True
+        waits &= found.partitions
+        more = waits[start.owner] & ((rest.node != start.node) | (rest.role != start.role))
+        if not more.any():
+            break
+        lost = lost | more
+    return lost
+
+
+def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -> Placement:
+    """Return a target in which replicas that cannot join their node stay, and lead no more."""
+    if not lost.any():
+        return target
+    start = cluster.placement
+    leads = np.append(lost, False)[target.leader_replica] & (target.leader >= 0)
+    return replace(
+        target,
+        node=read_only(np.where(lost, start.node, target.node)),
+        role=read_only(np.where(lost, start.role, target.role)),
+        leader=read_only(np.where(leads, start.leader, target.leader)),
+    )
+
+
+def in_full(target: Placement, lost: NDArray[np.bool_], reached: Placement) -> Placement:
+    """Return what was reached with the rest of the target, in the same slots."""
+    if not lost.any():
+        return reached
+    leads = np.append(lost, False)[target.leader_replica] & (target.leader >= 0)
+    return replace(
+        reached,
+        node=read_only(np.where(lost, target.node, reached.node)),
+        role=read_only(np.where(lost, target.role, reached.role)),
+        leader=read_only(np.where(leads, target.leader, reached.leader)),
+    )

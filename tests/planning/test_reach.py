@@ -1,0 +1,72 @@
+"""Targets on nodes that are down: the rest is planned, and what cannot be is said."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+RACKS = {"rack": [*"abcabc"]}
+
+
+def on_three(**rules: dict[str, int]) -> ek.Cluster:
+    """Six nodes in three racks, everything on the first three."""
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, 1, 2]] * 2, domains=RACKS,
+        **rules,
+    )  # fmt: skip
+
+
+def to(cluster: ek.Cluster, *rows: list[int]) -> ek.Placement:
+    return cluster.placement.replaced(
+        np.array(rows, np.int32).ravel(), cluster.placement.leader.copy()
+    )
+
+
+def test_what_goes_elsewhere_is_moved_and_the_rest_once_the_node_is_back():
+    cluster = on_three(spread={"rack": 1})
+    target = to(cluster, [3, 4, 5], [0, 4, 5])
+    down = cluster.down(["n5"])
+    part = ek.plan(down, target)
+    assert part.check().ok
+    assert [(one.source, one.target, one.lacks) for one in part.blocked] == [
+        ("n2", "n5", "way to n5, which is down")
+    ] * 2
+    assert part.end.node.tolist() == [3, 4, 2, 0, 4, 2]
+    whole = part.resume(cluster.with_placement(part.end))
+    assert whole.complete
+    assert whole.end.node.tolist() == target.node.tolist()
+
+
+def test_what_would_break_a_rule_alone_waits_with_what_cannot_go():
+    """Slot 0 goes to the rack that slot 2 leaves for one whose node is down."""
+    cluster = on_three(spread={"rack": 1})
+    part = ek.plan(cluster.down(["n3"]), to(cluster, [5, 1, 3], [0, 1, 2]))
+    assert part.end.node.tolist() == cluster.placement.node.tolist()
+    assert len(part.blocked) == 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_plan_is_unsafe_or_copies_to_who_is_down(seed: int):
+    rng = np.random.default_rng(seed)
+    nodes, partitions = int(rng.integers(4, 9)), int(rng.integers(1, 12))
+    replicas = int(rng.integers(1, min(nodes - 1, 4)))
+
+    def rows() -> np.ndarray:
+        return np.array([rng.choice(nodes, replicas, replace=False) for _ in range(partitions)])
+
+    spread = {"rack": int(rng.integers(1, 3))} if rng.random() < 0.7 else {}
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((nodes, 1), rng.uniform(2.2, 5.0) * partitions * replicas / nodes),
+        load=rng.uniform(0.5, 2.0, (partitions, 1)), placement=rows(), spread=spread,
+        domains={"rack": [str(one) for one in rng.integers(0, 4, nodes)]},
+    )  # fmt: skip
+    leader = rng.integers(0, replicas, partitions).astype(np.int16)
+    target = cluster.placement.replaced(rows().ravel().astype(np.int32), leader)
+    if rng.random() < 0.5:
+        target = ek.solve(cluster, goals=ek.Goals(level=0.05)).placement
+    name = cluster.nodes.names[int(rng.integers(nodes))]
+    down = cluster.down([name])
+    for protocol in ("plain", "kafka", "cockroach"):
+        plan = ek.plan(down, target, protocol=protocol)
+        assert plan.check().ok
+        assert not any(row.kind == "copy" and row.target == name for row in plan.rows())
