@@ -170,7 +170,7 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
     before = cluster.placement
     found = [audit(cluster, before)]
     dead = before.node >= 0
-    dead &= ~np.append(_serves(cluster), False)[before.node]
+    dead &= ~np.append(cluster.nodes.serves, False)[before.node]
     if dead.any():
         alone = before.replaced(np.where(dead, np.int32(-1), before.node), before.leader)
         found.append(audit(cluster, alone))
@@ -179,7 +179,7 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
 
 def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have fewer live replicas than they had, or than they want."""
-    serves, wanted = _serves(cluster), cluster.partitions.replicas
+    serves, wanted = cluster.nodes.serves, cluster.partitions.replicas
     was = PlacementCounts.of(cluster, cluster.placement).per_partition(serves)
     now = PlacementCounts.of(cluster, after).per_partition(serves)
     return np.asarray(now < np.minimum(was, wanted))
@@ -202,13 +202,8 @@ def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
     led[~np.append(cluster.nodes.may_lead, False)[at]] = UNFIT
     voter = placement.role[np.maximum(placement.leader_replica, 0)] == Role.VOTER
     led[~voter] = UNFIT
-    led[~np.append(_serves(cluster), False)[at]] = LEADERLESS
+    led[~np.append(cluster.nodes.serves, False)[at]] = LEADERLESS
     return led
-
-
-def _serves(cluster: Cluster) -> NDArray[np.bool_]:
-    serves: NDArray[np.bool_] = cluster.nodes.serves
-    return serves
 
 
 def _changed(before: Placement, after: Placement) -> NDArray[np.bool_]:

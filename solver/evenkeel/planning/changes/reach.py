@@ -1,6 +1,7 @@
 """What a plan can reach: replicas that should join nodes that are down stay where they are."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,10 @@ def out_of_reach(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
     lost: NDArray[np.bool_] = joins & ~np.append(cluster.nodes.serves, False)[target.node]
+    before = cache(lambda: [audit(cluster, start)])
     while lost.any():
         rest = within_reach(cluster, target, lost)
-        found = regressions(
-            cluster, rest, audit(cluster, rest), lambda: [audit(cluster, cluster.placement)]
-        )
+        found = regressions(cluster, rest, audit(cluster, rest), before)
         waits = np.zeros(len(start), bool)
         waits[start.owner[lost]] = True
         waits &= found.partitions
@@ -40,12 +40,11 @@ def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -
     if not lost.any():
         return target
     start = cluster.placement
-    leads = np.append(lost, False)[target.leader_replica] & (target.leader >= 0)
     return replace(
         target,
         node=read_only(np.where(lost, start.node, target.node)),
         role=read_only(np.where(lost, start.role, target.role)),
-        leader=read_only(np.where(leads, start.leader, target.leader)),
+        leader=read_only(np.where(_led_by(target, lost), start.leader, target.leader)),
     )
 
 
@@ -53,10 +52,14 @@ def in_full(target: Placement, lost: NDArray[np.bool_], reached: Placement) -> P
     """Return what was reached with the rest of the target, in the same slots."""
     if not lost.any():
         return reached
-    leads = np.append(lost, False)[target.leader_replica] & (target.leader >= 0)
     return replace(
         reached,
         node=read_only(np.where(lost, target.node, reached.node)),
         role=read_only(np.where(lost, target.role, reached.role)),
-        leader=read_only(np.where(leads, target.leader, reached.leader)),
+        leader=read_only(np.where(_led_by(target, lost), target.leader, reached.leader)),
     )
+
+
+def _led_by(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which partitions some replicas lead, (P,)."""
+    return np.append(replicas, False)[target.leader_replica]

@@ -85,11 +85,6 @@ def _carried(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     return np.column_stack([placed.loads, placed.replicas.astype(np.float64)])
 
 
-def _serving(cluster: Cluster) -> NDArray[np.bool_]:
-    nodes = cluster.nodes
-    return nodes.carries
-
-
 @dataclass(frozen=True, eq=False)
 class Room:
     """What is free of places of one kind, a row each, and the resource that it begins with."""
@@ -121,7 +116,7 @@ def _add_nodes(
     nodes = cluster.nodes
     most = np.where(nodes.max_replicas < 0, np.inf, nodes.max_replicas)
     capacity = np.column_stack([nodes.capacity, most])
-    capacity[~_serving(cluster)] = np.inf
+    capacity[~cluster.nodes.carries] = np.inf
     held = np.maximum(capacity, end)
     with np.errstate(invalid="ignore"):
         free = held * (1.0 + ROUNDING) - start
@@ -139,7 +134,7 @@ def _add_domains(
     topology = cluster.topology
     capacity = topology.tier_capacity[tier]
     domain = topology.domain_with_nodes[topology.tier_index(tier)]
-    domain = np.where(_serving(cluster), domain, np.int32(-1))
+    domain = np.where(cluster.nodes.carries, domain, np.int32(-1))
     counted = domain >= 0
     carried = np.zeros((2, *capacity.shape))
     for total, loads in zip(carried, (start, end), strict=True):

@@ -68,7 +68,7 @@ def _hold_passing(
     if most_in is None and most_out is None:
         return
     cluster, model, placement = seats.cluster, seats.model, seats.cluster.placement
-    source = _source(cluster)
+    source = cluster.nodes.serves
     owner = placement.owner
     for where in np.unique(domain[domain >= 0]).tolist():
         inside = domain == where
@@ -104,21 +104,16 @@ def is_within(cluster: Cluster, limits: Limits, placement: Placement) -> bool:
         (limits.leader_changes, made.leader_changes),
         (limits.partition_moves, int(per.max(initial=0))),
         (limits.node_in, int(made.node_in.max(initial=0))),
-        (limits.node_out, int(made.node_out[_source(cluster)].max(initial=0))),
+        (limits.node_out, int(made.node_out[cluster.nodes.serves].max(initial=0))),
     )
     return all(most is None or amount <= most for most, amount in spent) and all(
         _crossings(cluster, tier, start, end, nodes) <= most
         for by_tier, start, end, nodes in (
             (limits.domain_in, cluster.placement, placement, np.ones(len(cluster.nodes), bool)),
-            (limits.domain_out, placement, cluster.placement, _source(cluster)),
+            (limits.domain_out, placement, cluster.placement, cluster.nodes.serves),
         )
         for tier, most in by_tier.items()
     )
-
-
-def _source(cluster: Cluster) -> NDArray[np.bool_]:
-    """Nodes that are alive: what leaves them counts, (N,)."""
-    return cluster.nodes.serves
 
 
 def _crossings(

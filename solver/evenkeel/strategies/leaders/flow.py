@@ -47,6 +47,18 @@ class Arcs:
     leads: NDArray[np.bool_]
     count: int
 
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Where the arcs of each partition begin, and where the last ends, (P + 1,)."""
+        return np.searchsorted(self.p, np.arange(self.count + 1)).astype(np.int64)
+
+    @property
+    def began(self) -> NDArray[np.int64]:
+        """The arc of who leads each partition now, (P,); -1 for none."""
+        began = np.full(self.count, -1)
+        began[self.p[self.leads]] = np.flatnonzero(self.leads)
+        return began
+
 
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
     """Find the replicas that may lead, each partition's best choices only."""
@@ -138,14 +150,12 @@ def flow_within(arcs: Arcs, most: NDArray[np.int64], clock: Clock) -> NDArray[np
 def lead_flow(arcs: Arcs, most: NDArray[np.int64]) -> LeadFlow:
     """Lay out a flow, nothing of it filled in."""
     count, nodes = arcs.count, len(most)
-    began = np.full(count, -1)
-    began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
     of_nodes = [np.zeros(nodes, np.int64) for _ in range(8)]
     led, first, price, distance, stack, cursor, given, over = of_nodes
     return LeadFlow(
-        first=np.searchsorted(arcs.p, np.arange(count + 1)).astype(np.int64),
+        first=arcs.first,
         node=arcs.node,
-        began=began,
+        began=arcs.began,
         taken=np.zeros(count, np.int64),
         most=most,
         leading=Leading(led, first, np.full(count, -1), np.full(count, -1)),

@@ -70,9 +70,7 @@ def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
 
 def seated(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> Seated:
     """Keep who leads and should; let others lead where there is room, each the first it finds."""
-    began = np.full(arcs.count, -1)
-    began[arcs.p[arcs.leads]] = np.flatnonzero(arcs.leads)
-    first = np.searchsorted(arcs.p, np.arange(arcs.count + 1))
+    began, first = arcs.began, arcs.first
     taken = np.where(began >= 0, began, first[:-1])
     if room.base.shape[1] == 0:
         return Seated(arcs, room, taken, began, 0)

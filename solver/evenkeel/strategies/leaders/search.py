@@ -70,7 +70,7 @@ def _assignment(task: Levels, taken: NDArray[np.int64], room: LeadRoom) -> Leade
     """Return the counters of a choice, to be filled by ``rebuild``."""
     arcs, nodes = task.arcs, len(task.base)
     return LeaderAssignment(
-        first=np.searchsorted(arcs.p, np.arange(arcs.count + 1)).astype(np.int64),
+        first=arcs.first,
         node=arcs.node,
         share=np.ascontiguousarray(task.share),
         taken=taken.astype(np.int64),
