@@ -7,6 +7,7 @@ import evenkeel as ek
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.windows import Windows
+from tests.support.plans.skewed_sizes import just_expanded
 from tests.support.plans.tight_clusters import tight
 
 
@@ -207,3 +208,34 @@ def test_what_was_late_comes_earlier_and_no_plan_is_longer_for_it(monkeypatch):
     assert all(a.makespan <= b.makespan for a, b in zip(tried, once, strict=True))
     assert sum(a.makespan < b.makespan for a, b in zip(tried, once, strict=True)) > 1
     assert max(plan.makespan / plan.bound.seconds for plan in tried) < 1.15
+
+
+def test_expansions_and_repairs_of_unlike_sizes_come_close_to_the_bound(monkeypatch):
+    def carried_out(seed):
+        case = just_expanded(seed)
+        more = {"throttle": case.throttle, "protocol": case.protocol}
+        return ek.plan(case.cluster, case.answer, **more)
+
+    tried = [carried_out(seed) for seed in range(24)]
+    monkeypatch.setattr("evenkeel.planning.scheduling.ROUNDS", 0)
+    once = [carried_out(seed) for seed in range(24)]
+    assert all(plan.check().ok and plan.complete for plan in tried)
+    assert np.mean([plan.makespan / plan.bound.seconds for plan in tried]) < 1.05
+    # what is gained is not paid for by who is short of replicas
+    assert sum(plan.short_for for plan in tried) < 1.1 * sum(plan.short_for for plan in once)
+
+
+def test_replicas_that_change_places_within_their_zones_are_copied_at_once():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]], dimensions=["disk"], bytes="disk",
+        domains={"zone": list("abcabc")}, spread={"zone": 1}, placement=[[0, 1, 2]],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([3, 4, 5], np.int32), cluster.placement.leader)
+    throttle = ek.Throttle(node_bandwidth=1.0)
+    plan = ek.plan(cluster, target, throttle=throttle, protocol="kafka")
+    assert plan.check().ok
+    assert plan.makespan == plan.bound.seconds == 1.0
+    # in another's zone a new one would be the second there
+    target = cluster.placement.replaced(np.array([4, 5, 3], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=throttle, protocol="kafka")
+    assert plan.check().ok, str(plan.check())

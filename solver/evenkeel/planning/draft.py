@@ -79,7 +79,9 @@ class Draft:
         hurry = None
         if throttle.hurries and previous is chain:
             least = float(busiest(acts, copies, throttle, count).max(initial=0.0))
-            hurry = Hurry(rank, max(least, float(lasts.max(initial=0.0))))
+            # what is under way goes first, and groups that were told to
+            fixed = rank if throttle.priority else ~begun(cluster, acts, count) + 0
+            hurry = Hurry(fixed, rank, max(least, float(lasts.max(initial=0.0))))
         schedule = scheduled(resources, lasts, by_rank, previous, held_back, hurry)
         return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
 

@@ -54,7 +54,7 @@ def ranks(
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
     # those that relieve nodes come first of those that are as urgent
     rank = 2 * np.unique(urgency, return_inverse=True)[1] + 1 + relieves
-    return order.astype(np.int32), rank
+    return order.astype(np.int32), np.unique(rank, return_inverse=True)[1]
 
 
 def _by_priority(

@@ -9,11 +9,14 @@ from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 
-ROUNDS, WORK = 16, 24_000
+ROUNDS, WORK = 64, 24_000
 """Schedules that are tried for a shorter one, and changes in all of them."""
 
 NEAR = 1.02
 """What is as close to the least is short enough."""
+
+EARLY = 0.3
+"""What a second counts by which a class before the last ends sooner, beside one of the makespan."""
 
 LATE, PUSH, ALIKE = 0.9, 0.3, 0.2
 """What ends after so much of a schedule is late; how far up it goes, and what is alike of that."""
@@ -56,10 +59,27 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Hurry:
-    """The class of each change, within which the order is free, and the least seconds in all."""
+    """What a shorter schedule has to heed, and the least seconds that one takes.
 
+    Parameters
+    ----------
+    fixed : ndarray of int64, shape (C,)
+        Class that no change leaves: all of a lower one go first.
+    rank : ndarray of int64, shape (C,)
+        Class that should end as soon as it can, the lower the sooner; 0 is the first.
+    least : float
+        What is not above this is short enough.
+    """
+
+    fixed: NDArray[np.int64]
     rank: NDArray[np.int64]
     least: float
+
+    def ends(self, finish: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return when each class, and all before it, has ended, (classes,)."""
+        last = np.zeros(int(self.rank.max(initial=0)) + 1)
+        np.maximum.at(last, self.rank, finish)
+        return np.maximum.accumulate(last)
 
 
 def _hurried(
@@ -69,32 +89,41 @@ def _hurried(
     by_rank: NDArray[np.int32],
     hurry: Hurry,
 ) -> Schedule:
-    """Return the shortest of some schedules in each of which what was late before comes earlier.
+    """Return the best of some schedules in each of which what was late before comes earlier.
 
-    That is squeaky wheel optimization (Joslin and Clements 1999): of what ends late, the change and
-    those before it in its partition are moved up within their classes, and all is scheduled anew.
+    That is squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes
+    before it in its partition, is moved up, and all is scheduled anew. Late is what ends after its
+    class did at first, and of the last class what ends close to the makespan.
     """
     count = len(by_rank)
+    if count == 0 or np.isnan(made.finish).any():
+        return made
     key = np.empty(count)
-    key[by_rank] = np.arange(count) / max(count, 1)
-    best, current = made, made
-    for _ in range(min(ROUNDS, WORK // max(count, 1))):
-        length = float(np.nanmax(best.finish, initial=0.0))
-        if np.isnan(best.finish).any() or length <= hurry.least * NEAR:
+    key[by_rank] = np.arange(count) / count
+    best, current, due = made, made, hurry.ends(made.finish)
+    reached = due
+    follows = np.flatnonzero(changes.previous >= 0)[::-1].tolist()
+    for _ in range(min(ROUNDS, WORK // count)):
+        length = float(reached[-1])
+        if length <= hurry.least * NEAR:
             break
-        late = np.maximum(np.nan_to_num(current.finish) - max(hurry.least, LATE * length), 0.0)
+        by = np.append(due[:-1], np.inf).clip(max=max(hurry.least, LATE * length))
+        late = np.maximum(current.finish - by[hurry.rank], 0.0)
         push = np.where(late > 0.0, PUSH * (ALIKE + late / length), 0.0)
-        for c in np.flatnonzero(changes.previous >= 0)[::-1].tolist():
+        for c in follows:
             push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
         key -= push
-        order = np.lexsort((np.arange(count), key, hurry.rank)).astype(np.int32)
+        order = np.lexsort((np.arange(count), key, hurry.fixed)).astype(np.int32)
         rank = np.empty(count, np.int32)
         rank[order] = np.arange(count, dtype=np.int32)
         again = changes._replace(rank=rank)
-        current = fresh(again, free)
-        run_schedule(again, current, order)
-        if np.nanmax(current.finish, initial=0.0) < length and not np.isnan(current.finish).any():
-            best = current
+        tried = fresh(again, free)
+        run_schedule(again, tried, order)
+        if np.isnan(tried.finish).any():
+            break
+        current, ends = tried, hurry.ends(tried.finish)
+        if ends[-1] + EARLY * ends[:-1].sum() < reached[-1] + EARLY * reached[:-1].sum():
+            best, reached = current, ends
     return best
 
 

@@ -61,7 +61,7 @@ class Throttle:
     recovery_first : bool, optional
         Whether nothing else begins before all partitions that lack live replicas have them, but for
         those whose repair waits for room that others make, or finds none. By default they only go
-        first among what may begin.
+        first among what may begin, and a few wait where the whole ends sooner for it.
 
     Raises
     ------

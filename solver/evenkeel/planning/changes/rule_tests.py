@@ -18,6 +18,9 @@ Where the last column is another node of a replica that is under way, the third 
 which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
 """
 
+LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
+"""Takes the nodes of replicas and where each is copied to, (n, W); says which rows keep a rule."""
+
 
 def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
     """Return a test for every hard rule that binds a partition by itself."""
@@ -29,6 +32,33 @@ def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
             _inside_test(node_mask(cluster, text), least, voters) for text, least in counts.items()
         ]
     return tests
+
+
+def learner_tests(cluster: Cluster, rule: BoundRule) -> list[LearnerTest]:
+    """Return a test for every hard rule that binds learners, which serve nobody and do not vote."""
+    limits = [limit for limit in rule.own.limits() if limit.hard and limit.kind == "spread"]
+    tests = [_crowd_test(cluster, limit) for limit in limits]
+    return tests + [_learner_inside_test(node_mask(cluster, text)) for text in rule.require]
+
+
+def _learner_inside_test(mask: NDArray[np.bool_]) -> LearnerTest:
+    """Test that all that is copied is copied to the nodes of a mask."""
+    inside = np.append(mask, True)
+    return lambda before, after: np.asarray(inside[after].all(1))
+
+
+def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
+    """Test that no domain has too many; a replica counts once where its learner is beside it."""
+    domain_of = np.append(
+        cluster.topology.domain_with_nodes[cluster.topology.tier_index(limit.tier)], np.int32(-1)
+    )
+
+    def keeps(before: Nodes, after: Nodes) -> NDArray[np.bool_]:
+        here, there = domain_of[before].T, domain_of[after].T
+        joined = np.where(here == there, np.int32(-1), there)
+        return np.asarray(most_in_one(np.vstack([here, joined])) <= limit.amount)
+
+    return keeps
 
 
 def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:

@@ -10,7 +10,13 @@ from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.changes.rule_tests import Test, most_in_one, rule_tests
+from evenkeel.planning.changes.rule_tests import (
+    LearnerTest,
+    Test,
+    learner_tests,
+    most_in_one,
+    rule_tests,
+)
 from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120
@@ -118,11 +124,22 @@ class Safety:
         return admitted
 
     def admits_learners(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether rows keep their rules while old and new replicas are all there; (n,)."""
-        ends = self.ends
-        new = np.where(ends.before[rows] != ends.after[rows], ends.after[rows], np.int32(-1))
-        node = np.hstack([ends.before[rows], new])
-        return ~self._breaks(rows, node, np.hstack([ends.role[rows], ends.role[rows]]))
+        """Whether rows keep their rules while all new replicas are copied beside the old; (n,)."""
+        before, after = self.ends.before[rows], self.ends.after[rows]
+        if not self.protocol.joint:
+            # one by one they serve beside the old, too
+            new = np.where(before != after, after, np.int32(-1))
+            role = self.ends.role[rows]
+            return ~self._breaks(rows, np.hstack([before, new]), np.hstack([role, role]))
+        admits = np.ones(len(rows), bool)
+        rule = self._rule_of[self.ends.partition[rows]]
+        for q in np.unique(rule).tolist():
+            for kept in self._learner_tests[q]:
+                bad = np.flatnonzero((rule == q) & admits)
+                bad = bad[~kept(before[bad], after[bad])]
+                both = kept(before[bad], before[bad]) & kept(after[bad], after[bad])
+                admits[bad[both]] = False
+        return admits
 
     def _joined(
         self,
@@ -276,3 +293,7 @@ class Safety:
     @cached_property
     def _tests(self) -> list[list[Test]]:
         return [rule_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
+
+    @cached_property
+    def _learner_tests(self) -> list[list[LearnerTest]]:
+        return [learner_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
