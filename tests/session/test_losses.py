@@ -1,7 +1,8 @@
 """Losses that take no search: proven best, audited in full, and put back bit by bit."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
 from evenkeel.strategies.levelling.losses.standing import standing
 from evenkeel_kernels.levelling.losses.play import play_losses
+from evenkeel_kernels.levelling.losses.series import play_series
 from tests.naive.levelling.losses.plain import PlainLoss, is_proven_best
 from tests.session.ready_clusters import ready_cluster
 from tests.support.effort import fewer
@@ -128,8 +130,8 @@ def test_everything_is_put_back(seed, lost):
     if ready is None:
         return
     lost = np.array(sorted(n for n in lost if n < len(ready.cluster.nodes)), np.int32)
-    desk = ready._new_desk()
-    ready.desks.append(desk)
+    with ready.desks.one() as desk:  # the one that is lent next, too
+        pass
     arrays = {
         f"{part}.{name}": array
         for part in ("state", "scan")
@@ -186,3 +188,63 @@ def test_results_measure_as_everything_else_does(seed, lost, goals):
                 assert left.moves == right.moves
             else:
                 assert left == pytest.approx(right), field.name
+
+
+def told_of(series, i):
+    """What a series tells of one loss, as ``lose`` tells it; None if that takes a search."""
+    if series.replicas[i] < 0:
+        return None
+    ends = np.append(0, series.ends.reshape(-1))[3 * i : 3 * i + 4].tolist()
+    lists = [series.endangered[a:b] for a, b in pairwise(ends)]
+    return [series.replicas[i], *lists, series.most[i], series.fair[i], series.moved[i]]
+
+
+def told_alone(loss):
+    """The same of a loss that was played by itself."""
+    if loss is None:
+        return None
+    lists = [loss.lost, loss.under_min_active, loss.without_quorum]
+    return [np.int64(len(loss.replica)), *lists, loss.most, loss.fair, loss.moved]
+
+
+@fewer(0.3)
+@given(seeds, st.lists(LOST, max_size=6), st.sampled_from(GOALS), st.booleans())
+def test_a_series_is_its_losses_one_by_one(seed, losses, goals, is_cramped):
+    """Bit by bit, in any order, and however little room there is for partitions in danger."""
+    ready = standing(ready_cluster(seed))
+    if ready is None:
+        return
+    nodes = len(ready.cluster.nodes)
+    left = [np.array(sorted(n for n in one if n < nodes), np.int32) for one in losses]
+    alone = [told_alone(ready.lose(one, goals)) for one in left]
+    with ready.desks.one() as desk:
+        assert len(desk.endangered) == 3 * len(ready.cluster.placement.node)
+    if is_cramped:
+        most = max((sum(map(len, one[1:4])) for one in alone if one is not None), default=0)
+        ready.desks._free = [replace(desk, endangered=desk.endangered[:most])]
+    found = []
+    while left:
+        series = ready.lose_each(left, goals)
+        played = len(series.replicas)
+        assert 0 < played <= len(left)
+        found += [told_of(series, i) for i in range(played)]
+        left = left[played:]
+    assert len(found) == len(alone)
+    assert all(map(same_bits, found, alone))
+
+
+@pytest.mark.small
+def test_a_series_by_hand():
+    """Three nodes, two replicas each of three partitions: any may be lost, but no two of them."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[1.0]] * 3, placement=[[0, 1], [1, 2], [2, 0]]
+    )
+    losses = [np.array(one, np.int32) for one in ([0], [0, 1], [2], [])]
+    series = standing(cluster).lose_each(losses, ek.Goals(level=None))
+    assert series.replicas.tolist() == [2, -1, 2, 0]
+    assert series.most.tolist() == [[0.75], [0.0], [0.75], [0.5]]
+    assert series.moved.tolist() == [[2.0], [0.0], [2.0], [0.0]]
+    assert series.ends.tolist() == [[0, 0, 2], [2, 2, 2], [2, 2, 4], [4, 4, 4]]
+    assert series.endangered.tolist() == [0, 2, 1, 2]
+    assert standing(cluster).lose_each(losses, ek.Cost()) is None
+    assert callable(play_series)

@@ -22,7 +22,8 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.strategies.balance import balance
 from evenkeel.strategies.registry import METHODS, Method
-from evenkeel.studies.fan_out import Failure, fan_out
+from evenkeel.studies.fan_out import fan_out
+from evenkeel.studies.job import Failure
 from evenkeel.studies.what_if import Change, changed
 from evenkeel.studies.workers import Shared
 from tests.support.clusters import assert_equal, clusters
@@ -497,3 +498,20 @@ def test_what_is_wrong_with_the_recovery_is_said_with_all_else():
     with pytest.raises(ek.InvalidInput) as caught:
         ek.sweep(cluster, "row", recovery=ek.Throttle(domain_in={"rack": 1}), protocol="magic")
     assert len(caught.value.faults) == 3
+
+
+def halve_even(total, items):
+    """Answer what is even, up to the first three; the rest is for the task."""
+    if items[0] == 13:
+        raise OSError("unlucky")
+    return [total // item if item % 2 == 0 else None for item in items[:3]]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_what_is_done_together_is_as_if_done_alone(threads):
+    items = [2, 4, 3, 6, 7, 12, 14, 21, 28, 42, 0, 84, 1]
+    with ThreadPoolExecutor(2) as workers:
+        found = fan_out(halve, 84, items, workers if threads else None, together=halve_even)
+    alone = fan_out(halve, 84, items)
+    assert [str(one) for one in found] == [str(one) for one in alone]
+    assert fan_out(halve, 84, [13], together=halve_even) == [Failure("OSError: unlucky")]

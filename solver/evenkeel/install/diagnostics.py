@@ -99,7 +99,9 @@ def warmup(
                     work_limit=WORK,
                 )  # fmt: skip
                 held = HeldCluster(one.cluster.with_placement(result.placement))
-                held.lose(name, np.zeros(1, np.int32), Goals(level=None))
+                lost = np.zeros(1, np.int32)
+                held.lose(name, lost, Goals(level=None))
+                held.lose_each(name, [lost], Goals(level=None))
     return seconds
 
 

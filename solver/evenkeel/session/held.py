@@ -1,5 +1,6 @@
 """A cluster with what methods have compiled of it, shared by sessions, forks and sweeps."""
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.strategies.registry import Loss, ReadyCluster, find
+from evenkeel.strategies.registry import Loss, LossSeries, ReadyCluster, find
 
 
 class HeldCluster:
@@ -21,13 +22,23 @@ class HeldCluster:
 
     def lose(self, method: str, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
         """Lose nodes, each named once; None if the method has to solve the snapshot."""
+        ready = self._held_ready(method)
+        return None if ready is None else ready.lose(nodes, goals)
+
+    def lose_each(
+        self, method: str, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Find how the first of several losses end, as ``ReadyCluster.lose_each`` does."""
+        ready = self._held_ready(method)
+        return None if ready is None else ready.lose_each(losses, goals)
+
+    def _held_ready(self, method: str) -> ReadyCluster | None:
         if method not in self._ready:
             with self._compiling:  # once, though several threads ask
                 if method not in self._ready:
                     hold = find(method).holder()
                     self._ready[method] = None if hold is None else hold(self.cluster)
-        ready = self._ready[method]
-        return None if ready is None else ready.lose(nodes, goals)
+        return self._ready[method]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HeldCluster, (self.cluster,)

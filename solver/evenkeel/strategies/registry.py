@@ -1,6 +1,6 @@
 """Which methods there are, and what every strategy takes and returns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -118,6 +118,23 @@ class Loss(NamedTuple):
     """Load of what moved, (D,)."""
 
 
+class LossSeries(NamedTuple):
+    """How each of S losses ends, without a search. D dimensions."""
+
+    replicas: NDArray[np.int64]
+    """Replicas lost, (S,); -1 where it takes a search, and nothing else is told."""
+    most: NDArray[np.float64]
+    """Highest utilisation of a node that serves, (S, D)."""
+    fair: NDArray[np.float64]
+    """What is on nodes that serve over the capacity that receives, (S, D)."""
+    moved: NDArray[np.float64]
+    """Load of what moved, (S, D)."""
+    endangered: NDArray[np.int32]
+    """Partitions without data, short of live replicas, without a majority, loss by loss, (E,)."""
+    ends: NDArray[np.int64]
+    """Where each of those lists ends, (S, 3)."""
+
+
 class ReadyCluster(Protocol):
     """A cluster that a method holds ready for the loss of nodes; threads may ask side by side."""
 
@@ -126,6 +143,15 @@ class ReadyCluster(Protocol):
 
         An answer breaks no rule, which was audited apart from the search, meets the goals, and
         makes no more moves than it lost replicas.
+        """
+
+    def lose_each(
+        self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Lose nodes, find how that ends, and have them back; then the next ones.
+
+        The first of the losses are answered, as many as there is room for, which is one at least;
+        None if all of them take a search. Each ends as ``lose`` has it.
         """
 
 

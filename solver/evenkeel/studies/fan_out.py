@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
 from evenkeel.model.runtime.logs import tell
+from evenkeel.studies.job import Failure, Job, Together
 from evenkeel.studies.workers import Sharing, Workers
 
 Common = TypeVar("Common")
@@ -22,18 +22,6 @@ BATCHES = 16
 
 GRACE = 1.0
 """Seconds that workers have to hand in what they have done when all is to end."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An item whose task raised."""
-
-    message: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        """Put an error into words."""
-        return cls(f"{type(error).__name__}: {error}")
 
 
 class _Halt:
@@ -52,8 +40,12 @@ def fan_out(
     items: Sequence[Item],
     executor: Executor | None = None,
     callback: Callable[[int, int], object] | None = None,
+    together: Together[Common, Item, Answer] | None = None,
 ) -> list[Answer | Failure | None]:
     """Call a task on every item, whatever becomes of the others.
+
+    What is done ``together`` is left out: it answers the first items that it is given, one at
+    least, and None for what is the task's.
 
     Examples
     --------
@@ -61,9 +53,10 @@ def fan_out(
     [2, Failure(message='ZeroDivisionError: integer division or modulo by zero'), 5]
     """
     told = callback or _nobody
+    job = Job(task, together)
     if executor is None:
-        return _one_by_one(task, common, items, told)
-    return _in_batches(task, common, items, executor, told)
+        return _one_by_one(job, common, items, told)
+    return _in_batches(job, common, items, executor, told)
 
 
 def _nobody(done: int, total: int) -> None:
@@ -71,15 +64,15 @@ def _nobody(done: int, total: int) -> None:
 
 
 def _one_by_one(
-    task: Callable[[Common, Item], Answer],
+    job: Job[Common, Item, Answer],
     common: Common,
     items: Sequence[Item],
     told: Callable[[int, int], object],
 ) -> list[Answer | Failure | None]:
     answers: list[Answer | Failure | None] = [None] * len(items)
     try:
-        for i, item in enumerate(items):
-            answers[i] = _tried(task, common, item)
+        for i, answer in enumerate(job.answers(common, items)):
+            answers[i] = answer
             told(i + 1, len(items))
     except (KeyboardInterrupt, StopIteration):
         pass
@@ -87,7 +80,7 @@ def _one_by_one(
 
 
 def _in_batches(
-    task: Callable[[Common, Item], Answer],
+    job: Job[Common, Item, Answer],
     common: Common,
     items: Sequence[Item],
     executor: Executor,
@@ -114,7 +107,7 @@ def _in_batches(
                     if last:
                         _fail(left, error, answers)
                     continue
-                left = _turn(_Turn(workers, task, shared, items, last), left, answers, tell_of)
+                left = _turn(_Turn(workers, job, shared, items, last), left, answers, tell_of)
             if not left:
                 break
             tell(logger, "again", batches=len(left))
@@ -127,7 +120,7 @@ class _Turn(NamedTuple):
     """One time of handing out batches; what is lost in the last one has failed."""
 
     workers: Workers
-    task: Callable[..., Any]
+    job: Job[Any, Any, Any]
     shared: Any
     items: Sequence[Any]
     last: bool
@@ -147,7 +140,7 @@ def _turn(
         for places in batches:
             batch = turn.items[places.start : places.stop]
             try:
-                future = turn.workers.submit(_batch, turn.task, turn.shared, batch, halt)
+                future = turn.workers.submit(_batch, turn.job, turn.shared, batch, halt)
                 begun[future] = places
             except RuntimeError as error:  # shut down, or broken by an earlier batch
                 _fail([places], error, answers)
@@ -205,30 +198,23 @@ def _batches(count: int, workers: int) -> list[range]:
 
 
 def _batch(
-    task: Callable[[Common, Item], Answer],
+    job: Job[Common, Item, Answer],
     shared: Sharing[Common],
     batch: Sequence[Item],
     halt: _Halt,
 ) -> list[Answer | Failure]:
     """Do some items in a worker; fewer answers than items say that it was interrupted."""
     answers: list[Answer | Failure] = []
+    if halt.event.is_set():
+        return answers
     try:
-        for item in batch:
+        for answer in job.answers(shared.value, batch):
+            answers.append(answer)
             if halt.event.is_set():
                 break
-            answers.append(_tried(task, shared.value, item))
     except KeyboardInterrupt:
         pass
     return answers
-
-
-def _tried(task: Callable[[Common, Item], Answer], common: Common, item: Item) -> Answer | Failure:
-    try:
-        return task(common, item)
-    except Exception as error:
-        said = {"event": "failed", "error": repr(error)}
-        logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": said})
-        return Failure.of(error)
 
 
 def _collect(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.survival import Survival
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.studies.fan_out import Failure
+from evenkeel.studies.job import Failure
 from evenkeel.verdict import Status
 
 NOBODY = read_only(np.zeros(0, np.int32))

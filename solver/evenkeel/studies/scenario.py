@@ -1,6 +1,9 @@
 """One scenario: what it does to a cluster, and what repairs it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -19,10 +22,13 @@ from evenkeel.session.held import HeldCluster
 from evenkeel.session.session import session_on
 from evenkeel.solving import solve
 from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import Loss
+from evenkeel.strategies.registry import LossSeries
 from evenkeel.studies.outlook import NOBODY, Outlook
 from evenkeel.studies.what_if import Change, changed
 from evenkeel.verdict import FEWEST_MOVES
+
+NO_BUDGETS = (None, Limits())
+"""What ``limits`` are where none are to be kept."""
 
 
 class Asked(TypedDict, total=False):
@@ -58,7 +64,7 @@ class Study(NamedTuple):
 def is_loss(asked: Asked, change: Change) -> bool:
     """Whether nothing happens but that nodes are lost, and no budget is to be kept."""
     alone = len(change.lost) > 0 and len(change.back) == 0 and change.factor is None
-    return alone and asked.get("limits") in (None, Limits())
+    return alone and asked.get("limits") in NO_BUDGETS
 
 
 def repaired(held: HeldCluster, method: str, asked: Asked, change: Change) -> Result:
@@ -69,12 +75,8 @@ def repaired(held: HeldCluster, method: str, asked: Asked, change: Change) -> Re
 
 
 def outlook_of(study: Study, change: Change) -> Outlook:
-    """Play one scenario."""
-    if study.recovery is None and is_loss(study.asked, change):
-        goals = study.asked.get("goals") or Goals()
-        loss = study.held.lose(study.method, change.lost, goals)
-        if loss is not None:
-            return _after_loss(study.held.cluster, loss)
+    """Play one scenario that ``loss_outlooks`` has no answer to."""
+    if study.recovery is None:
         result = solve(changed(study.held.cluster, change), study.method, **study.asked)
     else:
         result = repaired(study.held, study.method, study.asked, change)
@@ -102,20 +104,55 @@ def outlook_of(study: Study, change: Change) -> Outlook:
     )
 
 
-def _after_loss(cluster: Cluster, loss: Loss) -> Outlook:
-    """Tell what becomes of a loss that took no search: all has its place, and no rule is broken."""
-    before = Survival(*map(read_only, (loss.lost, loss.under_min_active, loss.without_quorum)))
-    moved, at = len(loss.replica), cluster.bytes_dimension
-    return Outlook(
-        status="optimal",
-        message=FEWEST_MOVES,
-        hard=0,
-        level=read_only(share_of_fair(loss.most, loss.fair)),
-        fullest=read_only(loss.most),
-        moves=moved,
-        moves_at_least=moved,
-        leader_changes=0,
-        bytes_moved=float(loss.moved[at]) if at >= 0 else 0.0,
-        before=before,
-        after=Survival(before.lost, NOBODY, NOBODY),
-    )
+def loss_outlooks(study: Study, changes: Sequence[Change]) -> list[Outlook | None]:
+    """Play the first scenarios, one at least, that do no more than lose nodes, all in one go.
+
+    None stands for what takes a search, or is no loss.
+    """
+    losses: list[Change] = []
+    if study.recovery is None:
+        losses = [*takewhile(partial(is_loss, study.asked), changes)]
+    if not losses:
+        return [None]
+    goals = study.asked.get("goals") or Goals()
+    series = study.held.lose_each(study.method, [one.lost for one in losses], goals)
+    if series is None:
+        return [None] * len(losses)
+    return _after_losses(study.held.cluster, series)
+
+
+def _after_losses(cluster: Cluster, series: LossSeries) -> list[Outlook | None]:
+    """Tell how losses end that took no search: all has its place, and no rule is broken."""
+    bytes_at = cluster.bytes_dimension
+    level = read_only(share_of_fair(series.most, series.fair))
+    fullest, endangered = read_only(series.most), read_only(series.endangered)
+    bytes_moved = series.moved[:, bytes_at].tolist() if bytes_at >= 0 else [0.0] * len(level)
+    outlooks: list[Outlook | None] = []
+    begin = 0
+    for i, (moved, ends) in enumerate(
+        zip(series.replicas.tolist(), series.ends.tolist(), strict=True)
+    ):
+        if moved < 0:
+            outlooks.append(None)
+            continue
+        lists = []
+        for end in ends:
+            lists.append(endangered[begin:end] if end > begin else NOBODY)
+            begin = end
+        before = Survival(*lists)
+        outlooks.append(
+            Outlook(
+                status="optimal",
+                message=FEWEST_MOVES,
+                hard=0,
+                level=level[i],
+                fullest=fullest[i],
+                moves=moved,
+                moves_at_least=moved,
+                leader_changes=0,
+                bytes_moved=bytes_moved[i],
+                before=before,
+                after=Survival(before.lost, NOBODY, NOBODY),
+            )
+        )
+    return outlooks

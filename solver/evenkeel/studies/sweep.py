@@ -15,7 +15,7 @@ from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.held import HeldCluster
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import NOBODY, Outlook, unknown_outlook
-from evenkeel.studies.scenario import Asked, Study, outlook_of
+from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_of
 from evenkeel.studies.swept import Sweep
 from evenkeel.studies.what_if import Change, WhatIf, read_changes
 
@@ -48,9 +48,10 @@ def sweep(
         ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
     executor : concurrent.futures.Executor, optional
         Who does it, the calling thread by default; answers and their order are the same whoever it
-        is. Threads share the cluster, and wait for each other's Python only: most of what is solved
-        for a small cluster, little else. A process reads the cluster once, and starts in a second;
-        Dask's workers (``client.get_executor()``) are sent it once, each.
+        is. Threads share the cluster, and wait for each other's Python only: little of a loss that
+        takes no search, most of what is solved for a small cluster. A process reads the cluster
+        once, and starts in a second; Dask's workers (``client.get_executor()``) are sent it once,
+        each.
     method : str, optional
         Who repairs.
     callback : callable, optional
@@ -111,7 +112,7 @@ def sweep(
     faults.raise_if_any()
     began = time.perf_counter()
     tell(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
-    answers = fan_out(outlook_of, study, changes, executor, callback)
+    answers = fan_out(outlook_of, study, changes, executor, callback, together=loss_outlooks)
     outlooks = tuple(
         unknown_outlook(cluster, one) if not isinstance(one, Outlook) else one for one in answers
     )

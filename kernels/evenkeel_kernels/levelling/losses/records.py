@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
 """Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
 
+DANGERS = 3
+"""Ways in which a partition is endangered: without data, short of live replicas, no quorum."""
+
 
 class Stock(NamedTuple):
     """The cluster before anything is lost; never written to."""
@@ -75,6 +78,17 @@ class Told(NamedTuple):
     fair: NDArray[np.float64]  # (D,) load on nodes that serve over capacity that receives
     moved: NDArray[np.float64]  # (D,) load of what moved
     lost: NDArray[np.bool_]  # (N,) scratch: nodes lost now
+
+
+class Figures(NamedTuple):
+    """What became of each of S losses; room for E partitions that they endanger, in all."""
+
+    lost: NDArray[np.int64]  # (S,) replicas lost; -1 where it takes a search, and nothing is told
+    most: NDArray[np.float64]  # (S, D) as in ``Told``
+    fair: NDArray[np.float64]  # (S, D)
+    moved: NDArray[np.float64]  # (S, D)
+    endangered_count: NDArray[np.int64]  # (S, 3)
+    endangered: NDArray[np.int32]  # (E,) loss by loss, list by list, each ascending
 
 
 class Kept(NamedTuple):

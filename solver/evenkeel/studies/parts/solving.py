@@ -21,7 +21,8 @@ from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
 from evenkeel.strategies.registry import Outcome, find
 from evenkeel.strategies.run import Run, checked, run_checked, run_guarded
-from evenkeel.studies.fan_out import Failure, fan_out
+from evenkeel.studies.fan_out import fan_out
+from evenkeel.studies.job import Failure
 from evenkeel.studies.parts.pieces import PROOF, Piece, Split, solve_piece, split_up
 from evenkeel.studies.parts.split import rows_of, split
 from evenkeel.verdict import Found

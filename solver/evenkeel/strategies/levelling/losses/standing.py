@@ -6,7 +6,8 @@ moves as replicas were lost, and so is proven to be the best: no placement makes
 any other case there is no answer here, and the search has to be asked.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +16,17 @@ from evenkeel.measure.row_demands import row_demands
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.strategies.levelling.losses.demands import roles_fit, stock_and_demands
-from evenkeel.strategies.registry import Loss
+from evenkeel.strategies.levelling.losses.desks import Desk, Desks
+from evenkeel.strategies.registry import Loss, LossSeries
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
-from evenkeel_kernels.core.node_scan import Scan, new_scan
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import Problem
 from evenkeel_kernels.levelling.best_fit import largest_first
 from evenkeel_kernels.levelling.losses.play import play_losses
-from evenkeel_kernels.levelling.losses.records import Asked, Demanded, Kept, Stock, Told
+from evenkeel_kernels.levelling.losses.records import DANGERS, Asked, Demanded, Stock
+from evenkeel_kernels.levelling.losses.series import play_series
 
 MOST_REPLICAS = 1 << 32
 """As many have room in a key by which replicas are sorted."""
-
-
-@dataclass
-class _Desk:
-    """What one loss at a time is played on: arrays that nobody else may use meanwhile."""
-
-    problem: Problem
-    state: State
-    scan: Scan
-    forced: NDArray[np.bool_]
-    led: NDArray[np.bool_]
-    most_leaders: NDArray[np.float64]
-    told: Told
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +40,48 @@ class Standing:
     cluster: Cluster
     stock: Stock
     demanded: Demanded
-    kept: Kept
-    desks: list[_Desk] = field(default_factory=list)
+    desks: Desks
 
     def lose(self, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
         """Lose nodes, each named once; None if that takes a search."""
         asked = _asked(self.cluster, goals)
         if asked is None:
             return None
-        try:
-            desk = self.desks.pop()  # atomic, as giving back is
-        except IndexError:
-            desk = self._new_desk()
-        try:
+        with self.desks.one() as desk:
             # a copy, since a frozen array would compile the kernel a second time
             return self._lose(desk, np.array(nodes, np.int32), asked)
-        finally:
-            self.desks.append(desk)
 
-    def _lose(self, desk: _Desk, nodes: NDArray[np.int32], asked: Asked) -> Loss | None:
+    def lose_each(
+        self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Lose nodes, find how that ends, and have them back; None if every loss takes a search."""
+        asked = _asked(self.cluster, goals)
+        if asked is None:
+            return None
+        first = np.zeros(len(losses) + 1, np.int64)
+        np.cumsum([len(nodes) for nodes in losses], out=first[1:])
+        nodes = np.concatenate([np.zeros(0, np.int32), *losses])
+        with self.desks.one() as desk:
+            figures = desk.figures(len(losses))
+            played = play_series(
+                desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked,
+                self.desks.kept, first, nodes, desk.forced, desk.led, desk.most_leaders, desk.told,
+                figures,
+            )  # fmt: skip
+            ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
+            return LossSeries(
+                replicas=figures.lost[:played],
+                most=figures.most[:played],
+                fair=figures.fair[:played],
+                moved=figures.moved[:played],
+                endangered=figures.endangered[: ends[-1, -1] if played else 0].copy(),
+                ends=ends,
+            )
+
+    def _lose(self, desk: Desk, nodes: NDArray[np.int32], asked: Asked) -> Loss | None:
         told = desk.told
         count = play_losses(
-            desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked, self.kept,
+            desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked, self.desks.kept,
             nodes, desk.forced, desk.led, desk.most_leaders, told,
         )  # fmt: skip
         if count < 0:
@@ -95,15 +104,6 @@ class Standing:
             moved=told.moved.copy(),
         )
 
-    def _new_desk(self) -> _Desk:
-        """Compile the cluster for one more thread."""
-        problem, state = _compiled(self.cluster)
-        return _Desk(
-            problem, state, new_scan(problem, np.zeros(len(state.load))),
-            np.zeros(len(state.node), bool), np.ones(len(state.leader), bool),
-            np.zeros(len(self.cluster.nodes)), _new_told(self.cluster),
-        )  # fmt: skip
-
 
 def standing(cluster: Cluster) -> Standing | None:
     """Hold a cluster ready for the loss of nodes; None if something is wrong with it before."""
@@ -112,56 +112,21 @@ def standing(cluster: Cluster) -> Standing | None:
     rows = row_demands(cluster)
     if rows is None or not roles_fit(cluster):
         return None
-    problem, state = _compiled(cluster)
-    stock, demanded = stock_and_demands(cluster, rows, _rank(problem))
-    scan = new_scan(problem, np.zeros(len(state.load)))
-    kept = Kept(
-        state.load.copy(), state.held.copy(), state.domain_load.copy(),
-        problem.nodes.accepts.copy(), problem.nodes.leads.copy(), problem.rules.allowed.copy(),
-        scan.closed.copy(),
-    )  # fmt: skip
-    return Standing(cluster, stock, demanded, kept)
-
-
-def _compiled(cluster: Cluster) -> tuple[Problem, State]:
-    """Compile a cluster into arrays of which none that changes is shared."""
     capacity = np.ascontiguousarray(cluster.nodes.capacity.T)
     problem = compile_problem(cluster, capacity, np.ones(len(capacity)))
-    rules = problem.rules._replace(allowed=problem.rules.allowed.copy())
-    nodes = problem.nodes._replace(
-        accepts=problem.nodes.accepts.copy(), leads=problem.nodes.leads.copy()
-    )
-    problem = problem._replace(rules=rules, nodes=nodes)
-    return problem, compile_state(cluster, problem)
+    state = compile_state(cluster, problem)
+    stock, demanded = stock_and_demands(cluster, rows, _rank(problem))
+    return Standing(cluster, stock, demanded, Desks(problem, state))
 
 
 def _rank(problem: Problem) -> NDArray[np.int64]:
     """Return the place of each partition in the order in which replicas are placed, (P,)."""
     owner = problem.partitions.owner
     order = owner[largest_first(problem, np.ones(len(owner), bool))]
-    _, at = np.unique(order, return_index=True)
+    start = np.flatnonzero(np.append(True, order[1:] != order[:-1]))
     rank = np.zeros(len(problem.partitions.first) - 1, np.int64)
-    rank[np.unique(owner)] = at
+    rank[order[start]] = start
     return rank
-
-
-def _new_told(cluster: Cluster) -> Told:
-    nodes, dimensions = cluster.nodes.capacity.shape
-    replicas = len(cluster.placement.node)
-    return Told(
-        replica=np.empty(replicas, np.int64),
-        node=np.empty(replicas, np.int32),
-        slot=np.empty(replicas, np.int16),
-        endangered=np.empty((3, replicas), np.int32),
-        endangered_count=np.zeros(3, np.int64),
-        load=np.zeros((dimensions, nodes)),
-        replicas=np.zeros(nodes, np.int64),
-        leaders=np.zeros(nodes, np.int64),
-        most=np.zeros(dimensions),
-        fair=np.zeros(dimensions),
-        moved=np.zeros(dimensions),
-        lost=np.zeros(nodes, bool),
-    )
 
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:

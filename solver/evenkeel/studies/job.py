@@ -1,0 +1,88 @@
+"""A job: items answered one by one, or many at a time where that is quicker."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Common = TypeVar("Common")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+Together = Callable[[Common, Sequence[Item]], Sequence[Answer | None]]
+"""Answers the first of some items, one at least; None stands for one that the task has to do."""
+
+logger = logging.getLogger("evenkeel.sweep")
+
+LONG = 0.02
+"""Seconds after which whoever waits for a callback, or wants to end it, should be heard."""
+
+GROWTH = 4
+"""How many times as many items are done together next, after some that took next to no time."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item whose task raised."""
+
+    message: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """Put an error into words."""
+        return cls(f"{type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True)
+class Job(Generic[Common, Item, Answer]):
+    """What is to be done with every item.
+
+    Parameters
+    ----------
+    task : callable
+        Called with what all items have in common, and one of them.
+    together : callable or None
+        Answers many at a time, as far as it can.
+    """
+
+    task: Callable[[Common, Item], Answer]
+    together: Together[Common, Item, Answer] | None = None
+
+    def answers(self, common: Common, items: Sequence[Item]) -> Iterator[Answer | Failure]:
+        """Yield the answer of each item; nobody waits long for what is done together."""
+        at, width = 0, 1
+        while at < len(items):
+            began = time.perf_counter()
+            found = self._together(common, items[at : at + width])
+            seconds = time.perf_counter() - began
+            if seconds < LONG / GROWTH:
+                width *= GROWTH
+            elif seconds > LONG:
+                width = max(1, width // 2)
+            for item, answer in zip(items[at:], found, strict=False):
+                yield self._alone(common, item) if answer is None else answer
+            at += len(found)
+
+    def _together(self, common: Common, items: Sequence[Item]) -> Sequence[Answer | Failure | None]:
+        if self.together is None:
+            return [None]
+        try:
+            return self.together(common, items)
+        except Exception as error:
+            if len(items) > 1:  # whose fault it is shows when it is alone
+                return self._together(common, items[:1])
+            return [_told(error)]
+
+    def _alone(self, common: Common, item: Item) -> Answer | Failure:
+        try:
+            return self.task(common, item)
+        except Exception as error:
+            return _told(error)
+
+
+def _told(error: Exception) -> Failure:
+    """Put an error into words, and into the log."""
+    said = {"event": "failed", "error": repr(error)}
+    logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": said})
+    return Failure.of(error)
