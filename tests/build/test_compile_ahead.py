@@ -140,6 +140,7 @@ def test_recorded_signatures_fit_the_kernels():
         assert set(names) <= set(record.signatures)
 
 
+@pytest.mark.long
 def test_what_a_first_solve_loads_is_recorded():
     missing = set(loaded("any", "first")) - set(signatures.recorded().work["any"])
     assert not missing
