@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from numba.core.errors import TypingError
 
 from evenkeel_kernels.build.jit import no_alloc
 from tests.support import places
+from tests.support.processes import fresh
 
 KERNELS = places.ROOT / "kernels"
 
@@ -82,15 +82,8 @@ def toys(warm, tmp_path):
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run ``code`` in a fresh process that sees the packages beside ``folder``."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    path = os.pathsep.join([str(folder.parent), str(KERNELS)])
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder.parent,
-        env=clean | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    clean |= {"PYTHONDONTWRITEBYTECODE": "1"} | environment
+    return fresh.run(code, folder.parent, [KERNELS], clean)
 
 
 def call(folder: Path, **environment: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import sys
 import threading
 
@@ -14,6 +13,7 @@ from evenkeel_kernels.build.inventory import inventory
 from evenkeel_kernels.build.jit import backend
 from tests.build.recorded_kernels import loaded, text_of
 from tests.support import places
+from tests.support.processes import fresh
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1" or not backend.SHARED,
@@ -41,14 +41,8 @@ print(len(kept))
 
 def kept_after(folder, line=""):
     """Count what a process with nothing compiled keeps of two kernels in a record with errors."""
-    environment = os.environ | {
-        "NUMBA_CACHE_DIR": str(folder),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    run = subprocess.run(
-        [sys.executable, "-c", HELPED % line],
-        env=environment, text=True, capture_output=True, check=True, cwd=places.ROOT,
-    )  # fmt: skip
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    run = fresh.run(HELPED % line, places.ROOT, [places.ROOT / "kernels"], environment)
     return int(run.stdout)
 
 
@@ -146,6 +140,7 @@ def test_recorded_signatures_fit_the_kernels():
         assert set(names) <= set(record.signatures)
 
 
+@pytest.mark.long
 def test_what_a_first_solve_loads_is_recorded():
     missing = set(loaded("any", "first")) - set(signatures.recorded().work["any"])
     assert not missing

@@ -1,11 +1,12 @@
 """The kernels there are, and word of those being compiled."""
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from tests.support import places
+from tests.support.processes import fresh
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="there is nothing to compile"
@@ -39,11 +40,8 @@ CODE = textwrap.dedent(
 
 def run(folder):
     """Compile one kernel in a process of its own; return what it said."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    done = fresh.run(CODE, folder, [places.ROOT / "kernels"], environment)
     return done.stdout.split(" ", 2)
 
 

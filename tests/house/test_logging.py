@@ -144,7 +144,11 @@ def test_every_logger_is_listed():
     named = set()
     for file in [*ROOT.rglob("*.py"), *KERNELS.rglob("*.py")]:
         for node in ast.walk(parsed(file.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
+            called = node.func if isinstance(node, ast.Call) else None
+            # to write a call out takes longer than to look at its last name
+            if getattr(called, "attr", "") != "getLogger":
+                continue
+            if ast.unparse(called) == "logging.getLogger":
                 named.add(ast.unparse(node.args[0]).strip("'"))
     assert named - {"ROOT"} == LOGGERS
     assert all(f"``{name}``" in logs.__doc__ for name in LOGGERS)
@@ -156,4 +160,5 @@ def test_every_logger_is_listed():
 def test_the_library_prints_nothing(room):
     for file in (ROOT / room).rglob("*.py"):
         for node in ast.walk(parsed(file.read_text())):
-            assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print"), file
+            called = node.func if isinstance(node, ast.Call) else None
+            assert getattr(called, "id", "") != "print", file

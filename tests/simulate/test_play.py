@@ -378,10 +378,10 @@ def test_a_hot_spot_is_levelled():
 
 def test_each_seed_gives_the_same_bits():
     events = [
-        LoadDrift(every=150.0, seed=3),
-        Growth(every=100.0, partitions=3, seed=5),
-        NodesDown(nodes="n3", at=150.0),
-        NodesAdded(nodes="n9", at=250.0),
+        LoadDrift(every=60.0, seed=3),
+        Growth(every=40.0, partitions=3, seed=5),
+        NodesDown(nodes="n3", at=60.0),
+        NodesAdded(nodes="n9", at=100.0),
     ]
     for decides in ("balance", "pipeline"):
         first, second = (
@@ -389,7 +389,7 @@ def test_each_seed_gives_the_same_bits():
                 cluster_of(),
                 events,
                 simulate.pipeline("balance") if decides == "pipeline" else decides,
-                until=400.0,
+                until=160.0,
                 environment=FAST,
             )
             for _ in range(2)

@@ -126,11 +126,19 @@ def events():
     """Every event that is logged, in words or as the field of a record."""
     for file in (file for root in ROOTS for file in sorted(Path(root).rglob("*.py"))):
         for node in ast.walk(parsed(file.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tell", "self._tell"):
+            if isinstance(node, ast.Call) and is_told(node.func):
                 yield from (one.value for one in node.args if is_text(one))
             if isinstance(node, ast.Dict):
                 pairs = zip(node.keys, node.values, strict=True)
                 yield from (v.value for k, v in pairs if is_text(k, "event") and is_text(v))
+
+
+def is_told(function):
+    """Whether what is called is ``tell`` or ``self._tell``."""
+    if isinstance(function, ast.Name):
+        return function.id == "tell"
+    named = isinstance(function, ast.Attribute) and function.attr == "_tell"
+    return named and ast.unparse(function.value) == "self"
 
 
 def is_text(node, text=None):

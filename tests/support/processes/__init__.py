@@ -1,0 +1,1 @@
+"""Tests: processes of their own, started quickly."""
