@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import transfer_leader

@@ -64,6 +64,7 @@ def hold(problem: Problem, before: State, state: State, walk: CostState) -> None
     assert walk.best.tolist() == state.node.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.small
 @given(SEEDS)
 @MANY
@@ -89,6 +90,7 @@ def test_moves_are_made_all_or_none(seed):
             assert not naive_state.admits(problem, before, *moves[0])
 
 
+@pytest.mark.long
 @pytest.mark.small
 @given(SEEDS)
 @FEW
@@ -110,6 +112,7 @@ def test_the_first_chain_made_is_the_best_that_begins_there(seed):
         assert state.node.tolist() == before.node.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.small
 @given(SEEDS)
 @FEW
@@ -135,6 +138,7 @@ def test_two_nodes_are_divided_as_well_as_can_be(seed):
         assert len(items) > 1 or len(problem.domains.limited)
 
 
+@pytest.mark.long
 @pytest.mark.small
 @given(SEEDS)
 @FEW

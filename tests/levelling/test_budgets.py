@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 
 
 def half_empty(replicas: int = 2) -> ek.Cluster:
@@ -100,3 +102,21 @@ def test_every_budget_holds(limits: ek.Limits) -> None:
         assert np.maximum(before - after, 0).sum() <= limits.domain_out.get("zone", 999)
     assert found.moves > 0
     assert left.sum() == joined.sum()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bytes_hold_where_replicas_weigh_more_once_they_lead_no_more(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    load = rng.uniform(1.0, 4.0, (40, 1))
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[90.0]] * 6, load=load, leader_load=load * rng.choice([0.5, 2.0], (40, 1)),
+        bytes="d0", placement=[[int(n) for n in rng.permutation(4)[:3]] for _ in range(40)],
+    )  # fmt: skip
+    for goals in (ek.Goals(level=0.05), ek.Goals(level=0.05, leaders=0.0)):
+        result = ek.solve(cluster, goals=goals, limits=ek.Limits(bytes=30.0))
+        assert 0 < result.comparison.bytes_moved <= 30.0
+        assert result.comparison.moves > 0
+
+
+def test_a_leader_that_has_moved_hands_over_only_within_the_bytes() -> None:
+    assert try_one(draw("anything", 611594)).findings == []

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
-from evenkeel_kernels.core.feasibility import admits, leader_away
+from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.leadership import leader_away
 from evenkeel_kernels.core.problem import (
     NON_VOTER,
     Problem,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
-from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets

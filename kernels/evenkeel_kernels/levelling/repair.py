@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import (
     admits,
-    admits_leader,
     distinct_domains,
     group_skew,
     skew_of,
 )
+from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, no_alloc
-from evenkeel_kernels.core.feasibility import admits_leader
+from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.rng import draw

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.feasibility import admits_leader, affords_lead, shares_leader
+from evenkeel_kernels.core.leadership import admits_leader, affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
 from evenkeel_kernels.core.state import lead, transfer_leader

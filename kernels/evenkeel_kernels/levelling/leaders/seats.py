@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.feasibility import affords_lead
+from evenkeel_kernels.core.leadership import affords_lead
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import move, transfer_leader

@@ -1,0 +1,114 @@
+"""Which changes of leaders the rules and budgets admit: of a partition, to a slot.
+
+Like `feasibility`, it is inlined into the kernel that calls it.
+"""
+
+from evenkeel_kernels.build.jit import inline_only
+from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
+
+
+@inline_only
+def leader_away(problem: Problem, p: int, n: int) -> bool:
+    """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
+    was = problem.partitions.led_from[p]
+    return was >= 0 and n >= 0 and n != was
+
+
+@inline_only
+def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
+    """Whether the budget of leader changes lets node ``n`` lead ``p``."""
+    if not problem.budgets.binds or not leader_away(problem, p, n):
+        return True
+    now = index(-1)
+    if state.leader[p] >= 0:
+        now = index(state.node[problem.partitions.first[p] + state.leader[p]])
+    if leader_away(problem, p, now):
+        return True
+    return state.spent[2] + 1.0 <= problem.budgets.leader_changes
+
+
+@inline_only
+def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
+    """Whether the budgets let replica ``k`` of ``p`` lead where it stands.
+
+    What has moved may weigh more once it leads, or once it leads no more.
+    """
+    budgets, partitions = problem.budgets, problem.partitions
+    if not budgets.binds:
+        return True
+    n = index(state.node[k])
+    d = budgets.data_dimension
+    if d >= 0:
+        more = 0.0
+        if n != partitions.home[k]:
+            more += partitions.leader_load[p, d] - partitions.voter_load[p, d]
+        led = index(partitions.first[p] + max(state.leader[p], 0))
+        if (
+            state.leader[p] >= 0
+            and state.node[led] >= 0
+            and state.node[led] != partitions.home[led]
+        ):
+            more += following_load(partitions, state, led, d) - partitions.leader_load[p, d]
+        if more > 0.0 and state.spent[1] + more > budgets.data:
+            return False
+    return affords_leader(problem, state, p, n)
+
+
+@inline_only
+def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> bool:
+    """Whether the domains have room if ``n`` leads ``p`` instead of ``now``; -1: nobody."""
+    partitions, domains = problem.partitions, problem.domains
+    led = index(partitions.first[p] + max(state.leader[p], 0))
+    for i in range(domains.limited.shape[0]):
+        level = index(domains.limited[i])
+        where = index(-1) if n < 0 else index(domains.domain[level, n])
+        left = index(-1) if now < 0 else index(domains.domain[level, now])
+        if where == left:
+            continue
+        for d in range(problem.nodes.capacity.shape[0]):
+            most = domains.tier_capacity
+            more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+            if where >= 0 and more > 0.0 and state.domain_load[d, where] + more > most[d, where]:
+                return False
+            if left < 0:
+                continue
+            more = following_load(partitions, state, led, d) - partitions.leader_load[p, d]
+            if more > 0.0 and state.domain_load[d, left] + more > most[d, left]:
+                return False
+    return True
+
+
+@inline_only
+def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
+    """Whether ``slot`` may lead ``p``: a voter, where leaders may be, preferred, with room."""
+    partitions = problem.partitions
+    k = partitions.first[p] + slot
+    n = index(state.node[k])
+    if n < 0 or state.role[k] != VOTER or slot == state.leader[p] or not problem.nodes.leads[n]:
+        return False
+    rank = problem.rules.lead_rank[partitions.rule[p]]
+    if rank[n] == 255:
+        return False
+    if state.leader[p] >= 0:
+        now = state.node[partitions.first[p] + state.leader[p]]
+        if now >= 0 and problem.nodes.leads[now] and rank[n] > rank[now]:
+            return False
+    if not affords_lead(problem, state, p, k):
+        return False
+    now = index(-1)
+    led = index(k)
+    if state.leader[p] >= 0:
+        led = index(partitions.first[p] + state.leader[p])
+        now = index(state.node[led])
+    for d in range(problem.nodes.capacity.shape[0]):
+        more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
+        if more > 0.0:
+            there = state.load[d, n] + state.held[d, n] + more
+            if there > problem.nodes.capacity[d, n]:
+                return False
+        if now >= 0:  # who leads no more may weigh more than before, and be no voter
+            more = following_load(partitions, state, led, d) - partitions.leader_load[p, d]
+            there = state.load[d, now] + state.held[d, now] + more
+            if more > 0.0 and there > problem.nodes.capacity[d, now]:
+                return False
+    return shares_leader(problem, state, p, n, now)
