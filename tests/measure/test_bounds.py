@@ -61,7 +61,14 @@ def tiny(draw):
         Rule(
             spread=draw(
                 st.sampled_from(
-                    [{"zone": 1}, {"zone": 2}, {"node": None}, {"zone": (1, "soft")}, {}]
+                    [
+                        {"zone": 1},
+                        {"zone": 2},
+                        {"node": None},
+                        {"node": 2},
+                        {"zone": (1, "soft")},
+                        {},
+                    ]
                 )
             ),
             require=["+ssd"] if draw(st.integers(0, 3)) == 0 else [],
@@ -109,6 +116,19 @@ def test_any_cluster_has_bounds(cluster, tolerance):
     assert not np.isnan(found.ratio).any()
     assert 0 <= found.missing <= cluster.partitions.replicas.sum()
     assert found.missing <= found.moves_feasible <= found.moves_level
+
+
+def test_a_closed_node_may_take_what_shares_it_with_its_partition():
+    cluster = Cluster.from_arrays(
+        load=[[1.0], [1.0]],
+        capacity=[[2.0], [2.0], [4.0]],
+        placement=[[0, 1], [0, 2]],
+        accepts=[True, False, False],
+        rules=[Rule(spread={"node": 2})],
+        rule=[-1, 0],
+    )
+    best = naive.every_placement(cluster).load / cluster.nodes.capacity
+    assert bounds(cluster, Goals(level={})).level[0] <= best.max(1).min(0)[0] == 0.5
 
 
 @pytest.mark.small
