@@ -11,7 +11,7 @@ from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
-from evenkeel.strategies.levelling.run import searched
+from evenkeel.strategies.levelling.run import filled_in, searched
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -78,16 +78,20 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     level = _answered(request, outcome, stages.found)
     if level is not None and is_better(request, outcome, level):
         better = level
-    if stages.certain != "optimal" and Ills.of(request, better):
+    if Ills.of(request, better):
         better = _searched_on(request, better)
     return _told(request, before, better, stages.found.proof)
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
-    """Search from what CP-SAT found before it was done: what it left undone may lie near."""
-    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
-    found = searched(replace(request, start=start))
-    return found if is_better(request, outcome, found) else outcome
+    """Search from what CP-SAT found, then fill in what fits: what it left undone may lie near."""
+    best = outcome
+    for search_from in (searched, filled_in):
+        start = request.cluster.placement.replaced(best.node, best.leader)
+        found = search_from(replace(request, start=start))
+        if is_better(request, best, found):
+            best = found
+    return best
 
 
 def _all_placed(request: Request, start: Placement, search: Search) -> Stages:

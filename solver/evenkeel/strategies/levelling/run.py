@@ -69,6 +69,17 @@ def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     return outcome_after(phases, request, parameters)
 
 
+def filled_in(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
+    """Place and let lead what may where there is room, and leave all else where it starts."""
+
+    def phases(run: Run) -> None:
+        repair(run)
+        mend_leaders(run)
+        complete(run)
+
+    return outcome_after(phases, request, parameters)
+
+
 def outcome_after(
     phases: Callable[[Run], None], request: Request, parameters: Parameters
 ) -> Outcome:
