@@ -81,3 +81,17 @@ def test_moving_data_counts_in_the_role_that_a_replica_has_in_the_end() -> None:
 def test_what_fits_beside_the_answer_of_cp_sat_is_placed() -> None:
     """CP-SAT, out of effort, left two replicas over where one of them had room."""
     assert try_one(draw("overfull", 610589)).findings == []
+
+
+def test_a_live_replica_is_not_evacuated_where_its_partition_would_lose_its_quorum() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2,
+        load=[[1.0]],
+        placement=[[0, -1, -1]],
+        accepts=[False, True],
+        keeps=[False, True],
+        leads=[False, True],
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert sorted(result.placement.node.tolist()) == [-1, 0, 1]
+    assert result.placement.leader_node.tolist() == [1]

@@ -22,8 +22,12 @@ def is_hopeless(
 ) -> bool:
     """Whether nothing that is broken can be mended, as each partition by itself shows.
 
-    Where partitions are endangered, moves may have been spent on the wrong ones.
+    Where partitions are endangered, moves may have been spent on the wrong ones, or on evacuating
+    live replicas that had better stay until another stands beside them.
     """
+    leaving = np.append(cluster.nodes.serves & ~cluster.nodes.may_hold, False)
+    if is_endangered and leaving[cluster.placement.node].any():
+        return False
     broken = [one for one in audited.found if KINDS[one.kind].hard and one.count]
     missing = missing_places(cluster, placement)
     if limits.moves is not None and not is_endangered and {one.kind for one in broken} <= OF_PLACES:
