@@ -65,9 +65,11 @@ def aggregate(
     absent = np.append(False, keepers & ~nodes.alive).take(placed.seat)
     if (placed.tallied(absent)[piles] > 0).any():
         return np.zeros(len(load))  # all of a partition may pile up where no level is asked of it
+    each = placed.heaviest
     # where one replica stands that may share its node, the others of its partition may come
-    come = np.where(piles, np.maximum(cluster.partitions.replicas, 1), 1)
-    held = placed.weighed((placed.heaviest * come[:, None]).T, placed.seat)
+    if piles.any():
+        each = each * np.where(piles, np.maximum(cluster.partitions.replicas, 1), 1)[:, None]
+    held = placed.weighed(each.T, placed.seat)
     load = load - held[keepers & ~nodes.alive].sum(0)
     held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
     level = np.zeros(len(load))

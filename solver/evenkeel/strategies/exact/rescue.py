@@ -11,7 +11,7 @@ from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
-from evenkeel.strategies.levelling.run import filled_in, searched
+from evenkeel.strategies.levelling.run import placed_and_led, searched
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -78,15 +78,15 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     level = _answered(request, outcome, stages.found)
     if level is not None and is_better(request, outcome, level):
         better = level
-    if Ills.of(request, better):
+    if stages.certain != "optimal" and Ills.of(request, better):
         better = _searched_on(request, better)
     return _told(request, before, better, stages.found.proof)
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
-    """Search from what CP-SAT found, then fill in what fits: what it left undone may lie near."""
+    """Search from what CP-SAT found before it was done, then place what waits: it may lie near."""
     best = outcome
-    for search_from in (searched, filled_in):
+    for search_from in (searched, placed_and_led):
         start = request.cluster.placement.replaced(best.node, best.leader)
         found = search_from(replace(request, start=start))
         if is_better(request, best, found):

@@ -69,15 +69,15 @@ def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     return outcome_after(phases, request, parameters)
 
 
-def filled_in(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
-    """Place and let lead what may where there is room, and leave all else where it starts."""
+def placed_and_led(request: Request) -> Outcome:
+    """Place what waits, room being made for it, and let partitions be led; level nothing."""
 
     def phases(run: Run) -> None:
         repair(run)
         mend_leaders(run)
         complete(run)
 
-    return outcome_after(phases, request, parameters)
+    return outcome_after(phases, request, DEFAULT)
 
 
 def outcome_after(
