@@ -92,6 +92,28 @@ class TestPlan:
         assert "room on b in disk" in told
         assert main(["check", plan]) == 3
 
+    def test_a_target_that_exceeds_the_limits_is_not_written(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        plan = tmp_path / "plan.json"
+        asked = ["plan", now, "--target", wanted, "-o", str(plan)]
+        assert main([*asked, "--moves", "1"]) == 1
+        assert "✗ the plan exceeds its limits: moves" in capsys.readouterr().out
+        assert not plan.exists()
+        assert main([*asked, "--moves", "2"]) == 0
+
+    def test_a_plan_file_without_its_steps_does_not_pass(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        plan = tmp_path / "plan.json"
+        assert main(["plan", now, "--target", wanted, "-o", str(plan)]) == 0
+        document = json.loads(plan.read_text())
+        document["steps"] = []
+        plan.write_text(json.dumps(document))
+        capsys.readouterr()
+        assert main(["check", str(plan)]) == 3
+        assert "2 partitions do not reach their target" in capsys.readouterr().out
+        assert main(["check", str(plan), "--json"]) == 3
+        assert not json.loads(capsys.readouterr().out)["complete"]
+
     def test_kafka_files_are_planned_as_kafka_moves(self, capsys):
         files = [str(FORMATS / f"kafka_{name}") for name in ("describe.txt", "racks.json")]
         main(["plan", *files, "--json"])

@@ -1,10 +1,12 @@
 """Plans, judged by the replay, which shares no code with the planner."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.steps import StepKind
+from evenkeel.planning.steps import StepKind, Steps
 from tests.support.random_problems import random_cluster
 
 PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
@@ -253,3 +255,19 @@ def test_bad_input_is_reported_with_every_problem():
         ek.plan(cluster, swapped(cluster), protocol="zookeeper")
     with pytest.raises(ek.InvalidInput, match="places other partitions"):
         ek.plan(cluster, three_zones().placement)
+
+
+def test_a_plan_that_lacks_its_steps_is_not_complete():
+    cluster = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
+    plan = ek.solve(cluster, goals=ek.Goals(level=0.0)).plan()
+    assert plan.complete
+    for steps in (Steps.none(), plan.prefix(len(plan) // 2).steps):
+        cut = replace(plan, steps=steps, change=plan.change[: len(steps)])
+        assert not cut.complete
+        assert cut.astray
+        assert "do not lead to the target" in str(cut)
+
+
+def test_windows_must_be_windows():
+    with pytest.raises(ek.InvalidInput, match=r"throttle\.windows: must be a Windows"):
+        ek.Throttle(windows=[(0, 100)])  # type: ignore[arg-type]

@@ -70,3 +70,56 @@ def test_no_plan_is_unsafe_or_copies_to_who_is_down(seed: int):
         plan = ek.plan(down, target, protocol=protocol)
         assert plan.check().ok
         assert not any(row.kind == "copy" and row.target == name for row in plan.rows())
+
+
+def test_the_way_back_from_a_repair_brings_back_what_can_be_and_names_the_rest():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 6, load=[[1.0]] * 12, placement=[[0, 1]] * 12
+    ).down("n1")
+    plan = ek.solve(cluster, goals=ek.Goals(level=0.05)).plan(protocol="kafka")
+    back = plan.undo()
+    assert back.check().ok
+    assert {one.lacks for one in back.blocked} == {"way to n1, which is down"}
+    led_by_the_dead = cluster.placement.node == 1
+    assert np.array_equal(back.end.node[~led_by_the_dead], cluster.placement.node[~led_by_the_dead])
+
+
+def orphaned(*full: int) -> ek.Cluster:
+    """A partition led by a dead node, n0; of the nodes that it has besides some are full."""
+    others = [[node, -1, -1] for node in full]
+    return ek.Cluster.from_arrays(
+        dimensions=("cpu",), capacity=[[10.0]] * 4, load=[[1.0]] + [[9.0]] * len(full),
+        leader_load=[[4.0]] + [[9.0]] * len(full), placement=[[0, 1, 2], *others],
+        replicas=[3] + [1] * len(full),
+    ).down("n0")  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix"])
+def test_who_has_room_leads_until_the_heir_is_there(protocol: str):
+    cluster = orphaned(1)
+    plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals(level=None)), protocol=protocol)
+    assert plan.complete
+    assert plan.check().ok
+    assert [row.target for row in plan.rows() if row.kind == "lead"] == ["n2", "n3"]
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix"])
+def test_where_nobody_has_room_to_lead_what_was_lost_is_copied_all_the_same(protocol: str):
+    cluster = orphaned(1, 2)
+    plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals(level=None)), protocol=protocol)
+    assert plan.complete
+    assert plan.check().ok
+
+
+def test_many_orphans_share_the_room_that_there_is():
+    """Each of the survivors has room to lead a few of the partitions that the dead node led."""
+    cluster = ek.Cluster.from_arrays(
+        dimensions=("cpu",), capacity=[[40.0]] * 2 + [[20.0]] * 3, load=[[1.0]] * 9,
+        leader_load=[[4.0]] * 9, placement=[[0, 2, 3]] * 5 + [[0, 2, 4]] * 4, replicas=3,
+    ).down("n0")  # fmt: skip
+    heir = cluster.placement.nodes.copy()
+    heir[:, 0] = 1
+    target = cluster.placement.replaced(heir.ravel(), cluster.placement.leader.copy())
+    plan = ek.plan(cluster, target, protocol="kafka")
+    assert plan.complete
+    assert plan.check().ok

@@ -89,8 +89,21 @@ class Plan(Shown):
 
     @property
     def complete(self) -> bool:
-        """Whether it leads to the target; else ``blocked`` says what is left."""
-        return not self.blocked
+        """Whether it leads to the target; else ``blocked`` says what is left, if the planner knows.
+
+        A plan from a file may lack steps, and then nothing is blocked.
+        """
+        return not self.blocked and not self.astray
+
+    @cached_property
+    def astray(self) -> int:
+        """How many partitions end elsewhere than in the target, with no move that is blocked."""
+        if self.blocked or self.undeclared:
+            return 0
+        end, target = self.end, self.target
+        differs = end.leader_node != target.leader_node
+        differs[target.owner[end.node != target.node]] = True
+        return int(np.count_nonzero(differs))
 
     @property
     def copies(self) -> int:
@@ -460,8 +473,12 @@ class Plan(Shown):
         text = (
             f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "
             f"take {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
-            f"({self.bound.term})."
+            f"({self.bound.term})"
         )
+        text += "." if self.throttle.paces or self.copies == 0 else "; a copy counts as 1 s."
+        if self.astray:
+            partitions = counted(self.astray, "partition")
+            text += f" The steps do not lead to the target: {partitions} end elsewhere."
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."

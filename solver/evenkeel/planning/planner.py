@@ -112,9 +112,10 @@ def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
-    """Return the plan to a target whose rows fit those of the cluster."""
-    none = np.zeros(len(target.node), bool)
-    aim = _Aim(target, none, Ends.of(cluster.placement, target))
+    """Return the plan to a target in the cluster's own slots; what it cannot reach stays."""
+    lost = out_of_reach(cluster, target)
+    within = within_reach(cluster, target, lost)
+    aim = _Aim(in_full(target, lost, within), lost, Ends.of(cluster.placement, within))
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -144,6 +145,7 @@ def _planned(
         other = replace(ends, late=np.isin(ends.partition, left))
         way = _drafted(cluster, target, other, throttle, protocol, flights)
         draft = min(draft, way, key=lambda one: one.left)
+    draft = _deputed(draft, throttle, protocol, flights)
     ends, acts = draft.ends, draft.acts
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one
@@ -167,14 +169,35 @@ def _drafted(
     throttle: Throttle,
     protocol: Protocol,
     flights: Flights | None,
+    unfit: NDArray[np.bool_] | None = None,
 ) -> Draft:
-    """Return the first draft of what is to change."""
-    acts = acts_of(cluster, ends, protocol, throttle.at_once)
+    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile."""
+    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit)
     if flights is not None:
         acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
         acts = replace(acts, recovers=repairs(cluster, acts))
     return Draft.of(cluster, target, ends, acts, throttle, protocol)
+
+
+def _deputed(
+    draft: Draft, throttle: Throttle, protocol: Protocol, flights: Flights | None
+) -> Draft:
+    """Return a draft in which deputies without room to lead leave it to others, or to nobody."""
+    cluster, target, best = draft.cluster, draft.target, draft
+    unfit = np.zeros(len(target.node), bool)
+    final = target.leader_replica
+    while len(draft.stuck):
+        acts = draft.acts
+        waits = np.isin(acts.change, draft.stuck)
+        front = waits & (acts.act == Act.LEAD) & (acts.replica != final[acts.partition])
+        found = np.append(acts.replica[front], acts.deputy[waits & (acts.deputy >= 0)])
+        if unfit[found].all():
+            break
+        unfit[found] = True
+        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit)
+        best = min(best, draft, key=lambda one: one.left)
+    return best
 
 
 def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:

@@ -128,6 +128,8 @@ class Throttle:
         object.__setattr__(self, "priority", _priorities(faults, priority))
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "recovery_first", recovery_first)
+        if not isinstance(windows, Windows | None):
+            faults.add("throttle.windows", windows, "must be a Windows, or None")
         if not isinstance(recovery_first, bool):
             faults.add("throttle.recovery_first", recovery_first, "must be True or False")
         for name in (*COUNTS, *RATES, "group_copies"):

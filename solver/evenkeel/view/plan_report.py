@@ -49,6 +49,8 @@ def report_plan(
     width = max(width, NARROWEST)
     sign = "[green]✓ safe at every step[/]" if certificate.ok else "[red]✗ not safe[/]"
     blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
+    if plan.astray:
+        blocked = f" · [red]{plan.astray:,} partitions do not reach their target[/]"
     parts = [
         marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
         marked_line(escaped(summary(plan))),
@@ -64,6 +66,8 @@ def report_plan(
 def summary(plan: Plan) -> str:
     """Return how much is copied, how long it takes, and how long it would at least."""
     if len(plan) == 0:
+        if plan.astray:
+            return "There are no steps."
         return "No step can be made." if plan.blocked else "Nothing is to be done."
     cluster = plan.cluster
     amount = ""

@@ -12,10 +12,10 @@ from evenkeel.cli.arguments import (
     add_files,
     add_limits,
     add_output,
-    limits_of,
     option_name,
 )
 from evenkeel.cli.commands.plan import (
+    beyond_limits,
     code_of_plan,
     figures_of_plan,
     throttle_from,
@@ -94,7 +94,6 @@ def _check_plan(
 ) -> int:
     """Replay a plan for the cluster within it, or for one that was given beside it."""
     from evenkeel.formats.plans.reading import read_plan
-    from evenkeel.measure.spending import exceeded
     from evenkeel.view.plan_report import report_plan
 
     plan = read_plan(file, cluster)
@@ -102,13 +101,13 @@ def _check_plan(
         plan = replace(plan, throttle=throttle_from(arguments.throttle))
     waiting.doing("checking")
     certificate = plan.check()
-    beyond = exceeded(plan.cluster, plan.end, limits_of(arguments))
-    told = f"the plan exceeds its limits: {', '.join(beyond)}" if beyond else ""
+    beyond = beyond_limits(plan, arguments)
+    verdict = verdict_of_plan(plan, certificate, beyond)
+    told = f"\n✗ {verdict}" if certificate.ok and beyond else ""
     return tell(
         arguments, LEFT_BROKEN if beyond else code_of_plan(plan, certificate),
         figures=lambda: figures_of_plan(plan, certificate) | {"exceeded": beyond},
-        text=lambda: report_plan(plan, certificate, **page()) + (f"\n✗ {told}" if told else ""),
-        verdict=verdict_of_plan(plan, certificate) if not certificate.ok else told,
+        text=lambda: report_plan(plan, certificate, **page()) + told, verdict=verdict,
     )  # fmt: skip
 
 

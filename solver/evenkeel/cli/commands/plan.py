@@ -11,6 +11,7 @@ from evenkeel.cli.arguments import (
     add_files,
     add_output,
     add_solving,
+    limits_of,
     number_or_text,
     tier_count_of,
 )
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
+
+UNPLACED = "not every replica has a place"
 
 
 def add(commands: Commands) -> None:
@@ -113,13 +116,18 @@ def run(arguments: argparse.Namespace) -> int:
         found = plan(cluster, target, throttle=throttle, protocol=_protocol(cluster, arguments))
         waiting.doing("checking")
         certificate = found.check()
+        # what was solved for keeps its limits, a target that was given need not
+        beyond = [] if arguments.target is None else beyond_limits(found, arguments)
         waiting.doing("writing")
-        written = _written(found, certificate, arguments)
+        written = [] if beyond else _written(found, certificate, arguments)
     explained = None if chosen is None else found.explain(chosen)
-    code = code_of_plan(found, certificate) if placed else LEFT_BROKEN
+    code = code_of_plan(found, certificate) if placed and not beyond else LEFT_BROKEN
+    verdict = verdict_of_plan(found, certificate, beyond) if placed else UNPLACED
 
     def text() -> str:
         said = report_plan(found, certificate, **page())
+        if beyond:
+            return f"{said}\n✗ {verdict}; nothing written\n"
         if explained is not None:
             said += f"\n{explained}\n"
         return said + told_plan_files(
@@ -129,12 +137,20 @@ def run(arguments: argparse.Namespace) -> int:
 
     def figures() -> dict[str, Any]:
         told = {} if explained is None else {"explained": str(explained).splitlines()}
+        told |= {"exceeded": beyond} if beyond else {}
         return figures_of_plan(found, certificate) | told | {"written": [*map(str, written)]}
 
     return tell(
         arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
-        verdict=verdict_of_plan(found, certificate) if placed else "not every replica has a place",
+        verdict=verdict,
     )  # fmt: skip
+
+
+def beyond_limits(plan: "Plan", arguments: argparse.Namespace) -> list[str]:
+    """Return the limits of the arguments that a plan exceeds."""
+    from evenkeel.measure.spending import exceeded
+
+    return exceeded(plan.cluster, plan.end, limits_of(arguments))
 
 
 def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
@@ -144,11 +160,15 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
     return DONE if plan.complete else FELL_SHORT
 
 
-def verdict_of_plan(plan: "Plan", certificate: "Certificate") -> str:
-    """Return in a line what is wrong with a plan."""
+def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[str]) -> str:
+    """Return in a line what is wrong with a plan, which exceeds some limits."""
     if not certificate.ok:
         return f"the plan is not safe: {counted(certificate.counts)}"
-    return f"{len(plan.blocked):,} moves are blocked" if not plan.complete else ""
+    if beyond:
+        return f"the plan exceeds its limits: {', '.join(beyond)}"
+    if plan.astray:
+        return f"the steps do not lead to the target: {plan.astray:,} partitions end elsewhere"
+    return f"{len(plan.blocked):,} moves are blocked" if plan.blocked else ""
 
 
 def told_plan_files(

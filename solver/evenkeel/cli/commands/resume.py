@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
                          "written": [*map(str, written)]},
         text=lambda: f"{progress}\n\n{report_plan(rest, certificate, **page())}"
         + told_plan_files(written, certificate, out),
-        verdict=verdict_of_plan(rest, certificate),
+        verdict=verdict_of_plan(rest, certificate, ()),
     )  # fmt: skip
 
 

@@ -94,11 +94,20 @@ class Acts:
         return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
-def acts_of(cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float) -> Acts:
-    """Say what every partition goes through; ``at_once`` copies of it may be under way together."""
+def acts_of(
+    cluster: Cluster,
+    ends: Ends,
+    protocol: Protocol,
+    at_once: float,
+    unfit: NDArray[np.bool_] | None = None,
+) -> Acts:
+    """Say what every partition goes through; ``at_once`` copies of it may be under way together.
+
+    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end.
+    """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)
-    turns = turns_of(cluster, ends, safety, protocol, live)
+    turns = turns_of(cluster, ends, safety, protocol, live, unfit)
     turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after

@@ -16,15 +16,15 @@ from evenkeel.model.reading.arrays import read_only
 def out_of_reach(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     """Tell which replicas cannot join their node, (K,): it is down, or they wait for such.
 
-    Those of a partition wait together where the rest alone would break a rule that holds.
+    Those of a partition wait together where the rest alone would break a rule that both ends keep.
     """
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
     lost: NDArray[np.bool_] = joins & ~np.append(cluster.nodes.serves, False)[target.node]
-    before = cache(lambda: [audit(cluster, start)])
+    ends = cache(lambda: [audit(cluster, start), audit(cluster, target)])
     while lost.any():
         rest = within_reach(cluster, target, lost)
-        found = regressions(cluster, rest, audit(cluster, rest), before)
+        found = regressions(cluster, rest, audit(cluster, rest), ends)
         waits = np.zeros(len(start), bool)
         waits[start.owner[lost]] = True
         waits &= found.partitions

@@ -54,9 +54,17 @@ class Turns:
 
 
 def turns_of(
-    cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, live: NDArray[np.bool_]
+    cluster: Cluster,
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    live: NDArray[np.bool_],
+    unfit: NDArray[np.bool_] | None = None,
 ) -> Turns:
-    """Order the changes of every partition, nodes being ``live (N + 1,)``."""
+    """Order the changes of every partition, nodes being ``live (N + 1,)``.
+
+    Replicas that are ``unfit (K,)`` do not lead in between.
+    """
     before, moves = ends.before, ends.moves
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     heir_votes = flag_at(ends.becomes == Role.VOTER, ends.leads)
@@ -64,7 +72,8 @@ def turns_of(
     # who is to lead, but has no vote yet, leads once it has one
     heir_stays &= ~flag_at(ends.role != ends.becomes, ends.leads)
     led_moves = flag_at(moves, ends.led)
-    cost = _deputies(cluster, ends, moves, ends.votes, live)
+    votes = ends.votes if unfit is None else ends.votes & ~unfit[ends.replica]
+    cost = _deputies(cluster, ends, moves, votes, live)
     deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
     least = cost.min(axis=1, initial=NEVER)
     deputes = least < NEVER
