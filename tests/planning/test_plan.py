@@ -271,3 +271,53 @@ def test_a_plan_that_lacks_its_steps_is_not_complete():
 def test_windows_must_be_windows():
     with pytest.raises(ek.InvalidInput, match=r"throttle\.windows: must be a Windows"):
         ek.Throttle(windows=[(0, 100)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("protocol", ["plain", "cockroach", "kafka", "ceph"])
+@pytest.mark.parametrize("copies", [None, 2])
+def test_who_takes_the_lead_before_it_moves_keeps_the_quorum(protocol, copies):
+    """Its old and its new replica stand in one rack: they may not both vote for an instant."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 8, load=[[1.0]], domains={"zone": [*"01234012"], "rack": [*"01230123"]},
+        crossing=["rack"], placement=[[6, 5, 4]], leader=[1],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([2, 0, 1], np.int32), np.array([1], np.int16))
+    plan = ek.plan(cluster, target, protocol=protocol, throttle=ek.Throttle(copies=copies))
+    assert plan.check().ok
+
+
+def test_a_first_leader_stays_on_the_way_back():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]], leader=[-1]
+    )
+    led = cluster.placement.replaced(cluster.placement.node, np.array([0], np.int16))
+    plan = ek.plan(cluster, led)
+    assert [row.kind for row in plan.rows()] == ["lead"]
+    assert len(plan.undo()) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"leader": np.array([7], np.int16)}, r"target\.leader\[0\]: is no slot"),
+        ({"leader": np.array([-5], np.int16)}, r"target\.leader\[0\]: is no slot"),
+        ({"role": np.array([9, 0], np.uint8)}, r"target\.role\[0\]: is no role"),
+        ({"node": np.array([0.0, 1.0])}, r"target\.node: must be whole numbers"),
+        ({"leader": np.array([0.5])}, r"target\.leader: must be whole numbers"),
+    ],
+)
+def test_a_target_that_is_no_placement_is_told(changed, says):
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]])
+    with pytest.raises(ek.InvalidInput, match=says):
+        ek.plan(cluster, replace(cluster.placement, **changed))
+
+
+def test_a_copy_of_less_than_its_replica_is_found():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[4.0]], bytes="d0", placement=[[0, 1]]
+    )
+    target = cluster.placement.replaced(np.array([2, 1], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    steps = replace(plan.steps, size=plan.steps.size * 0.1)
+    found = replace(plan, steps=steps).check()
+    assert found.counts == {"size": 1}

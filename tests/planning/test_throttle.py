@@ -239,3 +239,36 @@ def test_replicas_that_change_places_within_their_zones_are_copied_at_once():
     target = cluster.placement.replaced(np.array([4, 5, 3], np.int32), cluster.placement.leader)
     plan = ek.plan(cluster, target, throttle=throttle, protocol="kafka")
     assert plan.check().ok, str(plan.check())
+
+
+@pytest.mark.parametrize(
+    ("spans", "every", "says"),
+    [
+        (5, None, r"windows\.spans: must be pairs"),
+        ("ab", None, r"windows\.spans: must be pairs"),
+        ([1], None, r"windows\.spans\[0\]: must be a pair"),
+        ([(0,), ("a", "b"), (0, float("nan"))], None, r"windows\.spans\[2\]: must be a pair"),
+        ([(0, 1)], "x", r"windows\.every: must be a number"),
+        ([(0, 1)], float("nan"), r"windows\.every: must be a number"),
+    ],
+)
+def test_spans_that_are_none_are_told(spans, every, says):
+    with pytest.raises(ek.InvalidInput, match=says):
+        Windows(spans, every)
+
+
+@pytest.mark.parametrize("name", ["node_in", "node_out", "copies", "group_copies"])
+def test_a_limit_that_no_float_holds_is_told(name):
+    with pytest.raises(ek.InvalidInput, match=rf"throttle\.{name}: is larger than"):
+        ek.Throttle(**{name: 10**30})
+
+
+@pytest.mark.parametrize("width", [0.3966729148937345, 4.103697148161308])
+@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
+def test_copies_of_a_partition_follow_each_other_to_the_bit(width, protocol):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 10, load=[[1.0]] * 2, bytes="d0", placement=[[0, 1, 2]] * 2
+    )
+    target = cluster.placement.replaced(np.array([3, 4, 5] * 2, np.int32), cluster.placement.leader)
+    throttle = ek.Throttle(node_bandwidth=width, partition_copies=1)
+    assert ek.plan(cluster, target, throttle=throttle, protocol=protocol).check().ok

@@ -105,7 +105,8 @@ def _time(
     began = np.where(copied, start + delay, finish)
     early = copied & (delay + seconds < finish - start)
     steps.start[rows] = began
-    steps.finish[rows] = np.where(early, began + seconds, finish)
+    # added up as delays are: what waits for it begins at the same bit
+    steps.finish[rows] = np.where(early, start + (delay + seconds), finish)
     steps.size[rows] = np.where(copied, copies.size[act], 0.0)
     steps.wave[rows] = schedule.wave[change]
 

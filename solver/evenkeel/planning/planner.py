@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placed, Placement, Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
@@ -113,9 +114,14 @@ def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target in the cluster's own slots; what it cannot reach stays."""
+    start = cluster.placement
+    # nobody is to take a leader away
+    led = np.append(target.node, np.int32(-1))[start.leader_replica] >= 0
+    leader = np.where((target.leader_node < 0) & led, start.leader, target.leader)
+    target = replace(target, leader=read_only(leader))
     lost = out_of_reach(cluster, target)
     within = within_reach(cluster, target, lost)
-    aim = _Aim(in_full(target, lost, within), lost, Ends.of(cluster.placement, within))
+    aim = _Aim(in_full(target, lost, within), lost, Ends.of(start, within))
     return _planned(cluster, aim, throttle, protocol)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.quantities import is_real
 
 
 @known_fields
@@ -38,8 +39,11 @@ class Windows:
     every: float | None
 
     def __init__(self, spans: Sequence[tuple[float, float]], every: float | None = None) -> None:
-        found = tuple((float(a), float(b)) for a, b in spans)
-        faults = []
+        found, faults = _read_spans(spans)
+        if every is not None and not is_real(every):
+            faults.append(Fault("windows.every", every, "must be a number of seconds"))
+        if faults:
+            raise InvalidInput(faults)
         if not found:
             faults.append(Fault("windows.spans", spans, "lets nothing ever move"))
         last = 0.0
@@ -96,3 +100,17 @@ class Windows:
         at = np.maximum(at, 0)
         shift = 0.0 if self.every is None else turn * self.every
         return np.asarray(begin[at] + (ran - before[at]) + shift)
+
+
+def _read_spans(spans: object) -> tuple[tuple[tuple[float, float], ...], list[Fault]]:
+    """Read pairs of numbers, and note what are none."""
+    if not isinstance(spans, Sequence) or isinstance(spans, str):
+        return (), [Fault("windows.spans", spans, "must be pairs of seconds, such as [(0, 3600)]")]
+    found, faults = [], []
+    for i, span in enumerate(spans):
+        pair = tuple(span) if isinstance(span, Sequence) and not isinstance(span, str) else ()
+        if len(pair) == 2 and all(is_real(one) for one in pair):
+            found.append((float(pair[0]), float(pair[1])))
+        else:
+            faults.append(Fault(f"windows.spans[{i}]", span, "must be a pair of seconds"))
+    return tuple(found), faults

@@ -71,6 +71,8 @@ def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool =
     ...     ek.read_plan(file).rows() == plan.rows()
     True
     """
+    if not isinstance(plan, Plan):
+        raise InvalidInput([Fault("plan", plan, "must be a Plan")])
     return write_atomically(path, encoded(plan, with_cluster=with_cluster))
 
 

@@ -22,6 +22,10 @@ _BYTES = re.compile(_NUMBER + r"([A-Za-z]+)\s*")
 _PERCENT = re.compile(_NUMBER + r"%\s*")
 
 
+EXACT = 2**53
+"""The largest whole number up to which every one is exact as a float."""
+
+
 def is_whole(value: object) -> bool:
     """Return whether a value is an integer; true and false are not."""
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
@@ -45,6 +49,9 @@ def read_count(faults: FaultList, path: str, given: Any) -> int | None:
         return None
     if not is_whole(given) or given < 0:
         faults.add(path, given, "must be a whole number, 0 or more")
+        return None
+    if given > EXACT:
+        faults.add(path, given, "is larger than 2**53: leave it out where nothing is to be limited")
         return None
     return int(given)
 

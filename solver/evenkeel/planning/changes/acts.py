@@ -137,13 +137,14 @@ def acts_of(
     away = np.flatnonzero(detour >= 0)
     place[away, detour[away]] = NEVER - 1
 
-    exchanged = (ends.led == ends.leads) & (front < 0) & (ends.led >= 0)
-    exchanged &= flag_at(moves & ends.votes, ends.led)
-    split = exchanged & safety.admits_union(ends.led, exchanged, place)
+    # who leads to the end moves itself: with a vote at both places for an instant, or by way of a
+    # deputy
+    exchanged = (current == ends.leads) & flag_at(moves & ends.votes, current)
+    split = exchanged & safety.admits_union(current, exchanged, place)
     via = exchanged & ~split & turns.deputes & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
-    stranded = (current == ends.leads) | ((ends.leads < 0) & led_live)
-    stranded &= (front < 0) & flag_at(moves, ends.led)
+    stranded = (current == ends.leads) | ((ends.leads < 0) & led_live & (front < 0))
+    stranded &= flag_at(moves, current)
     blocked |= stranded & ~split & ~via
     # nor can who loses its vote
     heir = (ends.leads >= 0) & (ends.leads != current)

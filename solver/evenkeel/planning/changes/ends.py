@@ -141,9 +141,18 @@ def check_target(
             f"needs the slots that the cluster has: {int(start.first[p + 1])}",
         )  # fmt: skip
     else:
-        bad = np.flatnonzero((target.node < -1) | (target.node >= len(cluster.nodes)))
-        for k in bad.tolist():
-            faults.add(f"{path}.node[{k}]", int(target.node[k]), "is no node of the cluster")
+        width = np.diff(start.first)
+        for name, least, most, why in (
+            ("node", -1, len(cluster.nodes) - 1, "is no node of the cluster"),
+            ("role", 0, max(Role), "is no role"),
+            ("leader", -1, width - 1, "is no slot of the partition"),
+        ):
+            found = getattr(target, name)
+            if found.dtype.kind not in "iu":
+                faults.add(f"{path}.{name}", found.dtype.name, "must be whole numbers")
+                continue
+            for k in np.flatnonzero((found < least) | (found > most)).tolist():
+                faults.add(f"{path}.{name}[{k}]", int(found[k]), why)
 
 
 def check_roles(faults: FaultList, cluster: Cluster, target: Placement, protocol: Protocol) -> None:

@@ -244,7 +244,7 @@ def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_
 def _check_order(found: Findings, needs: Needs) -> None:
     """Find steps that start too early, in too early a wave, or that nothing makes wait."""
     timeline, steps = found.timeline, found.timeline.steps
-    bad = np.flatnonzero(missized(steps))
+    bad = np.flatnonzero(missized(found.cluster, steps))
     found.breach("size", bad, timeline.start[bad], partition=steps.partition[bad])
     step, before = pairs(steps)
     early = steps.finish[before] - steps.start[step]

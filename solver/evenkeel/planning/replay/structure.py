@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
 from evenkeel.planning.steps import StepKind, Steps
 
 JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD)
@@ -13,6 +14,9 @@ JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD)
 LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)
 """Kinds that need a source."""
 
+
+ROUNDING = 1e-9
+"""Part of a size by which one that was worked out elsewhere may differ."""
 
 FEW = 4
 """Predecessors of a step that are looked at before the search for indirect ones."""
@@ -57,11 +61,19 @@ def mistimed(steps: Steps) -> NDArray[np.bool_]:
     return np.asarray(~fine)
 
 
-def missized(steps: Steps) -> NDArray[np.bool_]:
-    """Return the steps whose size is none: not finite, negative, or of what copies nothing."""
-    size = steps.size
-    bad = ~(np.isfinite(size) & (size >= 0.0))
-    return np.asarray(bad | ((steps.kind != StepKind.COPY) & (size != 0.0)))
+def missized(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
+    """Return the steps whose size is none: not finite, negative, or of what copies nothing.
+
+    Nor may it be less than the replica has, unless a part of that is there already.
+    """
+    size, copies = steps.size, steps.kind == StepKind.COPY
+    bad = ~(np.isfinite(size) & (size >= 0.0)) | (~copies & (size != 0.0))
+    if cluster.bytes_dimension >= 0:
+        load, d = cluster.partitions.load, cluster.bytes_dimension
+        least = np.minimum(np.minimum(load.leader[:, d], load.voter[:, d]), load.non_voter[:, d])
+        whole = (cluster.placement.flags[steps.replica] & Flag.INCOMING) == 0
+        bad |= copies & whole & (size < least[steps.partition] * (1.0 - ROUNDING))
+    return np.asarray(bad)
 
 
 def pairs(steps: Steps) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -53,10 +53,7 @@ class Copies:
         if throttle.partition_copies is not None:
             in_turn = np.bincount(acts.change[moves]) > throttle.partition_copies
             held = np.append(in_turn, np.zeros(len(acts), bool))[acts.change] & moves
-            total = np.cumsum(np.where(held, seconds, 0.0))
-            began = np.flatnonzero(np.diff(acts.change, prepend=-1))
-            before = np.repeat(np.append(0.0, total)[began], np.diff(np.append(began, len(acts))))
-            delay = np.where(held, total - seconds - before, 0.0)
+            delay = _in_turn(acts.change, np.where(held, seconds, 0.0)) * held
         return cls(moves, source.astype(np.int32), size, seconds, delay)
 
     def durations(self, acts: Acts, changes: int) -> NDArray[np.float64]:
@@ -64,6 +61,19 @@ class Copies:
         longest = np.zeros(changes)
         np.maximum.at(longest, acts.change, self.delay + self.seconds)
         return longest
+
+
+def _in_turn(change: NDArray[np.int32], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return when each act begins if those of its change come one after another, to the bit."""
+    opens = np.flatnonzero(np.diff(change, prepend=-1))
+    length = np.diff(np.append(opens, len(change)))
+    begins, ended = np.zeros(len(change)), np.zeros(len(opens))
+    for turn in range(int(length.max(initial=0))):
+        some = np.flatnonzero(turn < length)
+        at = opens[some] + turn
+        begins[at] = ended[some]
+        ended[some] += seconds[at]
+    return begins
 
 
 def rates_of(

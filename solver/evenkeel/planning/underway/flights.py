@@ -32,6 +32,9 @@ class Flights:
             If nothing is in flight there, or a share is none.
         """
         faults = FaultList()
+        if arrived is not None and not isinstance(arrived, Mapping):
+            faults.add("arrived", arrived, "must map (partition, node) to a share")
+            faults.raise_if_any()
         coming = np.ones(len(now.node))
         rows: dict[tuple[str, str], int] = {}
         names, nodes = cluster.partitions.names, cluster.nodes.names
