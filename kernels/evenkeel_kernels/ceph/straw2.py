@@ -100,17 +100,7 @@ class Lanes(NamedTuple):
 def lanes(capacity: int, tree: Tree) -> Lanes:
     """Make scratch for up to ``capacity`` lanes in ``tree``.
 
-    Parameters
-    ----------
-    capacity : int
-        How many lanes at most.
-    tree : Tree
-        The hierarchy they will descend.
-
-    Returns
-    -------
-    Lanes
-        The scratch.
+    ``capacity``: how many lanes at most.
     """
     return Lanes(
         np.zeros(tree.kind.size * tree.weight.shape[0], np.int64),
@@ -206,22 +196,9 @@ def straw2(
     The item with the shortest straw wins, ``floor(straw / weight)``; the first of equals. An item
     of weight 0 wins only where all weights are 0, and then the first does.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    asking : (n or more,) int64
-        The lanes that ask; all arrays below are indexed by lane.
-    n : int
-        How many ask.
-    at : int32
-        Bucket that a lane stands at.
-    row : int32
-        Row of ``tree.weight`` that is in force for it.
-    x, r : uint32
-        Input and trial.
-    room : Lanes
-        Scratch; ``room.drawn`` is the answer.
+    ``asking (n or more,)``: the lanes that ask; all arrays below are indexed by lane; ``n``: how
+    many ask; ``at``: bucket that a lane stands at; ``row``: row of ``tree.weight`` that is in force
+    for it; ``x``, ``r``: input and trial.
 
     References
     ----------
@@ -269,25 +246,11 @@ def descend(
 ) -> None:
     """Let each asking lane draw its way down to an item of the wanted type.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    devices : int
-        Device ids lie below it.
-    wanted : int
-        The type to reach; 0 is a device.
-    asking, n
-        As for ``straw2``.
-    at : int32
-        Bucket that a lane starts from, and, after the call, the one that it drew the item from.
-    row, x, r
-        As for ``straw2``; the trial is the same at every level.
-    item : int32
-        The answer: the item; UNDEFINED where an empty bucket ended the descent; NONE where it
-        ended at a device although another type is wanted.
-    room : Lanes
-        Scratch.
+    ``devices``: device ids lie below it; ``wanted``: the type to reach; 0 is a device; ``asking``,
+    ``n``: as for ``straw2``; ``at``: bucket that a lane starts from, and, after the call, the one
+    that it drew the item from; ``row``, ``x``, ``r``: as for ``straw2``; the trial is the same at
+    every level; ``item``: the answer: the item; UNDEFINED where an empty bucket ended the descent;
+    NONE where it ended at a device although another type is wanted.
 
     References
     ----------

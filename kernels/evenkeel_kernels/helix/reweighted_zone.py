@@ -87,21 +87,8 @@ def new_straws(
 ) -> Straws:
     """Hash every partition with every node, and weigh the nodes.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin, end : int
-        Those of the zone.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-    target : (n,) int64
-        Partitions that a node should hold.
-
-    Returns
-    -------
-    Straws
-        Nobody holds anything yet.
+    ``begin``, ``end``: those of the zone; ``x (M,)``: hashes of the partitions' names; ``target
+    (n,)``: partitions that a node should hold.
     """
     size = end - begin
     straws = Straws(
@@ -126,17 +113,8 @@ def new_straws(
 def first_hashes(node: NDArray[np.uint32], x: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Hash every partition with every node at the first trial.
 
-    Parameters
-    ----------
-    node : (n,) uint32
-        What is hashed for a node.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-
-    Returns
-    -------
-    (M, n) uint32
-        The low 16 bits.
+    ``node (n,)``: what is hashed for a node; ``x (M,)``: hashes of the partitions' names. Returns
+    the low 16 bits, (M, n).
     """
     hashed = np.empty((x.size, node.size), np.uint32)
     lane = np.zeros(WIDTH, np.uint32)
@@ -157,12 +135,7 @@ def first_hashes(node: NDArray[np.uint32], x: NDArray[np.uint32]) -> NDArray[np.
 def weigh(straws: Straws, which: int) -> None:
     """Compute the straws of one of the two buckets from its weights.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
+    ``which``: ``ORIGINAL`` or ``LACKING``.
     """
     size = straws.bucket.size
     for i in range(size):  # insertion sort: almost in order already
@@ -184,21 +157,8 @@ def weigh(straws: Straws, which: int) -> None:
 def longest(straws: Straws, which: int, hashed: NDArray[np.uint32], row: int) -> int:
     """Draw a node: the longest straw; among equals the first bucket, the heavier, the first.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
-    hashed : (rows, n) uint32
-        Low 16 bits of hashes.
-    row : int
-        The row to draw with.
-
-    Returns
-    -------
-    int
-        The node.
+    ``which``: ``ORIGINAL`` or ``LACKING``; ``hashed (rows, n)``: low 16 bits of hashes; ``row``:
+    the row to draw with.
     """
     winner = 0
     best = np.uint32(hashed[row, 0] * straws.straw[which, 0])
@@ -219,23 +179,9 @@ def draw_again(
 ) -> int:
     """Draw until a node is found that weighs something.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
-    ids : (N,) uint32
-        What is hashed for a node.
-    begin : int
-        The zone's first node among them.
-    x : uint32
-        Hash of the partition's name.
-
-    Returns
-    -------
-    int
-        The node; -1 after a hundred inputs with fifty loopbacks each.
+    ``which``: ``ORIGINAL`` or ``LACKING``; ``ids (N,)``: what is hashed for a node; ``begin``: the
+    zone's first node among them; ``x``: hash of the partition's name. Returns the node; -1 after a
+    hundred inputs with fifty loopbacks each.
     """
     for _ in range(ROUNDS):
         for trial in range(1, LOOPBACKS + 2):

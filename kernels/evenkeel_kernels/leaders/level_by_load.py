@@ -222,18 +222,9 @@ def perturb(
 ) -> None:
     """Hand leads on at random while a temperature falls, those that lower the penalty always.
 
-    Parameters
-    ----------
-    assignment : LeaderAssignment
-        Changed.
-    threshold : float
-        Level above which the penalty begins.
-    work : int
-        Leads to try.
-    hot, cold : float
-        Temperature at the beginning and at the end, in units of the penalty; both above 0.
-    random : (1,) uint64
-        State of the generator, not 0; changed.
+    ``threshold``: level above which the penalty begins; ``work``: leads to try; ``hot``, ``cold``:
+    temperature at the beginning and at the end, in units of the penalty; both above 0; ``random
+    (1,)``: state of the generator, not 0; changed.
     """
     partitions = np.uint64(assignment.taken.shape[0])
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))

@@ -36,7 +36,7 @@ KINDS: dict[str, Kind] = {
     "surplus": Kind(True, True, "replicas beyond those wanted"),
     "min_active": Kind(True, True, "live replicas short of the least a partition needs"),
     "leaderless": Kind(True, True, "partitions without a leader on any node"),
-    "leader": Kind(True, True, "leaders on nodes that may not lead, or that are no voters"),
+    "leader": Kind(True, True, "leaders on nodes that may not lead, or that are not voters"),
     "forbidden": Kind(True, True, "replicas on nodes where their partition is disabled"),
     "pinned": Kind(True, True, "pinned replicas that left their node"),
     "require": Kind(True, True, "replicas on nodes that a rule excludes"),

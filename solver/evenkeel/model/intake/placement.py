@@ -104,7 +104,7 @@ def check_placement(faults: FaultList, placement: Placement, partitions: int, no
 def check_flags(faults: FaultList, flags: NDArray[np.uint16]) -> None:
     """Note bits that are no ``Flag``."""
     unknown = flags & np.uint16(~EVERY_FLAG & 0xFFFF) != 0
-    list_entries(faults, "flags", flags, unknown, "has bits that are no Flag")
+    list_entries(faults, "flags", flags, unknown, "has bits that are not a Flag")
 
 
 def _leaders(
@@ -209,7 +209,7 @@ def _numbers(faults: FaultList, path: str, row: Any, names: Names) -> list[int]:
             if one in names:
                 number = names.index(one)
             elif one:
-                faults.add(f"{path}[{slot}]", one, "is the name of no node")
+                faults.add(f"{path}[{slot}]", one, "is not the name of a node")
         elif is_whole(one):
             number = int(one)
         elif one is not None and not is_missing(one):

@@ -65,7 +65,7 @@ def _check_buckets(crush: CrushMap, faults: FaultList) -> None:
         if bucket.id >= 0:
             faults.add(f"{where}.id", bucket.id, "must be below 0")
         if bucket.id in seen:
-            faults.add(f"{where}.id", bucket.id, f"is the id of {seen[bucket.id]} too")
+            faults.add(f"{where}.id", bucket.id, f"is also the id of {seen[bucket.id]}")
         seen[bucket.id] = bucket.name
         if crush.types.get(bucket.type, 0) <= 0:
             faults.add(f"{where}.type", bucket.type, "is not a type of buckets in this map")
