@@ -53,11 +53,11 @@ KINDS: dict[str, Kind] = {
     "transient": Kind(True, False, "nodes over capacity in a dimension while replicas move"),
     "tier_capacity": Kind(True, False, "domains over their shared capacity in a dimension"),
     "max_replicas": Kind(True, True, "replicas beyond the most a node takes"),
-    "soft_same_node": Kind(False, True, "as same_node, where it is only wished for"),
-    "soft_spread": Kind(False, True, "as spread, where it is only wished for"),
-    "soft_min_domains": Kind(False, True, "as min_domains, where it is only wished for"),
-    "soft_max_domains": Kind(False, True, "as max_domains, where it is only wished for"),
-    "soft_skew": Kind(False, True, "as skew, where it is only wished for"),
+    "soft_same_node": Kind(False, True, "as same_node, for a soft limit"),
+    "soft_spread": Kind(False, True, "as spread, for a soft limit"),
+    "soft_min_domains": Kind(False, True, "as min_domains, for a soft limit"),
+    "soft_max_domains": Kind(False, True, "as max_domains, for a soft limit"),
+    "soft_skew": Kind(False, True, "as skew, for a soft limit"),
     "lead": Kind(False, False, "leaders on a node less preferred than another replica's"),
 }
 """Every kind, hard ones first; an audit counts all of them."""
