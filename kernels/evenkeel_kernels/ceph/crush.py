@@ -32,27 +32,15 @@ BATCH = 16384
 
 
 class Tunables(NamedTuple):
-    """What steers the trials; the names are Ceph's, the defaults its present ones ("jewel").
+    """What steers the trials; the names are Ceph's, the defaults its present ones ("jewel")."""
 
-    Attributes
-    ----------
-    choose_total_tries : int
-        Retries of one replica.
-    choose_local_tries : int
-        Retries within the same bucket after a collision; 0 since bobtail.
-    chooseleaf_descend_once : int
-        1: a failed leaf search is one failed trial; 0: it tries as often itself.
-    chooseleaf_vary_r : int
-        Whether a leaf search continues from its parent's trial number, shifted right by one less.
-    chooseleaf_stable : int
-        1: a leaf search does not depend on the replica's position.
-    """
-
-    choose_total_tries: int = 50
-    choose_local_tries: int = 0
+    choose_total_tries: int = 50  # retries of one replica
+    choose_local_tries: int = 0  # retries within the same bucket after a collision; 0 since bobtail
+    # 1: a failed leaf search is one failed trial; 0: it tries as often itself
     chooseleaf_descend_once: int = 1
+    # whether a leaf search continues from its parent's trial number, shifted right by one less
     chooseleaf_vary_r: int = 1
-    chooseleaf_stable: int = 1
+    chooseleaf_stable: int = 1  # 1: a leaf search does not depend on the replica's position
 
 
 @no_alloc

@@ -33,31 +33,16 @@ LOW = np.uint32(0xFFFF)
 
 
 class Tree(NamedTuple):
-    """A CRUSH hierarchy as arrays; bucket ``b`` is the one whose id is ``-1 - b``.
+    """A CRUSH hierarchy as arrays; bucket ``b`` is the one whose id is ``-1 - b``."""
 
-    Attributes
-    ----------
-    first : (B + 1,) int64
-        Bucket ``b`` holds the items ``first[b]`` to ``first[b + 1]``.
-    item : (I,) int32
-        Ids: devices from 0, buckets below 0.
-    hashed : (I,) uint32
-        What is hashed for an item: its id, or a substitute, as two's complement.
-    weight : (W, I) float64
-        Weight of an item within its bucket, 16.16 fixed point, for each output position; positions
-        beyond the last row use the last row.
-    kind : (B,) int32
-        Type of each bucket, above 0; -1 where no bucket has that id.
-    straw : (65536,) float64
-        ``crush_ceph_ln.straws()``.
-    """
-
-    first: Longs
-    item: Ints
-    hashed: Words
+    first: Longs  # (B + 1,) bucket ``b`` holds the items ``first[b]`` to ``first[b + 1]``
+    item: Ints  # (I,) ids: devices from 0, buckets below 0
+    hashed: Words  # (I,) what is hashed for an item: its id, or a substitute, as two's complement
+    # (W, I) weight of an item within its bucket, 16.16 fixed point, for each output position;
+    # positions beyond the last row use the last row
     weight: Floats
-    kind: Ints
-    straw: Floats
+    kind: Ints  # (B,) type of each bucket, above 0; -1 where no bucket has that id
+    straw: Floats  # (65536,) ``crush_ceph_ln.straws()``
 
 
 class Lanes(NamedTuple):

@@ -191,27 +191,15 @@ def _need(s: Spread, bands: Bands, osd: int, giving: bool) -> float:
 
 
 class Course(NamedTuple):
-    """Where levelling stands between two slices, and its working space. N devices.
+    """Where levelling stands between two slices, and its working space. N devices."""
 
-    Attributes
-    ----------
-    at : (6,) int64
-        ``TURN`` and so on.
-    refused : (N,) bool
-        Devices that no token can be exchanged with, of the one that is being settled.
-    toward : (N,) int32
-        The next device on the way back to where a search for a chain began; -1 if not reached.
-    queue : (N,) int32
-        Devices reached, in order.
-    broken : (N,) int32
-        How often a chain from each device broke.
-    """
-
-    at: NDArray[np.int64]
+    at: NDArray[np.int64]  # (6,) ``TURN`` and so on
+    # (N,) devices that no token can be exchanged with, of the one that is being settled
     refused: NDArray[np.bool_]
+    # (N,) the next device on the way back to where a search for a chain began; -1 if not reached
     toward: Ints
-    queue: Ints
-    broken: Ints
+    queue: Ints  # (N,) devices reached, in order
+    broken: Ints  # (N,) how often a chain from each device broke
 
 
 TURN, SOURCE, READ, WRITTEN, MOVES, LOOKED = range(6)

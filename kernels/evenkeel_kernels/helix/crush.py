@@ -37,24 +37,12 @@ FULL_STRAW = np.float32(65536)
 
 
 class Children(NamedTuple):
-    """Children of one bucket or, one bucket after another, of several.
+    """Children of one bucket or, one bucket after another, of several."""
 
-    Attributes
-    ----------
-    id : (C,) uint32
-        What is hashed for a child.
-    straw : (C,) uint32
-        Straw length, from 0 to 65536.
-    live : (C,) bool
-        Whether the child weighs something and has not failed.
-    item : (C,) int32
-        The node, or zone, that the child is.
-    """
-
-    id: NDArray[np.uint32]
-    straw: NDArray[np.uint32]
-    live: NDArray[np.bool_]
-    item: NDArray[np.int32]
+    id: NDArray[np.uint32]  # (C,) what is hashed for a child
+    straw: NDArray[np.uint32]  # (C,) straw length, from 0 to 65536
+    live: NDArray[np.bool_]  # (C,) whether the child weighs something and has not failed
+    item: NDArray[np.int32]  # (C,) the node, or zone, that the child is
 
 
 @jit

@@ -21,38 +21,21 @@ ROUNDS = 3
 
 
 class Hands(NamedTuple):
-    """What each node holds.
+    """What each node holds."""
 
-    Attributes
-    ----------
-    first : (N + 1,) int64
-        Node n holds ``partition[first[n]:first[n + 1]]``, in that order.
-    partition : (T,) int32
-        Partitions.
-    entered : (n,) int32
-        The nodes that ever held something, in the order in which they first did.
-    """
-
+    # (N + 1,) node n holds ``partition[first[n]:first[n + 1]]``, in that order
     first: NDArray[np.int64]
-    partition: NDArray[np.int32]
+    partition: NDArray[np.int32]  # (T,) partitions
+    # (n,) the nodes that ever held something, in the order in which they first did
     entered: NDArray[np.int32]
 
 
 class Lists(NamedTuple):
-    """Who holds each partition.
+    """Who holds each partition."""
 
-    Attributes
-    ----------
-    node : (P, R) int32
-        Nodes, -1 after the end of a list.
-    size : (P,) int32
-        Length of each list.
-    entered : (p,) int32
-        The partitions that have a list, in the order in which they first got a node.
-    """
-
-    node: NDArray[np.int32]
-    size: NDArray[np.int32]
+    node: NDArray[np.int32]  # (P, R) nodes, -1 after the end of a list
+    size: NDArray[np.int32]  # (P,) length of each list
+    # (p,) the partitions that have a list, in the order in which they first got a node
     entered: NDArray[np.int32]
 
 
@@ -188,37 +171,18 @@ def limits(
 
 
 class Deal(NamedTuple):
-    """Cards on their way from overfull nodes to others.
+    """Cards on their way from overfull nodes to others."""
 
-    Attributes
-    ----------
-    kept : (N,) int64
-        Cards that each node keeps of its hand.
-    pool : (C,) int32
-        Cards given up, by name.
-    following : (C + 1,) int64
-        The card after each that is still in the pool; the first one is ``following[C]``, and C
-        is the end.
-    held : (P, R) int32
-        Zones that hold each partition.
-    size : (P,) int32
-        How many.
-    load : (N,) int64
-        Cards that each node holds now.
-    taker : (C,) int32
-        Who took a card of the pool; -1 while nobody has.
-    order : (C,) int64
-        The cards of the pool in the order in which they were taken.
-    """
-
-    kept: NDArray[np.int64]
-    pool: NDArray[np.int32]
+    kept: NDArray[np.int64]  # (N,) cards that each node keeps of its hand
+    pool: NDArray[np.int32]  # (C,) cards given up, by name
+    # (C + 1,) the card after each that is still in the pool; the first one is ``following[C]``, and
+    # C is the end
     following: NDArray[np.int64]
-    held: NDArray[np.int32]
-    size: NDArray[np.int32]
-    load: NDArray[np.int64]
-    taker: NDArray[np.int32]
-    order: NDArray[np.int64]
+    held: NDArray[np.int32]  # (P, R) zones that hold each partition
+    size: NDArray[np.int32]  # (P,) how many
+    load: NDArray[np.int64]  # (N,) cards that each node holds now
+    taker: NDArray[np.int32]  # (C,) who took a card of the pool; -1 while nobody has
+    order: NDArray[np.int64]  # (C,) the cards of the pool in the order in which they were taken
 
 
 @jit

@@ -19,18 +19,10 @@ POINTS = 1000
 
 
 class Ring(NamedTuple):
-    """The ring of the live nodes.
+    """The ring of the live nodes."""
 
-    Attributes
-    ----------
-    point : (C,) uint64
-        Points, ascending; a second lap may follow, 2^32 further on.
-    node : (C,) int32
-        Whose they are.
-    """
-
-    point: NDArray[np.uint64]
-    node: NDArray[np.int32]
+    point: NDArray[np.uint64]  # (C,) points, ascending; a second lap may follow, 2^32 further on
+    node: NDArray[np.int32]  # (C,) whose they are
 
 
 @jit

@@ -25,30 +25,17 @@ ORIGINAL, LACKING = 0, 1
 
 
 class Rooms(NamedTuple):
-    """The nodes of all zones, zone after zone, as MultiRoundCRUSH needs them.
+    """The nodes of all zones, zone after zone, as MultiRoundCRUSH needs them."""
 
-    Attributes
-    ----------
-    first : (Z + 1,) int64
-        The nodes of zone z are ``first[z]`` to ``first[z + 1]``, and stand inside it by bucket in
-        a map that holds the whole zone, then in tree order.
-    id : (N,) uint32
-        What is hashed for a node.
-    weight : (N,) int64
-        Weight; 0 for a node that is not live.
-    node : (N,) int32
-        The node.
-    bucket : (C, N) int32
-        For maps of increasing capacity, the bucket of a node.
-    capacity : (M + 1,) int64
-        Row of ``bucket`` for a map that holds so many nodes; M is the size of the largest zone.
-    """
-
+    # (Z + 1,) the nodes of zone z are ``first[z]`` to ``first[z + 1]``, and stand inside it by
+    # bucket in a map that holds the whole zone, then in tree order
     first: NDArray[np.int64]
-    id: NDArray[np.uint32]
-    weight: NDArray[np.int64]
-    node: NDArray[np.int32]
-    bucket: NDArray[np.int32]
+    id: NDArray[np.uint32]  # (N,) what is hashed for a node
+    weight: NDArray[np.int64]  # (N,) weight; 0 for a node that is not live
+    node: NDArray[np.int32]  # (N,) the node
+    bucket: NDArray[np.int32]  # (C, N) for maps of increasing capacity, the bucket of a node
+    # (M + 1,) row of ``bucket`` for a map that holds so many nodes; M is the size of the largest
+    # zone
     capacity: NDArray[np.int64]
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
 from evenkeel.session.held import HeldCluster
@@ -227,6 +228,26 @@ class Sweep(Reported, Shown):
             )
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
+
+    def to_frame(self, backend: str | None = None) -> Frame:
+        """Return the rows as a frame of pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        backend : str, optional
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            The fields of ``rows`` by column.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such library, or narwhals is missing, which makes frames.
+        """
+        return frame_of(columns_of(Row, self.rows()), backend)
 
     def worst(self, count: int = 1) -> list[Row]:
         """Return the worst scenarios.

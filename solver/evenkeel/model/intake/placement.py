@@ -54,7 +54,7 @@ def read_placement(
     width = np.diff(rows.first).astype(np.int32)
     wanted = column(faults, sizes.partitions, "replicas", replicas, np.int32, width)
     if base is not None and "voters" not in given:
-        # whoever wants all replicas to vote wants it of other numbers, too
+        # where all replicas voted, they all vote whatever their number
         all_vote = base.replicas == base.voters
         voters = None if all_vote.all() else np.where(all_vote, wanted, base.voters)
     check_range(faults, "replicas", wanted, 0, 2**15, "must be 0 to 32767")

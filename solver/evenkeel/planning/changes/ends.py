@@ -205,7 +205,7 @@ def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placeme
         leads[same] = ends.led[same]
         stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
         led = ends.led[stays]
-        # who leads without a vote goes on, unless that is new
+        # a leader without a vote stays leader, unless that is new
         fit = (becomes[stays, led] == Role.VOTER) | (ends.role[stays, led] != Role.VOTER)
         stays = stays[(where[stays, led] >= 0) & fit]
         leads[stays] = ends.led[stays]
