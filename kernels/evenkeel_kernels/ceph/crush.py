@@ -113,8 +113,8 @@ def map_inputs(
     ``steps (S, 3)``: operation (TAKE, EMIT and so on) and its two arguments: the item to take; the
     number of replicas (0 or less: that many below ``size``) and their type; the value to set;
     ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length;
-    ``size``: most items in an answer. Returns items by slot; NONE beyond the length and where
-    ``indep`` leaves a hole; items in each answer.
+    ``x (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the
+    length and where ``indep`` leaves a hole; items in each answer.
 
     References
     ----------

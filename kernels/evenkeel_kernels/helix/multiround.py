@@ -278,8 +278,8 @@ def take_back(
 
     What a node is remembered for is never forgotten, only replaced by a later surplus.
 
-    ``begin``: the zone's first; ``waiting (4 * M,)``: receives the partitions. Returns how many
-    wait.
+    ``begin``: the zone's first; ``waiting (4 * M,)``: receives the partitions; ``place (n,)``:
+    scratch. Returns how many wait.
     """
     remember(hands)
     overfull = hands.size[OVERFULL]
