@@ -1,10 +1,8 @@
 """The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.selection import partition_index
+from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
@@ -44,7 +43,7 @@ from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Reported, Shown):
     """What ``solve`` returns, the same for every method.
 
     Parameters
@@ -307,46 +306,6 @@ class Result:
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write what came of the solve as one page of HTML that needs nothing beside it.
-
-        Verdict, levelness before and after, bounds, moves between domains, what is left broken and
-        why, and tables to search; for a screen, a phone, or paper. The same result gives the same
-        bytes: seconds are not told.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to; must end in ``.html`` or ``.htm``. A file there is replaced as a whole.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InvalidInput
-            If the path has another suffix.
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = ek.solve(c, goals=ek.Goals(level=0.0)).report(f"{folder}/out.html")
-        ...     "2 moves" in page.read_text()
-        True
-        """
-        from evenkeel.view.page.file import check_page, write_page
-        from evenkeel.view.page.result import result_page
-
-        check_page(path)
-        return write_page(result_page(self), path)
-
     def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
         """Return one of the tables of this result as a frame.
 
@@ -407,11 +366,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result: {self.status}, {self.message}>"
-
-    def _repr_html_(self) -> str:
-        from evenkeel.view.notebook import result_html
-
-        return result_html(self)
 
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.status}. {self.message}"]

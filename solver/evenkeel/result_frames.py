@@ -21,7 +21,7 @@ def result_frame(result: Any, table: str, backend: str | None) -> Frame:
     """Make one of the frames of a result."""
     if table not in TABLES:
         message = (
-            f"is no table of a result; there are {[*TABLES]}{did_you_mean(str(table), TABLES)}"
+            f"is not a table of a result; there are {[*TABLES]}{did_you_mean(str(table), TABLES)}"
         )
         raise InvalidInput([Fault("table", table, message)])
     return frame_of(TABLES[table](result), backend)

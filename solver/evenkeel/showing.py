@@ -1,27 +1,42 @@
-"""What clusters, placements, plans and histories do by floors above them: show, and read frames."""
+"""What objects of floors below do by floors above: show themselves, and be made of frames."""
 
 import os
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.frames import read_frames_by
 from evenkeel.model.runtime.shown import report_as, show_as
 
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
-    from evenkeel.simulate.engine.history import History
+HTML = {
+    "evenkeel.model.cluster.Cluster": "evenkeel.view.notebook:cluster_html",
+    "evenkeel.model.placement.Placement": "evenkeel.view.notebook:placement_html",
+    "evenkeel.result.Result": "evenkeel.view.notebook:result_html",
+    "evenkeel.planning.plan.Plan": "evenkeel.view.plan_html:plan_html",
+    "evenkeel.studies.swept.Sweep": "evenkeel.view.study_html:sweep_html",
+    "evenkeel.studies.frontier.Frontier": "evenkeel.view.study_html:frontier_html",
+    "evenkeel.simulate.engine.history.History": "evenkeel.view.history:history_html",
+}
+"""What a notebook shows of objects, by their class."""
+
+PAGES = {
+    "evenkeel.result.Result": "evenkeel.view.page.result:result_page",
+    "evenkeel.planning.plan.Plan": "evenkeel.view.page.plan:plan_page",
+    "evenkeel.studies.swept.Sweep": "evenkeel.view.page.sweep:sweep_page",
+    "evenkeel.studies.frontier.Frontier": "evenkeel.view.page.frontier:frontier_page",
+    "evenkeel.simulate.engine.history.History": "evenkeel.view.page.history:history_page",
+}
+"""What a page about objects holds, by their class."""
 
 
 def show_snapshots() -> None:
-    """Let clusters, placements, plans and histories be shown as the view writes them."""
-    show_as(Cluster, _cluster)
-    show_as(Placement, _placement)
-    show_as("evenkeel.planning.plan.Plan", _plan)
-    show_as("evenkeel.simulate.engine.history.History", _history)
-    report_as("evenkeel.planning.plan.Plan", _plan_report)
-    report_as("evenkeel.simulate.engine.history.History", _history_report)
+    """Let objects be shown, and written as pages, as the view does it."""
+    for kind, where in HTML.items():
+        show_as(kind, partial(_called, where))
+    for kind, where in PAGES.items():
+        report_as(kind, partial(_page, where))
 
 
 def read_frames() -> None:
@@ -29,47 +44,21 @@ def read_frames() -> None:
     read_frames_by(_from_frames)
 
 
+def _called(where: str, shown: Any) -> str:
+    """Call what a table names as ``"module:name"``."""
+    module, _, name = where.partition(":")
+    written: str = getattr(import_module(module), name)(shown)
+    return written
+
+
+def _page(where: str, shown: Any, path: str | os.PathLike[str]) -> Path:
+    from evenkeel.view.page.file import check_page, write_page
+
+    check_page(path)
+    return write_page(_called(where, shown), path)
+
+
 def _from_frames(*frames: Any, **more: Any) -> Cluster:
     from evenkeel.formats.tables.frames import read_frames
 
     return read_frames(*frames, **more)
-
-
-def _cluster(cluster: Cluster) -> str:
-    from evenkeel.view.notebook import cluster_html
-
-    return cluster_html(cluster)
-
-
-def _placement(placement: Placement) -> str:
-    from evenkeel.view.notebook import placement_html
-
-    return placement_html(placement)
-
-
-def _plan(plan: "Plan") -> str:
-    from evenkeel.view.plan_html import plan_html
-
-    return plan_html(plan)
-
-
-def _plan_report(plan: "Plan", path: str | os.PathLike[str]) -> Path:
-    from evenkeel.view.page.file import check_page, write_page
-    from evenkeel.view.page.plan import plan_page
-
-    check_page(path)
-    return write_page(plan_page(plan), path)
-
-
-def _history(history: "History") -> str:
-    from evenkeel.view.history import history_html
-
-    return history_html(history)
-
-
-def _history_report(history: "History", path: str | os.PathLike[str]) -> Path:
-    from evenkeel.view.page.file import check_page, write_page
-    from evenkeel.view.page.history import history_page
-
-    check_page(path)
-    return write_page(history_page(history), path)

@@ -273,7 +273,7 @@ class TestBadInput:
         path = tmp_path / "letter.txt"
         path.write_text("Dear sir")
         assert main(["check", str(path)]) == 2
-        assert "is of no known format" in capsys.readouterr().err
+        assert "is not in a known format" in capsys.readouterr().err
 
     def test_a_truncated_file(self, cluster_file, tmp_path, capsys):
         path = tmp_path / "half.npz"

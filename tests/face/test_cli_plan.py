@@ -146,7 +146,7 @@ class TestPlan:
             (["--throttle", "copies=few"], "throttle.copies"),
             (["--throttle", "nodein=2"], "did you mean 'node-in'?"),
             (["--throttle", "copies=1", "--throttle", "copies=2"], "is given twice"),
-            (["--throttle", "domain-in=rack=0"], "lets nothing ever move"),
+            (["--throttle", "domain-in=rack=0"], "would never let anything move"),
             (["--throttle", "domain-in=row=1"], "unknown tier"),
             (["--throttle", "window=8h-2h"], "windows.spans"),
             (["--throttle", "window=0-8h"], "must not end, or come again"),
@@ -208,7 +208,7 @@ class TestCheck:
         file.write_text(json.dumps(changed))
         assert main(["check", str(file)]) == 2
         told = capsys.readouterr().err.splitlines()
-        assert sum("is no partition of the cluster" in line for line in told) == 5
+        assert sum("is not a partition of the cluster" in line for line in told) == 5
 
     def test_two_plans_are_one_too_many(self, swap_files, tmp_path):
         now, wanted = swap_files()

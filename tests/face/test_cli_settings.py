@@ -195,7 +195,7 @@ class TestConfig:
         code, told = said("", "check", "--config", "bad.toml")
         assert code == 2
         assert "bad.toml" in told.err
-        assert "is no TOML" in told.err
+        assert "is not valid TOML" in told.err
 
     def test_a_file_that_is_not_there(self, said):
         code, told = said("", "check", "--config", "none.toml")

@@ -169,7 +169,7 @@ class TestHints:
         file = str(FORMATS / "kafka_reassignment.json")
         assert main(["resume", file, file]) == 2
         told = capsys.readouterr().err
-        assert "is no plan but assignment (kafka)" in told
+        assert "is not a plan but assignment (kafka)" in told
         assert told.count("\n") == 1
 
     def test_a_method_that_does_not_level_is_not_judged_by_a_level(self, capsys):

@@ -186,6 +186,13 @@ class TestTo:
         assert steps["step"] == [row.step for row in rows]
         assert steps["kind"] == [row.kind for row in rows]
 
+    def test_scenarios_of_a_sweep(self, backend):
+        cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
+        swept = ek.sweep(ek.solve(cluster).cluster, "node")
+        found = self.columns(swept.to_frame(backend), backend)
+        assert found["scenario"] == [*swept.names]
+        assert found["moves"] == swept.moves.tolist()
+
     def test_unknown_tables_and_libraries(self, result):
         with pytest.raises(ek.InvalidInput, match="did you mean 'moves'"):
             result.to_frame("move")

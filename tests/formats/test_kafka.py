@@ -310,7 +310,7 @@ class TestReassignment:
     def test_formats_are_found_by_content(self):
         for name in ("kafka_describe.txt", "kafka_describe_old.txt", "kafka_generate.txt"):
             assert registry.read(DATA / name).native_format == "kafka"
-        with pytest.raises(InvalidInput, match="no known format"):
+        with pytest.raises(InvalidInput, match="not in a known format"):
             registry.read(b"0 3 0\n")
 
 

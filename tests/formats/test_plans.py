@@ -233,8 +233,8 @@ def test_every_circle_is_named():
     changed["steps"][0]["after"] = [ids[2]]
     changed["steps"][4]["after"] = [ids[4]]
     assert faults_of(changed) == {
-        "steps[0].after": "is a circle: 0 after 2 after 1 after 0",
-        "steps[4].after": "is a circle: 4 after 4",
+        "steps[0].after": "waits for itself in a circle: 0 after 2 after 1 after 0",
+        "steps[4].after": "waits for itself in a circle: 4 after 4",
     }
 
 
@@ -250,7 +250,7 @@ def test_a_target_of_other_partitions_is_refused():
     changed = document(small())
     changed["target"] = [{"partition": f"q{i}", "nodes": ["b"], "leader": 0} for i in range(3)]
     assert faults_of(changed) == {
-        f"target[{i}].partition": "is no partition of the cluster" for i in range(3)
+        f"target[{i}].partition": "is not a partition of the cluster" for i in range(3)
     }
 
 

@@ -87,9 +87,9 @@ class TestColumns:
         with pytest.raises(InvalidInput) as caught:
             registry.read(SMALL, table)
         assert [str(fault).partition(": ")[2] for fault in caught.value.faults] == [
-            "rloe: is no column of this table; did you mean 'role'? (got 'rloe')",
-            "siez_cpu: is no column of this table; did you mean 'size_cpu'? (got 'siez_cpu')",
-            "note: is no column of this table; did you mean 'node'? (got 'note')",
+            "rloe: is not a column of this table; did you mean 'role'? (got 'rloe')",
+            "siez_cpu: is not a column of this table; did you mean 'size_cpu'? (got 'siez_cpu')",
+            "note: is not a column of this table; did you mean 'node'? (got 'note')",
         ]
 
     @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_nothing_can_be_placed_without_nodes():
 
 
 def test_multiround_refuses_a_tree_without_zones():
-    with pytest.raises(NoZones, match="level of fault zones"):
+    with pytest.raises(NoZones, match="tier of fault zones"):
         multiround(HashedNames.of(["p"]), Tree.of(["n1", "n2"]), [1])
 
 

@@ -13,9 +13,9 @@ from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.levelling.test_descent import check_counts
-from tests.naive.levelling import leader_chains as naive_relay
 from tests.naive.levelling import make_room as naive_displace
 from tests.naive.levelling.best_fit import PlainState
+from tests.naive.levelling.leaders import chains as naive_relay
 from tests.naive.levelling.repair import breaches
 from tests.support.random_problems import random_problem
 from tests.support.small_problems import Small, random_small

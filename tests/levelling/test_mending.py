@@ -19,7 +19,7 @@ from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
 from tests.core.test_state import assert_books_are_right
 from tests.naive.levelling import pair_mending as naive_pairs
 from tests.naive.levelling import repair as naive
-from tests.naive.levelling import seats as naive_seats
+from tests.naive.levelling.leaders import seats as naive_seats
 from tests.support.random_problems import random_budgeted, random_problem
 from tests.support.small_problems import Small, random_small
 

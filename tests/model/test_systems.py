@@ -228,7 +228,7 @@ def test_machine_reassignment(tmp_path):
 
 
 def test_kubernetes_spread(tmp_path):
-    """Greatest skew, hard or only wished for, with a least number of domains."""
+    """Greatest skew, hard or soft, with a least number of domains."""
     rule = Rule(
         skew={"zone": 1, "node": (2, "soft")}, min_domains={"zone": 2}, spread={"node": None}
     )

@@ -299,9 +299,9 @@ def test_a_first_leader_stays_on_the_way_back():
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"leader": np.array([7], np.int16)}, r"target\.leader\[0\]: is no slot"),
-        ({"leader": np.array([-5], np.int16)}, r"target\.leader\[0\]: is no slot"),
-        ({"role": np.array([9, 0], np.uint8)}, r"target\.role\[0\]: is no role"),
+        ({"leader": np.array([7], np.int16)}, r"target\.leader\[0\]: is not a slot"),
+        ({"leader": np.array([-5], np.int16)}, r"target\.leader\[0\]: is not a slot"),
+        ({"role": np.array([9, 0], np.uint8)}, r"target\.role\[0\]: is not a role"),
         ({"node": np.array([0.0, 1.0])}, r"target\.node: must be whole numbers"),
         ({"leader": np.array([0.5])}, r"target\.leader: must be whole numbers"),
     ],

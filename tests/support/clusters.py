@@ -18,7 +18,7 @@ DIMENSIONS = ("cpu", "disk", "net")
 amounts = st.one_of(
     st.integers(1, 4), st.tuples(st.integers(1, 4), st.sampled_from(["hard", "soft"]))
 )
-"""What a limit may be: a number, or one that is only wished for."""
+"""What a limit may be: a number, or one that is soft."""
 
 
 def sizes(infinite: bool = False) -> st.SearchStrategy[float]:

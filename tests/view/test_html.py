@@ -209,3 +209,17 @@ class TestWhatIsNotPlacedProvesNothing:
         assert {one.name for one in result.proven} >= {"moves", "level of d0", "leaders"}
         assert np.isfinite(result.gap.level)
         assert "gap" in str(result)
+
+
+def test_a_sweep_says_what_hurts_and_a_frontier_what_is_had_for_what():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 12, load=[[1.0]] * 6, placement=[[0], [1]] * 3, bytes="d0",
+        node_names=[f"{ODD}{n}" for n in range(12)],
+    )  # fmt: skip
+    told = read(ek.sweep(cluster, "node")._repr_html_())
+    assert "12 scenarios, 12 of them fit" in told
+    assert "… and 2 more scenarios" in told
+    curve = ek.frontier(cluster, points=2)
+    told = read(curve._repr_html_())
+    assert f"{len(curve.results)} plans" in told
+    assert "d0 moved" in told

@@ -32,27 +32,15 @@ BATCH = 16384
 
 
 class Tunables(NamedTuple):
-    """What steers the trials; the names are Ceph's, the defaults its present ones ("jewel").
+    """What steers the trials; the names are Ceph's, the defaults its present ones ("jewel")."""
 
-    Attributes
-    ----------
-    choose_total_tries : int
-        Retries of one replica.
-    choose_local_tries : int
-        Retries within the same bucket after a collision; 0 since bobtail.
-    chooseleaf_descend_once : int
-        1: a failed leaf search is one failed trial; 0: it tries as often itself.
-    chooseleaf_vary_r : int
-        Whether a leaf search continues from its parent's trial number, shifted right by one less.
-    chooseleaf_stable : int
-        1: a leaf search does not depend on the replica's position.
-    """
-
-    choose_total_tries: int = 50
-    choose_local_tries: int = 0
+    choose_total_tries: int = 50  # retries of one replica
+    choose_local_tries: int = 0  # retries within the same bucket after a collision; 0 since bobtail
+    # 1: a failed leaf search is one failed trial; 0: it tries as often itself
     chooseleaf_descend_once: int = 1
+    # whether a leaf search continues from its parent's trial number, shifted right by one less
     chooseleaf_vary_r: int = 1
-    chooseleaf_stable: int = 1
+    chooseleaf_stable: int = 1  # 1: a leaf search does not depend on the replica's position
 
 
 @no_alloc
@@ -122,28 +110,11 @@ def map_inputs(
 ) -> tuple[Ints, Ints]:
     """Run a rule for many inputs.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy. The kernel trusts it to have no cycle and no item that does not exist.
-    steps : (S, 3) int32
-        Operation (TAKE, EMIT and so on) and its two arguments: the item to take; the number of
-        replicas (0 or less: that many below ``size``) and their type; the value to set.
-    tunables : Tunables
-        What steers the trials.
-    reweight : (devices,) uint32
-        Reweights, 16.16 fixed point; device ids lie below its length.
-    x : (n,) uint32
-        The inputs.
-    size : int
-        Most items in an answer.
-
-    Returns
-    -------
-    answer : (n, size) int32
-        Items by slot; NONE beyond the length and where ``indep`` leaves a hole.
-    length : (n,) int32
-        Items in each answer.
+    ``steps (S, 3)``: operation (TAKE, EMIT and so on) and its two arguments: the item to take; the
+    number of replicas (0 or less: that many below ``size``) and their type; the value to set;
+    ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length;
+    ``x (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the
+    length and where ``indep`` leaves a hole; items in each answer.
 
     References
     ----------
@@ -249,15 +220,7 @@ def _map_batch(
 def hash_pairs(words: Words, others: Words) -> Words:
     """Hash words pair by pair, as placement groups' seeds and primary affinity need it.
 
-    Parameters
-    ----------
-    words, others : (n,) uint32
-        The two inputs of each hash.
-
-    Returns
-    -------
-    (n,) uint32
-        The hashes.
+    ``words``, ``others (n,)``: the two inputs of each hash. Returns the hashes, (n,).
 
     Examples
     --------

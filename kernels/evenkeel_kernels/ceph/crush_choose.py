@@ -104,17 +104,8 @@ class Searches(NamedTuple):
 def searches(capacity: int, replicas: int) -> Searches:
     """Make room for searches.
 
-    Parameters
-    ----------
-    capacity : int
-        How many at most.
-    replicas : int
-        Replicas of each at most.
-
-    Returns
-    -------
-    Searches
-        The state, not yet filled.
+    ``capacity``: how many at most; ``replicas``: replicas of each at most. Returns the state, not
+    yet filled.
     """
     c = capacity
     return Searches(
@@ -147,19 +138,9 @@ def searches(capacity: int, replicas: int) -> Searches:
 def is_out(x: np.uint32, device: int, reweight: Words) -> bool:
     """Whether input ``x`` may not use ``device`` because of its reweight.
 
-    Parameters
-    ----------
-    x : uint32
-        The input.
-    device : int
-        A device id.
-    reweight : (devices,) uint32
-        Reweights, 16.16 fixed point: 65536 is in, 0 is out, between them a share of the inputs is.
-
-    Returns
-    -------
-    bool
-        True where it is out; a device beyond the vector always is.
+    ``x``: the input; ``device``: a device id; ``reweight (devices,)``: reweights, 16.16 fixed
+    point: 65536 is in, 0 is out, between them a share of the inputs is. Returns true where it is
+    out; a device beyond the vector always is.
     """
     if device >= reweight.size or reweight[device] == 0:
         return True
@@ -252,27 +233,9 @@ def firstn(
     A replica that finds nothing is left out, and the next ones move up. Slots not yet filled are
     UNDEFINED, so that an undefined item counts as held, which is a failed trial like a collision.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    reweight : (devices,) uint32
-        Reweights, 16.16 fixed point.
-    s : Searches
-        Their owners, inputs, starts and slots are given; ``found``, ``out`` and ``leaf`` are the
-        answer.
-    n : int
-        How many searches there are.
-    replicas : int
-        Replicas that each tries to find.
-    wanted : int
-        Their type.
-    to_leaf : bool
-        Whether a device below each is wanted.
-    limit : Trials
-        The trials that it may make.
-    room : Lanes
-        Scratch.
+    ``reweight (devices,)``: reweights, 16.16 fixed point; ``n``: how many searches there are;
+    ``replicas``: replicas that each tries to find; ``wanted``: their type; ``to_leaf``: whether a
+    device below each is wanted.
 
     References
     ----------
@@ -356,14 +319,8 @@ def indep(
     Where leaves are wanted and the type chosen is the device itself, a slot that ends undefined has
     as its leaf the last device that was tried and is out, as in Ceph.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    reweight : (devices,) uint32
-        Reweights, 16.16 fixed point.
-    s, n, replicas, wanted, to_leaf, limit, room
-        As for ``firstn``; ``slots`` may be fewer than ``replicas``.
+    ``reweight (devices,)``: reweights, 16.16 fixed point; ``s``, ``n``, ``replicas``, ``wanted``,
+    ``to_leaf``, ``limit``, ``room``: as for ``firstn``; ``slots`` may be fewer than ``replicas``.
 
     References
     ----------

@@ -79,11 +79,8 @@ def _log2(numerator: int, denominator: int) -> int:
 def logarithms() -> npt.NDArray[np.int64]:
     """Tabulate ``crush_ln``.
 
-    Returns
-    -------
-    (65536,) int64
-        About ``2**44 * log2(u + 1)`` for every 16-bit ``u``. Read-only. Neighbours are often equal,
-        and the last value lies below the last but one.
+    Returns about ``2**44 * log2(u + 1)`` for every 16-bit ``u``. Read-only. Neighbours are often
+    equal, and the last value lies below the last but one, (65536,).
 
     References
     ----------
@@ -121,13 +118,10 @@ def logarithms() -> npt.NDArray[np.int64]:
 def straws() -> npt.NDArray[np.float64]:
     """Tabulate the straw that each 16-bit hash draws, before division by the item's weight.
 
-    Returns
-    -------
-    (65536,) float64
-        ``2**48 - crush_ln(u)``, whole numbers in (0, 2**48]. As a double holds them and any 32-bit
-        weight exactly, and a quotient that is not whole stays clear of the next whole number by
-        more than its rounding error, ``floor(straw / weight)`` in doubles is Ceph's integer
-        division.
+    Returns ``2**48 - crush_ln(u)``, whole numbers in (0, 2**48]. As a double holds them and any
+    32-bit weight exactly, and a quotient that is not whole stays clear of the next whole number by
+    more than its rounding error, ``floor(straw / weight)`` in doubles is Ceph's integer division,
+    (65536,).
 
     Examples
     --------

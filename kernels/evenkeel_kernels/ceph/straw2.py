@@ -33,31 +33,16 @@ LOW = np.uint32(0xFFFF)
 
 
 class Tree(NamedTuple):
-    """A CRUSH hierarchy as arrays; bucket ``b`` is the one whose id is ``-1 - b``.
+    """A CRUSH hierarchy as arrays; bucket ``b`` is the one whose id is ``-1 - b``."""
 
-    Attributes
-    ----------
-    first : (B + 1,) int64
-        Bucket ``b`` holds the items ``first[b]`` to ``first[b + 1]``.
-    item : (I,) int32
-        Ids: devices from 0, buckets below 0.
-    hashed : (I,) uint32
-        What is hashed for an item: its id, or a substitute, as two's complement.
-    weight : (W, I) float64
-        Weight of an item within its bucket, 16.16 fixed point, for each output position; positions
-        beyond the last row use the last row.
-    kind : (B,) int32
-        Type of each bucket, above 0; -1 where no bucket has that id.
-    straw : (65536,) float64
-        ``crush_ceph_ln.straws()``.
-    """
-
-    first: Longs
-    item: Ints
-    hashed: Words
+    first: Longs  # (B + 1,) bucket ``b`` holds the items ``first[b]`` to ``first[b + 1]``
+    item: Ints  # (I,) ids: devices from 0, buckets below 0
+    hashed: Words  # (I,) what is hashed for an item: its id, or a substitute, as two's complement
+    # (W, I) weight of an item within its bucket, 16.16 fixed point, for each output position;
+    # positions beyond the last row use the last row
     weight: Floats
-    kind: Ints
-    straw: Floats
+    kind: Ints  # (B,) type of each bucket, above 0; -1 where no bucket has that id
+    straw: Floats  # (65536,) ``crush_ceph_ln.straws()``
 
 
 class Lanes(NamedTuple):
@@ -100,17 +85,7 @@ class Lanes(NamedTuple):
 def lanes(capacity: int, tree: Tree) -> Lanes:
     """Make scratch for up to ``capacity`` lanes in ``tree``.
 
-    Parameters
-    ----------
-    capacity : int
-        How many lanes at most.
-    tree : Tree
-        The hierarchy they will descend.
-
-    Returns
-    -------
-    Lanes
-        The scratch.
+    ``capacity``: how many lanes at most.
     """
     return Lanes(
         np.zeros(tree.kind.size * tree.weight.shape[0], np.int64),
@@ -206,22 +181,9 @@ def straw2(
     The item with the shortest straw wins, ``floor(straw / weight)``; the first of equals. An item
     of weight 0 wins only where all weights are 0, and then the first does.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    asking : (n or more,) int64
-        The lanes that ask; all arrays below are indexed by lane.
-    n : int
-        How many ask.
-    at : int32
-        Bucket that a lane stands at.
-    row : int32
-        Row of ``tree.weight`` that is in force for it.
-    x, r : uint32
-        Input and trial.
-    room : Lanes
-        Scratch; ``room.drawn`` is the answer.
+    ``asking (n or more,)``: the lanes that ask; all arrays below are indexed by lane; ``n``: how
+    many ask; ``at``: bucket that a lane stands at; ``row``: row of ``tree.weight`` that is in force
+    for it; ``x``, ``r``: input and trial.
 
     References
     ----------
@@ -269,25 +231,11 @@ def descend(
 ) -> None:
     """Let each asking lane draw its way down to an item of the wanted type.
 
-    Parameters
-    ----------
-    tree : Tree
-        The hierarchy.
-    devices : int
-        Device ids lie below it.
-    wanted : int
-        The type to reach; 0 is a device.
-    asking, n
-        As for ``straw2``.
-    at : int32
-        Bucket that a lane starts from, and, after the call, the one that it drew the item from.
-    row, x, r
-        As for ``straw2``; the trial is the same at every level.
-    item : int32
-        The answer: the item; UNDEFINED where an empty bucket ended the descent; NONE where it
-        ended at a device although another type is wanted.
-    room : Lanes
-        Scratch.
+    ``devices``: device ids lie below it; ``wanted``: the type to reach; 0 is a device; ``asking``,
+    ``n``: as for ``straw2``; ``at``: bucket that a lane starts from, and, after the call, the one
+    that it drew the item from; ``row``, ``x``, ``r``: as for ``straw2``; the trial is the same at
+    every level; ``item``: the answer: the item; UNDEFINED where an empty bucket ended the descent;
+    NONE where it ended at a device although another type is wanted.
 
     References
     ----------

@@ -82,21 +82,9 @@ class Bands(NamedTuple):
 def spread(osd: Ints, size: int, choice: Ints, enclosure: Ints, domain: Ints) -> Spread:
     """Set up the lists for tokens as they are.
 
-    Parameters
-    ----------
-    osd : (T,) int32
-        Device of each token, group by group; -1 for none. It is changed by the moves.
-    size : int
-        Tokens of a group.
-    choice : (T, C) int32
-        As in ``Spread``.
-    enclosure, domain : (N,) int32
-        As in ``Spread``.
-
-    Returns
-    -------
-    Spread
-        The state.
+    ``osd (T,)``: device of each token, group by group; -1 for none. It is changed by the moves;
+    ``size``: tokens of a group; ``choice (T, C)``: as in ``Spread``; ``enclosure``, ``domain
+    (N,)``: as in ``Spread``.
     """
     n = domain.size
     state = Spread(
@@ -150,18 +138,9 @@ def _move(s: Spread, token: int, osd: int) -> None:
 def may_move(s: Spread, token: int, osd: int) -> bool:
     """Whether a token may go to a device.
 
-    Parameters
-    ----------
-    s : Spread
-        The state.
-    token, osd : int
-        Which token, and where to.
-
-    Returns
-    -------
-    bool
-        True if the device is another one, in the same enclosure and among the token's choices, and
-        no other token of the group is in its failure domain.
+    ``token``, ``osd``: which token, and where to. Returns true if the device is another one, in the
+    same enclosure and among the token's choices, and no other token of the group is in its failure
+    domain.
     """
     if s.enclosure[osd] != s.enclosure[s.osd[token]] or osd == s.osd[token]:
         return False
@@ -212,27 +191,15 @@ def _need(s: Spread, bands: Bands, osd: int, giving: bool) -> float:
 
 
 class Course(NamedTuple):
-    """Where levelling stands between two slices, and its working space. N devices.
+    """Where levelling stands between two slices, and its working space. N devices."""
 
-    Attributes
-    ----------
-    at : (6,) int64
-        ``TURN`` and so on.
-    refused : (N,) bool
-        Devices that no token can be exchanged with, of the one that is being settled.
-    toward : (N,) int32
-        The next device on the way back to where a search for a chain began; -1 if not reached.
-    queue : (N,) int32
-        Devices reached, in order.
-    broken : (N,) int32
-        How often a chain from each device broke.
-    """
-
-    at: NDArray[np.int64]
+    at: NDArray[np.int64]  # (6,) ``TURN`` and so on
+    # (N,) devices that no token can be exchanged with, of the one that is being settled
     refused: NDArray[np.bool_]
+    # (N,) the next device on the way back to where a search for a chain began; -1 if not reached
     toward: Ints
-    queue: Ints
-    broken: Ints
+    queue: Ints  # (N,) devices reached, in order
+    broken: Ints  # (N,) how often a chain from each device broke
 
 
 TURN, SOURCE, READ, WRITTEN, MOVES, LOOKED = range(6)
@@ -383,19 +350,7 @@ def level_some(s: Spread, bands: Bands, budget: int, course: Course, looks: int)
 def level(s: Spread, bands: Bands, budget: int) -> int:
     """Move tokens until every device is within its band, or no chain of moves helps.
 
-    Parameters
-    ----------
-    s : Spread
-        The state; it is changed.
-    bands : Bands
-        What each device should hold.
-    budget : int
-        Moves it may make; the last chain may go beyond.
-
-    Returns
-    -------
-    int
-        Moves it made.
+    ``budget``: moves it may make; the last chain may go beyond. Returns moves it made.
     """
     course = new_course(s.tally.size)
     while not level_some(s, bands, budget, course, LOOKS):

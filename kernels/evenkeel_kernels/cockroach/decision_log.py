@@ -43,15 +43,9 @@ class DecisionLog(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The stores that the replicas of each range have left in this run.
+    """The stores that the replicas of each range have left in this run."""
 
-    Attributes
-    ----------
-    store : (P, REMEMBERED) int32
-        In the order in which they were left; -1 for none.
-    """
-
-    store: Ints
+    store: Ints  # (P, REMEMBERED) in the order in which they were left; -1 for none
 
 
 def room_to_log(most: int) -> DecisionLog:

@@ -26,24 +26,13 @@ from evenkeel_kernels.cockroach.tables import (
 
 
 class Tally(NamedTuple):
-    """What is known of each class of stores, for one scorer.
+    """What is known of each class of stores, for one scorer."""
 
-    Attributes
-    ----------
-    eligible : (S,) bool
-        Stores that may be given a replica: listed, on a host fit for moves, disk not full.
-    number : (C,) int64
-        Eligible stores of each class.
-    total : (C,) float64
-        What they have of what the scorer levels.
-    least : (C,) float64
-        The fewest ranges that one of them has; inf where there is none.
-    """
-
+    # (S,) stores that may be given a replica: listed, on a host fit for moves, disk not full
     eligible: Flags
-    number: Longs
-    total: Floats
-    least: Floats
+    number: Longs  # (C,) eligible stores of each class
+    total: Floats  # (C,) what they have of what the scorer levels
+    least: Floats  # (C,) the fewest ranges that one of them has; inf where there is none
 
 
 def room_to_tally(stores: int, classes: int) -> Tally:

@@ -16,19 +16,9 @@ from evenkeel_kernels.core.problem import Problem, State, index
 def reaches(reach: NDArray[np.uint64], reach_row: NDArray[np.int32], k: int, n: int) -> bool:
     """Whether node ``n`` is within the reach of replica ``k``.
 
-    Parameters
-    ----------
-    reach : (R, W) uint64
-        A bit for each node, 64 to a word.
-    reach_row : (K,) int32
-        Row of each replica.
-    k, n : int
-        The replica and the node.
-
-    Returns
-    -------
-    bool
-        False if no placement that keeps the rules has ``k`` there.
+    ``reach (R, W)``: a bit for each node, 64 to a word; ``reach_row (K,)``: row of each replica;
+    ``k``, ``n``: the replica and the node. Returns false if no placement that keeps the rules has
+    ``k`` there.
     """
     word = reach[reach_row[k], n >> 6]
     return bool((word >> np.uint64(n & 63)) & np.uint64(1))
@@ -50,29 +40,11 @@ def fill_reach(
     A replica can stay where it is, can go home, and can go where its partition may stand and a
     guest has room. Complexity: O(I W B).
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        Where the replicas are.
-    item : (I,) int32
-        Replicas that may move.
-    stand : (M, W) uint64
-        For each mask, the nodes that accept and that it allows.
-    roomiest : (B, N + 1, W) uint64
-        For each narrow dimension, the so many nodes with the most room for guests.
-    fits : (B, I) int32
-        On how many of them each replica of ``item`` fits.
-    reach : (R, W) uint64
-        Filled; row 0, of all nodes, is given.
-    reach_row : (K,) int32
-        Filled for ``item``; 0 once no row is left.
-
-    Returns
-    -------
-    int
-        Rows in use.
+    ``item (I,)``: replicas that may move; ``stand (M, W)``: for each mask, the nodes that accept
+    and that it allows; ``roomiest (B, N + 1, W)``: for each narrow dimension, the so many nodes
+    with the most room for guests; ``fits (B, I)``: on how many of them each replica of ``item``
+    fits; ``reach (R, W)``: filled; row 0, of all nodes, is given; ``reach_row (K,)``: filled for
+    ``item``; 0 once no row is left. Returns rows in use.
     """
     partitions = problem.partitions
     used = 1

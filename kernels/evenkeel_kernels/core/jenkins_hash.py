@@ -24,15 +24,7 @@ Y = np.uint32(1232)
 def mix(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32, np.uint32]:
     """Mix three words; the nine lines that every hash below is made of.
 
-    Parameters
-    ----------
-    a, b, c : uint32
-        The state; each is replaced.
-
-    Returns
-    -------
-    tuple of uint32
-        The mixed ``a, b, c``.
+    ``a``, ``b``, ``c``: the state; each is replaced. Returns the mixed ``a, b, c``.
 
     Examples
     --------
@@ -55,15 +47,7 @@ def mix(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32,
 def hash1(a: np.uint32) -> np.uint32:
     """Hash one word.
 
-    Parameters
-    ----------
-    a : uint32
-        The input; a negative number enters as its two's complement.
-
-    Returns
-    -------
-    uint32
-        The hash.
+    ``a``: the input; a negative number enters as its two's complement.
 
     Examples
     --------
@@ -83,16 +67,6 @@ def hash1(a: np.uint32) -> np.uint32:
 def hash2(a: np.uint32, b: np.uint32) -> np.uint32:
     """Hash two words.
 
-    Parameters
-    ----------
-    a, b : uint32
-        The inputs.
-
-    Returns
-    -------
-    uint32
-        The hash.
-
     Examples
     --------
     >>> int(hash2(np.uint32(1), np.uint32(2)))
@@ -110,16 +84,6 @@ def hash2(a: np.uint32, b: np.uint32) -> np.uint32:
 @inlined
 def hash3(a: np.uint32, b: np.uint32, c: np.uint32) -> np.uint32:
     """Hash three words: CRUSH's draw, of (input, item, trial).
-
-    Parameters
-    ----------
-    a, b, c : uint32
-        The inputs.
-
-    Returns
-    -------
-    uint32
-        The hash.
 
     Examples
     --------
@@ -140,16 +104,6 @@ def hash3(a: np.uint32, b: np.uint32, c: np.uint32) -> np.uint32:
 @inlined
 def hash4(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32) -> np.uint32:
     """Hash four words (Ceph only).
-
-    Parameters
-    ----------
-    a, b, c, d : uint32
-        The inputs.
-
-    Returns
-    -------
-    uint32
-        The hash.
 
     Examples
     --------
@@ -172,16 +126,6 @@ def hash4(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32) -> np.uint32:
 @inlined
 def hash5(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32, e: np.uint32) -> np.uint32:
     """Hash five words (Ceph only).
-
-    Parameters
-    ----------
-    a, b, c, d, e : uint32
-        The inputs.
-
-    Returns
-    -------
-    uint32
-        The hash.
 
     Examples
     --------
@@ -209,19 +153,10 @@ def hash3_lanes(
 ) -> None:
     """Hash many first words with the same second and third.
 
-    Parameters
-    ----------
-    a : (at least count,) uint32
-        First words.
-    b, c : uint32
-        Second and third word of all.
-    count : int
-        How many; fastest when a multiple of 64.
-    hashed : (at least count + 1,) uint32
-        Receives the hashes; the entry after them is overwritten.
+    ``a (at least count,)``: first words; ``b``, ``c``: second and third word of all; ``count``: how
+    many; fastest when a multiple of 64; ``hashed (at least count + 1,)``: receives the hashes; the
+    entry after them is overwritten.
 
-    Notes
-    -----
     One hash is a single chain of operations that wait for each other. The compiler interleaves the
     chains of several vectors only in a loop that also reduces something, so the hashes are or'ed
     together (twice as fast, where vectors have 16 lanes); the sum is stored so that it counts.
@@ -245,17 +180,8 @@ def hash3_lanes(
 def java_hashes(units: NDArray[np.uint16], first: NDArray[np.int64]) -> NDArray[np.int32]:
     """Hash strings as Java does.
 
-    Parameters
-    ----------
-    units : (U,) uint16
-        UTF-16 code units of all strings, one after another.
-    first : (S + 1,) int64
-        String ``s`` is ``units[first[s]:first[s + 1]]``.
-
-    Returns
-    -------
-    (S,) int32
-        ``String.hashCode`` of each string.
+    ``units (U,)``: UTF-16 code units of all strings, one after another; ``first (S + 1,)``: string
+    ``s`` is ``units[first[s]:first[s + 1]]``. Returns ``String.hashCode`` of each string, (S,).
 
     Examples
     --------

@@ -240,20 +240,9 @@ def anneal(
     within the reach of a replica are drawn for it. A candidate is accepted if it costs at most
     ``-temperature * log(u)`` more, u uniform.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        Where the search stands; changed.
-    walk : CostState
-        What it costs; changed.
-    items : int
-        How many of the first replicas in ``walk.item`` take part; at least 1.
-    work : int
-        Candidates to try.
-    hot, cold : float
-        Temperature at the beginning and at the end, in units of cost; both above 0.
+    ``items``: how many of the first replicas in ``walk.item`` take part; at least 1; ``work``:
+    candidates to try; ``hot``, ``cold``: temperature at the beginning and at the end, in units of
+    cost; both above 0.
 
     References
     ----------

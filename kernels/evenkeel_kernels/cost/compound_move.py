@@ -34,15 +34,7 @@ class CompoundMove(NamedTuple):
 def new_joint(most: int) -> CompoundMove:
     """Room for so many moves.
 
-    Parameters
-    ----------
-    most : int
-        Moves.
-
-    Returns
-    -------
-    CompoundMove
-        Without any.
+    ``most``: moves.
     """
     return CompoundMove(
         np.zeros(most, np.int64),
@@ -115,24 +107,8 @@ def domains_hold(problem: Problem, state: State, joint: CompoundMove) -> bool:
 def make_moves(problem: Problem, state: State, walk: CostState, joint: CompoundMove) -> float:
     """Make the moves of ``joint`` if all of them may be made and lower the cost.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed if the moves are made.
-    walk : CostState
-        What it costs, kept in step.
-    joint : CompoundMove
-        The moves; those of replicas that are there already count for nothing.
+    Returns the change of the cost, below 0; 0 where everything is as it was.
 
-    Returns
-    -------
-    float
-        The change of the cost, below 0; 0 where everything is as it was.
-
-    Notes
-    -----
     Complexity: O(J^2) for J moves, if each had to wait for the one after it.
     """
     count = joint.number[0]

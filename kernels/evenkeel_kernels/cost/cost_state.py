@@ -144,25 +144,11 @@ def shift_price(
 ) -> float:
     """Change of the cost of nodes ``x`` and ``y`` if ``a`` went from one to the other.
 
-    Parameters
-    ----------
-    need : (K, C) float64
-        What each replica adds to a node's excess.
-    weight : (C,) float64
-        Cost of one unit of excess.
-    excess : (N, C) float64
-        Load above the watermark.
-    cost : (N,) float64
-        What each node costs now.
-    a, x, y : int
-        Replica, the node it is on, and another.
-    limit : float
-        Price from which on a candidate is not worth pricing any further.
-
-    Returns
-    -------
-    float
-        The change; NEVER once it is above the limit.
+    ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
+    excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
+    ``a``, ``x``, ``y``: replica, the node it is on, and another; ``limit``: price from which on a
+    candidate is not worth pricing any further. Returns the change; NEVER once it is above the
+    limit.
     """
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
@@ -187,25 +173,11 @@ def swap_price(
 ) -> float:
     """Change of the cost of nodes ``x`` and ``y`` if ``a`` and ``b``, one on each, changed places.
 
-    Parameters
-    ----------
-    need : (K, C) float64
-        What each replica adds to a node's excess.
-    weight : (C,) float64
-        Cost of one unit of excess.
-    excess : (N, C) float64
-        Load above the watermark.
-    cost : (N,) float64
-        What each node costs now.
-    a, x, b, y : int
-        Two replicas, each with the node it is on.
-    limit : float
-        Price from which on a candidate is not worth pricing any further.
-
-    Returns
-    -------
-    float
-        The change; NEVER once it is above the limit.
+    ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
+    excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
+    ``a``, ``x``, ``b``, ``y``: two replicas, each with the node it is on; ``limit``: price from
+    which on a candidate is not worth pricing any further. Returns the change; NEVER once it is
+    above the limit.
     """
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
@@ -231,25 +203,11 @@ def chain_price(
 ) -> float:
     """Change of the cost of three nodes if ``a`` took the place of ``b``, which went to ``z``.
 
-    Parameters
-    ----------
-    need : (K, C) float64
-        What each replica adds to a node's excess.
-    weight : (C,) float64
-        Cost of one unit of excess.
-    excess : (N, C) float64
-        Load above the watermark.
-    cost : (N,) float64
-        What each node costs now.
-    a, x, b, y, z : int
-        Two replicas, each with the node it is on, and a third node.
-    limit : float
-        Price from which on a candidate is not worth pricing any further.
-
-    Returns
-    -------
-    float
-        The change; NEVER once it is above the limit.
+    ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
+    excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
+    ``a``, ``x``, ``b``, ``y``, ``z``: two replicas, each with the node it is on, and a third node;
+    ``limit``: price from which on a candidate is not worth pricing any further. Returns the change;
+    NEVER once it is above the limit.
     """
     price = -cost[x] - cost[y] - cost[z]
     for c in range(weight.shape[0]):
@@ -277,29 +235,12 @@ def penalty_with(
 
     What one that comes home kept there is counted already, and one that leaves home keeps some.
 
-    Parameters
-    ----------
-    need : (K, C) float64
-        Load of each replica in the first D channels.
-    room : (N, D) float64
-        Capacity left.
-    penalty_weight : (N, D) float64
-        Penalty for one unit above capacity.
-    kept : (K, D) float64
-        What each replica keeps taking at home while it is away.
-    n, comes : int
-        The node, and who comes.
-    is_home : bool
-        Whether the node is the home of the one that comes.
-    goes : int
-        Who leaves.
-    was_home : bool
-        Whether the node is the home of the one that leaves.
-
-    Returns
-    -------
-    float
-        Penalties of the node in all dimensions.
+    ``need (K, C)``: load of each replica in the first D channels; ``room (N, D)``: capacity left;
+    ``penalty_weight (N, D)``: penalty for one unit above capacity; ``kept (K, D)``: what each
+    replica keeps taking at home while it is away; ``n``, ``comes``: the node, and who comes;
+    ``is_home``: whether the node is the home of the one that comes; ``goes``: who leaves;
+    ``was_home``: whether the node is the home of the one that leaves. Returns penalties of the node
+    in all dimensions.
     """
     penalty = 0.0
     for d in range(room.shape[1]):

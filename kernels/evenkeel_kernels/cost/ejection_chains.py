@@ -58,17 +58,8 @@ class Arcs(NamedTuple):
 def new_arcs(node: NDArray[np.int64], replica: NDArray[np.int64]) -> Arcs:
     """Open a window, all of it out of date.
 
-    Parameters
-    ----------
-    node : (M,) int64
-        Its nodes.
-    replica : (R,) int64
-        Replicas on them that may move.
-
-    Returns
-    -------
-    Arcs
-        To be filled by ``price_arcs``. O(R (R + M)) memory.
+    ``node (M,)``: its nodes; ``replica (R,)``: replicas on them that may move. Returns to be filled
+    by ``price_arcs``. O(R (R + M)) memory.
     """
     nodes, replicas = len(node), len(replica)
     return Arcs(
@@ -121,23 +112,7 @@ def price_arcs(
 ) -> int:
     """Price the arcs of all nodes that are out of date.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        Where the search stands.
-    walk : CostState
-        What it costs.
-    place : (N,) int64
-        Which node of the window each node is; -1 for none.
-    arcs : Arcs
-        The window; changed.
-
-    Returns
-    -------
-    int
-        Arcs priced.
+    ``place (N,)``: which node of the window each node is; -1 for none. Returns arcs priced.
     """
     replicas, nodes = arcs.add.shape
     priced = 0
@@ -275,38 +250,12 @@ def eject(
 ) -> tuple[int, int, int]:
     """Make the best chain or cycle of some replicas of the window in turn, if it lowers the cost.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed.
-    walk : CostState
-        What it costs, kept in step.
-    place : (N,) int64
-        Which node of the window each node is; -1 for none.
-    arcs : Arcs
-        The window; changed.
-    joint : CompoundMove
-        Room for three moves.
-    turn : (T,) int64
-        Replicas of the window that have a turn: chains begin with them, cycles pass through them.
-    begin : int
-        Turn to begin with.
-    work : int
-        Arcs that may be priced, or eight times as many looked at, before the next turn.
+    ``place (N,)``: which node of the window each node is; -1 for none; ``turn (T,)``: replicas of
+    the window that have a turn: chains begin with them, cycles pass through them; ``begin``: turn
+    to begin with; ``work``: arcs that may be priced, or eight times as many looked at, before the
+    next turn. Returns the turn to begin with next; T when all had theirs; work done; chains and
+    cycles made.
 
-    Returns
-    -------
-    int
-        The turn to begin with next; T when all had theirs.
-    int
-        Work done.
-    int
-        Chains and cycles made.
-
-    Notes
-    -----
     Complexity: O(R) for each arc that might be part of something good.
     """
     replicas = arcs.price.shape[0]

@@ -40,15 +40,7 @@ class Forced(NamedTuple):
 def new_forced(nodes: int, channels: int, dimensions: int) -> Forced:
     """Scratch for `displace`.
 
-    Parameters
-    ----------
-    nodes, channels, dimensions : int
-        Of the cost state.
-
-    Returns
-    -------
-    Forced
-        Scratch.
+    ``nodes``, ``channels``, ``dimensions``: of the cost state.
     """
     return Forced(np.zeros(channels), np.zeros(dimensions), np.zeros(nodes, bool))
 
@@ -151,34 +143,10 @@ def displace(
 ) -> tuple[float, int]:
     """Force replica ``k`` onto node ``y`` and find homes for what it displaces.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed if that lowers the cost.
-    walk : CostState
-        What it costs, kept in step.
-    forced : Forced
-        Scratch.
-    joint : CompoundMove
-        Scratch; its length is the most replicas that may move.
-    k : int
-        A replica that stands elsewhere and may move.
-    y : int
-        A node.
-    member : (.,) int64
-        Replicas on that node, and perhaps others, which are passed over.
+    ``k``: a replica that stands elsewhere and may move; ``y``: a node; ``member (.,)``: replicas on
+    that node, and perhaps others, which are passed over. Returns change of the cost, at most 0;
+    nodes looked at, at least 1.
 
-    Returns
-    -------
-    float
-        Change of the cost, at most 0.
-    int
-        Nodes looked at, at least 1.
-
-    Notes
-    -----
     Complexity: O(R N (C + D)) for each replica that leaves, R the replicas on the node.
     """
     x = index(state.node[k])
@@ -224,37 +192,11 @@ def displace_each(
 ) -> tuple[int, int, int]:
     """Force many replicas onto nodes, one after the other.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed.
-    walk : CostState
-        What it costs, kept in step.
-    forced : Forced
-        Scratch.
-    joint : CompoundMove
-        Scratch; its length is the most replicas that may move at once.
-    trial : (Q, 2) int64
-        Replicas and the nodes to force them onto; passed over where that is where they are.
-    first : (N + 1,) int64
-        Where the replicas of each node begin in ``member``.
-    member : (.,) int64
-        Replicas of the nodes as they were at the start.
-    begin : int
-        Trial to begin with.
-    work : int
-        Nodes looked at after which no other trial is begun.
-
-    Returns
-    -------
-    int
-        Trial to begin with next; Q when all are done.
-    int
-        Nodes looked at.
-    int
-        Trials that lowered the cost.
+    ``trial (Q, 2)``: replicas and the nodes to force them onto; passed over where that is where
+    they are; ``first (N + 1,)``: where the replicas of each node begin in ``member``; ``member
+    (.,)``: replicas of the nodes as they were at the start; ``begin``: trial to begin with;
+    ``work``: nodes looked at after which no other trial is begun. Returns trial to begin with next;
+    Q when all are done; nodes looked at; trials that lowered the cost.
     """
     done, made = 0, 0
     for q in range(begin, trial.shape[0]):

@@ -50,17 +50,7 @@ class Division(NamedTuple):
 def new_division(most: int, channels: int, dimensions: int) -> Division:
     """Scratch for divisions.
 
-    Parameters
-    ----------
-    most : int
-        Items at most.
-    channels, dimensions : int
-        Of the cost state.
-
-    Returns
-    -------
-    Division
-        Scratch.
+    ``most``: items at most; ``channels``, ``dimensions``: of the cost state.
     """
     return Division(
         item=np.full((most, 2), NO_ITEM, np.int64),
@@ -293,36 +283,10 @@ def repartition(
 ) -> tuple[float, int]:
     """Divide what is on two nodes anew, if that lowers the cost.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed.
-    walk : CostState
-        What it costs, kept in step.
-    division : Division
-        Scratch; its length is the most items that are divided.
-    joint : CompoundMove
-        Scratch for two moves an item.
-    x, y : int
-        Two nodes.
-    replica : (R,) int64
-        Replicas on them; the first ones are items as long as there is room for items.
-    count : int
-        How many of ``replica`` to look at.
-    work : int
-        Branches to look at.
+    ``x``, ``y``: two nodes; ``replica (R,)``: replicas on them; the first ones are items as long as
+    there is room for items; ``count``: how many of ``replica`` to look at; ``work``: branches to
+    look at. Returns change of the cost, at most 0; branches looked at, at least 1.
 
-    Returns
-    -------
-    float
-        Change of the cost, at most 0.
-    int
-        Branches looked at, at least 1.
-
-    Notes
-    -----
     Complexity: O(C + D) a branch, at most 2^F of them.
     """
     items = find_items(problem, state, division, x, y, replica, count)
@@ -387,41 +351,12 @@ def repartition_each(
 ) -> tuple[int, int, int]:
     """Divide the replicas of many pairs of nodes anew, one pair after the other.
 
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        A state without overloaded nodes; changed.
-    walk : CostState
-        What it costs, kept in step.
-    division : Division
-        Scratch; its length is the most items that are divided.
-    joint : CompoundMove
-        Scratch for two moves an item.
-    pair : (Q, 2) int64
-        Nodes.
-    first : (N + 1,) int64
-        Where the replicas of each node begin in ``member``.
-    member : (.,) int64
-        Replicas of the nodes as they were at the start; where there are too many, the first count.
-    replica : (R,) int64
-        Scratch: so many replicas of two nodes are looked at.
-    begin : int
-        Pair to begin with.
-    branches : int
-        Most branches for a pair.
-    work : int
-        Branches after which no other pair is begun.
-
-    Returns
-    -------
-    int
-        Pair to begin with next; Q when all are done.
-    int
-        Branches looked at.
-    int
-        Pairs that were divided better.
+    ``pair (Q, 2)``: nodes; ``first (N + 1,)``: where the replicas of each node begin in ``member``;
+    ``member (.,)``: replicas of the nodes as they were at the start; where there are too many, the
+    first count; ``replica (R,)``: scratch: so many replicas of two nodes are looked at; ``begin``:
+    pair to begin with; ``branches``: most branches for a pair; ``work``: branches after which no
+    other pair is begun. Returns pair to begin with next; Q when all are done; branches looked at;
+    pairs that were divided better.
     """
     done, made = 0, 0
     for q in range(begin, pair.shape[0]):

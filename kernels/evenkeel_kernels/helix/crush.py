@@ -36,25 +36,13 @@ LOW = np.uint32(0xFFFF)
 FULL_STRAW = np.float32(65536)
 
 
-class Level(NamedTuple):
-    """Children of one bucket or, one bucket after another, of several.
+class Children(NamedTuple):
+    """Children of one bucket or, one bucket after another, of several."""
 
-    Attributes
-    ----------
-    id : (C,) uint32
-        What is hashed for a child.
-    straw : (C,) uint32
-        Straw length, from 0 to 65536.
-    live : (C,) bool
-        Whether the child weighs something and has not failed.
-    item : (C,) int32
-        The node, or zone, that the child is.
-    """
-
-    id: NDArray[np.uint32]
-    straw: NDArray[np.uint32]
-    live: NDArray[np.bool_]
-    item: NDArray[np.int32]
+    id: NDArray[np.uint32]  # (C,) what is hashed for a child
+    straw: NDArray[np.uint32]  # (C,) straw length, from 0 to 65536
+    live: NDArray[np.bool_]  # (C,) whether the child weighs something and has not failed
+    item: NDArray[np.int32]  # (C,) the node, or zone, that the child is
 
 
 @jit
@@ -64,15 +52,8 @@ def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
     The recurrence is CRUSH's first one (straw version 0), run from the heaviest child to the
     lightest, so that lighter children get shorter straws in only roughly the right proportion.
 
-    Parameters
-    ----------
-    weight : (C,) int64
-        Weights in descending order, none negative.
-
-    Returns
-    -------
-    (C,) uint32
-        Straw lengths; 0 for weight 0, 65536 for the heaviest.
+    ``weight (C,)``: weights in descending order, none negative. Returns straw lengths; 0 for weight
+    0, 65536 for the heaviest, (C,).
 
     Examples
     --------
@@ -88,12 +69,8 @@ def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
 def fill_straws(weight: NDArray[np.int64], straw: NDArray[np.uint32]) -> None:
     """Compute straw lengths into an array that is there already.
 
-    Parameters
-    ----------
-    weight : (C,) int64
-        Weights in descending order, none negative.
-    straw : (C,) uint32
-        Receives the straw lengths.
+    ``weight (C,)``: weights in descending order, none negative; ``straw (C,)``: receives the straw
+    lengths.
     """
     count = weight.size
     scale, below, last = np.float32(1), np.float32(0), np.float32(0)
@@ -124,18 +101,15 @@ def fill_straws(weight: NDArray[np.int64], straw: NDArray[np.uint32]) -> None:
 
 
 @inlined
-def draw_one(level: Level, begin: int, end: int, x: np.uint32, trial: int) -> int:
+def draw_one(children: Children, begin: int, end: int, x: np.uint32, trial: int) -> int:
     """Draw one child for one input.
 
-    Returns
-    -------
-    int
-        Place of the child in the level.
+    Returns the place of the child.
     """
     winner = begin
     best = np.uint32(0)
     for i in range(begin, end):
-        score = np.uint32((hash3(x, level.id[i], np.uint32(trial)) & LOW) * level.straw[i])
+        score = np.uint32((hash3(x, children.id[i], np.uint32(trial)) & LOW) * children.straw[i])
         if score > best:
             best = score
             winner = i
@@ -144,7 +118,7 @@ def draw_one(level: Level, begin: int, end: int, x: np.uint32, trial: int) -> in
 
 @jit
 def draw_many(
-    level: Level,
+    children: Children,
     begin: int,
     end: int,
     x: NDArray[np.uint32],
@@ -154,20 +128,9 @@ def draw_many(
 ) -> None:
     """Draw one child for each of many inputs.
 
-    Parameters
-    ----------
-    level : Level
-        Children.
-    begin, end : int
-        The bucket's children among them.
-    x : (at least count,) uint32
-        Inputs.
-    count : int
-        How many of them draw.
-    trial : int
-        Number of the trial, from 1.
-    winner : (at least count,) int32
-        Receives the places of the children drawn.
+    ``begin``, ``end``: the bucket's children among them; ``x (at least count,)``: inputs;
+    ``count``: how many of them draw; ``trial``: number of the trial, from 1; ``winner (at least
+    count,)``: receives the places of the children drawn.
     """
     lane = np.zeros(WIDTH, np.uint32)
     drawn = np.empty(WIDTH + 1, np.uint32)
@@ -182,8 +145,8 @@ def draw_many(
             best[p] = 0
             place[p] = begin
         for i in range(begin, end):
-            hash3_lanes(lane, level.id[i], np.uint32(trial), lanes, drawn)
-            length = level.straw[i]
+            hash3_lanes(lane, children.id[i], np.uint32(trial), lanes, drawn)
+            length = children.straw[i]
             for p in range(lanes):
                 score = np.uint32((drawn[p] & LOW) * length)
                 longer = score > best[p]
@@ -213,19 +176,8 @@ class Members(NamedTuple):
 def by_value(cell: NDArray[np.int32], order: NDArray[np.int64], values: int) -> Members:
     """Bring together the cells in which the same value stands.
 
-    Parameters
-    ----------
-    cell : (P, R) int32
-        Values from 0.
-    order : (Q,) int64
-        The rows that count, in the order in which their cells are listed.
-    values : int
-        V, above every value.
-
-    Returns
-    -------
-    Members
-        Cells by value.
+    ``cell (P, R)``: values from 0; ``order (Q,)``: the rows that count, in the order in which their
+    cells are listed. Returns cells by value.
     """
     columns = cell.shape[1]
     first = np.zeros(values + 1, np.int64)
@@ -248,25 +200,13 @@ def by_value(cell: NDArray[np.int32], order: NDArray[np.int64], values: int) -> 
 
 @jit
 def choose(
-    level: Level, x: NDArray[np.uint32], count: int
+    children: Children, x: NDArray[np.uint32], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Choose for each input the first ``count`` different children that it draws.
 
-    Parameters
-    ----------
-    level : Level
-        The children of one bucket, of which at least ``count`` are live.
-    x : (P,) uint32
-        Inputs.
-    count : int
-        How many children each needs.
-
-    Returns
-    -------
-    chosen : (P, count) int32
-        Places of children in the level, in the order drawn.
-    plain : (P,) bool
-        False where a child was drawn that is not live; that row is not complete.
+    ``x (P,)``: inputs; ``count``: how many children each needs. Returns places of
+    children, in the order drawn; false where a child was drawn that is not live; that row is not
+    complete.
     """
     total = x.size
     chosen = np.full((total, count), -1, np.int32)
@@ -279,12 +219,12 @@ def choose(
     trial = 0
     while left > 0:
         trial += 1
-        draw_many(level, 0, level.id.size, lane, left, trial, winner)
+        draw_many(children, 0, children.id.size, lane, left, trial, winner)
         kept = 0
         for a in range(left):
             p = waiting[a]
             drawn = winner[a]
-            if not level.live[drawn]:
+            if not children.live[drawn]:
                 plain[p] = False
                 continue
             have = found[p]
@@ -306,7 +246,7 @@ def choose(
 
 @jit
 def select(
-    level: Level,
+    children: Children,
     begin: int,
     end: int,
     x: np.uint32,
@@ -316,40 +256,25 @@ def select(
 ) -> int:
     """Select up to ``count`` children that are live and not taken, for one input.
 
-    Parameters
-    ----------
-    level : Level
-        Children.
-    begin, end : int
-        The bucket's children among them.
-    x : uint32
-        Input.
-    count : int
-        How many to select.
-    taken : (C,) bool
-        Children that do not count; those selected are added.
-    selected : (at least count,) int32
-        Receives the places of those selected.
-
-    Returns
-    -------
-    int
-        How many were selected. A draw of something that is out sends the search back to its
-        origin; a replica that comes back more than 50 times is given up.
+    ``begin``, ``end``: the bucket's children among them; ``count``: how many to select; ``taken
+    (C,)``: children that do not count; those selected are added; ``selected (at least count,)``:
+    receives the places of those selected. Returns how many were selected. A draw of something that
+    is out sends the search back to its origin; a replica that comes back more than 50 times is
+    given up.
     """
     available = 0
     for i in range(begin, end):
-        available += level.live[i] and not taken[i]
+        available += children.live[i] and not taken[i]
     done = 0
     for r in range(1, count + 1):
         trial = r
         loopbacks = 0
         while available > 0:
-            drawn = draw_one(level, begin, end, x, trial)
+            drawn = draw_one(children, begin, end, x, trial)
             trial += 1
             if taken[drawn]:
                 continue
-            if level.live[drawn]:
+            if children.live[drawn]:
                 taken[drawn] = True
                 selected[done] = drawn
                 done += 1
@@ -362,22 +287,11 @@ def select(
 
 
 @jit
-def place_on_nodes(nodes: Level, x: NDArray[np.uint32], replicas: int) -> NDArray[np.int32]:
+def place_on_nodes(nodes: Children, x: NDArray[np.uint32], replicas: int) -> NDArray[np.int32]:
     """Place partitions by CRUSH where every node is a fault zone of its own.
 
-    Parameters
-    ----------
-    nodes : Level
-        The nodes.
-    x : (P,) uint32
-        Hash of each partition's name.
-    replicas : int
-        Replicas of each partition.
-
-    Returns
-    -------
-    (P, replicas) int32
-        The nodes, first the one that leads; -1 where no node could be found.
+    ``x (P,)``: hash of each partition's name; ``replicas``: replicas of each partition. Returns the
+    nodes, first the one that leads; -1 where no node could be found, (P, replicas).
     """
     reachable = min(replicas, int(np.count_nonzero(nodes.live)))
     chosen, plain = choose(nodes, x, reachable)
@@ -405,31 +319,17 @@ def place_on_nodes(nodes: Level, x: NDArray[np.uint32], replicas: int) -> NDArra
 
 @jit
 def place_in_zones(
-    zones: Level,
+    zones: Children,
     first: NDArray[np.int64],
-    nodes: Level,
+    nodes: Children,
     x: NDArray[np.uint32],
     replicas: int,
 ) -> NDArray[np.int32]:
     """Place partitions by CRUSH: distinct zones first, then a node inside each.
 
-    Parameters
-    ----------
-    zones : Level
-        The zones.
-    first : (Z + 1,) int64
-        The nodes of zone ``zones.item[z]`` are ``first[z]`` to ``first[z + 1]`` of ``nodes``.
-    nodes : Level
-        The nodes, zone after zone.
-    x : (P,) uint32
-        Hash of each partition's name.
-    replicas : int
-        Replicas of each partition.
-
-    Returns
-    -------
-    (P, replicas) int32
-        The nodes, first the one that leads; -1 where no node could be found.
+    ``first (Z + 1,)``: the nodes of zone ``zones.item[z]`` are ``first[z]`` to ``first[z + 1]`` of
+    ``nodes``; ``x (P,)``: hash of each partition's name; ``replicas``: replicas of each partition.
+    Returns the nodes, first the one that leads; -1 where no node could be found, (P, replicas).
     """
     total = x.size
     reachable = min(replicas, int(np.count_nonzero(zones.live)))

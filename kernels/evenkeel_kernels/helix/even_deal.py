@@ -21,38 +21,21 @@ ROUNDS = 3
 
 
 class Hands(NamedTuple):
-    """What each node holds.
+    """What each node holds."""
 
-    Attributes
-    ----------
-    first : (N + 1,) int64
-        Node n holds ``partition[first[n]:first[n + 1]]``, in that order.
-    partition : (T,) int32
-        Partitions.
-    entered : (n,) int32
-        The nodes that ever held something, in the order in which they first did.
-    """
-
+    # (N + 1,) node n holds ``partition[first[n]:first[n + 1]]``, in that order
     first: NDArray[np.int64]
-    partition: NDArray[np.int32]
+    partition: NDArray[np.int32]  # (T,) partitions
+    # (n,) the nodes that ever held something, in the order in which they first did
     entered: NDArray[np.int32]
 
 
 class Lists(NamedTuple):
-    """Who holds each partition.
+    """Who holds each partition."""
 
-    Attributes
-    ----------
-    node : (P, R) int32
-        Nodes, -1 after the end of a list.
-    size : (P,) int32
-        Length of each list.
-    entered : (p,) int32
-        The partitions that have a list, in the order in which they first got a node.
-    """
-
-    node: NDArray[np.int32]
-    size: NDArray[np.int32]
+    node: NDArray[np.int32]  # (P, R) nodes, -1 after the end of a list
+    size: NDArray[np.int32]  # (P,) length of each list
+    # (p,) the partitions that have a list, in the order in which they first got a node
     entered: NDArray[np.int32]
 
 
@@ -60,19 +43,8 @@ class Lists(NamedTuple):
 def hands_of(placed: NDArray[np.int32], order: NDArray[np.int64], nodes: int) -> Hands:
     """Gather what each node holds.
 
-    Parameters
-    ----------
-    placed : (P, R) int32
-        Nodes of each partition, -1 for none.
-    order : (P,) int64
-        The partitions in the order in which they are walked.
-    nodes : int
-        N.
-
-    Returns
-    -------
-    Hands
-        Hands in the order of the walk.
+    ``placed (P, R)``: nodes of each partition, -1 for none; ``order (P,)``: the partitions in the
+    order in which they are walked. Returns hands in the order of the walk.
 
     Examples
     --------
@@ -109,19 +81,8 @@ def hands_of(placed: NDArray[np.int32], order: NDArray[np.int64], nodes: int) ->
 def lists_of(hands: Hands, walk: NDArray[np.int64], partitions: int, replicas: int) -> Lists:
     """Gather who holds each partition.
 
-    Parameters
-    ----------
-    hands : Hands
-        Hands.
-    walk : (n,) int64
-        The nodes in the order in which they are walked.
-    partitions, replicas : int
-        P and R; no partition is held by more than R nodes.
-
-    Returns
-    -------
-    Lists
-        Lists in the order of the walk.
+    ``walk (n,)``: the nodes in the order in which they are walked; ``partitions``, ``replicas``: P
+    and R; no partition is held by more than R nodes. Returns lists in the order of the walk.
     """
     node = np.full((partitions, replicas), -1, np.int32)
     size = np.zeros(partitions, np.int32)
@@ -144,23 +105,9 @@ def targets(
 ) -> NDArray[np.float32]:
     """Share all replicas out among the nodes by weight, in 32-bit floats.
 
-    Parameters
-    ----------
-    weight : (N,) int64
-        Weights, all positive.
-    zone : (N,) int32
-        Zones.
-    zones : int
-        Z; where it is the number of replicas, every zone must take as much as any other.
-    total : int
-        Replicas of all partitions.
-    replicas : int
-        Replicas of each.
-
-    Returns
-    -------
-    (N,) float32
-        What each node should hold.
+    ``weight (N,)``: weights, all positive; ``zone (N,)``: zones; ``zones``: Z; where it is the
+    number of replicas, every zone must take as much as any other; ``total``: replicas of all
+    partitions; ``replicas``: replicas of each. Returns what each node should hold, (N,).
 
     Examples
     --------
@@ -196,25 +143,9 @@ def limits(
     As many nodes as there are replicas left over by an equal division may keep one card above the
     whole part of their target, and of each zone no more than its share of them.
 
-    Parameters
-    ----------
-    hands : Hands
-        Hands.
-    target : (N,) float32
-        As from `targets`.
-    weight : (N,) int64
-        Weights.
-    zone : (N,) int32
-        Zones.
-    zones : int
-        Z.
-    order : (N,) int64
-        The nodes in the order in which they are visited.
-
-    Returns
-    -------
-    (N,) int64
-        Cards that a node may keep; -1 where it holds no more than the whole part of its target.
+    ``target (N,)``: as from `targets`; ``weight (N,)``: weights; ``zone (N,)``: zones; ``zones``:
+    Z; ``order (N,)``: the nodes in the order in which they are visited. Returns cards that a node
+    may keep; -1 where it holds no more than the whole part of its target, (N,).
     """
     count = weight.size
     budget = hands.partition.size % count
@@ -240,37 +171,18 @@ def limits(
 
 
 class Deal(NamedTuple):
-    """Cards on their way from overfull nodes to others.
+    """Cards on their way from overfull nodes to others."""
 
-    Attributes
-    ----------
-    kept : (N,) int64
-        Cards that each node keeps of its hand.
-    pool : (C,) int32
-        Cards given up, by name.
-    following : (C + 1,) int64
-        The card after each that is still in the pool; the first one is ``following[C]``, and C
-        is the end.
-    held : (P, R) int32
-        Zones that hold each partition.
-    size : (P,) int32
-        How many.
-    load : (N,) int64
-        Cards that each node holds now.
-    taker : (C,) int32
-        Who took a card of the pool; -1 while nobody has.
-    order : (C,) int64
-        The cards of the pool in the order in which they were taken.
-    """
-
-    kept: NDArray[np.int64]
-    pool: NDArray[np.int32]
+    kept: NDArray[np.int64]  # (N,) cards that each node keeps of its hand
+    pool: NDArray[np.int32]  # (C,) cards given up, by name
+    # (C + 1,) the card after each that is still in the pool; the first one is ``following[C]``, and
+    # C is the end
     following: NDArray[np.int64]
-    held: NDArray[np.int32]
-    size: NDArray[np.int32]
-    load: NDArray[np.int64]
-    taker: NDArray[np.int32]
-    order: NDArray[np.int64]
+    held: NDArray[np.int32]  # (P, R) zones that hold each partition
+    size: NDArray[np.int32]  # (P,) how many
+    load: NDArray[np.int64]  # (N,) cards that each node holds now
+    taker: NDArray[np.int32]  # (C,) who took a card of the pool; -1 while nobody has
+    order: NDArray[np.int64]  # (C,) the cards of the pool in the order in which they were taken
 
 
 @jit
@@ -283,23 +195,8 @@ def give_up(
 ) -> Deal:
     """Take from every overfull node the end of its hand.
 
-    Parameters
-    ----------
-    hands : Hands
-        Hands, those of overfull nodes shuffled.
-    limit : (N,) int64
-        Cards that a node keeps; -1 for all.
-    zone : (N,) int32
-        Zones.
-    rank : (P,) int32
-        Place of each partition in the order of names.
-    replicas : int
-        R.
-
-    Returns
-    -------
-    Deal
-        With nothing dealt yet.
+    ``limit (N,)``: cards that a node keeps; -1 for all; ``zone (N,)``: zones; ``rank (P,)``: place
+    of each partition in the order of names; ``replicas``: R.
     """
     nodes, partitions = limit.size, rank.size
     kept = np.empty(nodes, np.int64)
@@ -339,16 +236,7 @@ def give_up(
 def settle_down(key: NDArray[np.int64], node: NDArray[np.int32], size: int, at: int) -> None:
     """Let an entry of a heap sink to its place; the least key, then the least node, is on top.
 
-    Parameters
-    ----------
-    key : (at least size,) int64
-        Keys.
-    node : (at least size,) int32
-        Nodes.
-    size : int
-        Entries of the heap.
-    at : int
-        The entry.
+    ``key (at least size,)``: keys; ``node (at least size,)``: nodes; ``size``: entries of the heap.
     """
     own, who = key[at], node[at]
     while 2 * at + 1 < size:
@@ -371,17 +259,7 @@ def settle_down(key: NDArray[np.int64], node: NDArray[np.int32], size: int, at: 
 def take_card(deal: Deal, zone: int) -> int:
     """Take the first card of the pool whose partition is not in a zone.
 
-    Parameters
-    ----------
-    deal : Deal
-        Updated.
-    zone : int
-        The zone.
-
-    Returns
-    -------
-    int
-        The card, -1 where none fits.
+    Returns the card, -1 where none fits.
     """
     end = deal.pool.size
     before = end
@@ -408,23 +286,9 @@ def deal_out(
 ) -> int:
     """Deal the pool: the node with the fewest cards takes the first card that its zone lacks.
 
-    Parameters
-    ----------
-    deal : Deal
-        Updated.
-    room : (N,) int64
-        Cards up to which a node takes more. A node that can take none leaves.
-    zone : (N,) int32
-        Zones.
-    tie : (N,) int32
-        Who of two nodes with equally many cards comes first.
-    dealt : int
-        Cards dealt so far.
-
-    Returns
-    -------
-    int
-        Cards dealt now.
+    ``room (N,)``: cards up to which a node takes more. A node that can take none leaves; ``zone
+    (N,)``: zones; ``tie (N,)``: who of two nodes with equally many cards comes first; ``dealt``:
+    cards dealt so far. Returns cards dealt now.
     """
     nodes = room.size
     cards = deal.pool.size
@@ -456,19 +320,7 @@ def deal_out(
 def dealt_hands(hands: Hands, deal: Deal, dealt: int) -> Hands:
     """Put together what each node kept and what it took.
 
-    Parameters
-    ----------
-    hands : Hands
-        Hands from which cards were given up.
-    deal : Deal
-        The deal.
-    dealt : int
-        Cards dealt.
-
-    Returns
-    -------
-    Hands
-        Kept cards first.
+    ``dealt``: cards dealt.
     """
     nodes = deal.kept.size
     first = np.zeros(nodes + 1, np.int64)

@@ -19,38 +19,19 @@ POINTS = 1000
 
 
 class Ring(NamedTuple):
-    """The ring of the live nodes.
+    """The ring of the live nodes."""
 
-    Attributes
-    ----------
-    point : (C,) uint64
-        Points, ascending; a second lap may follow, 2^32 further on.
-    node : (C,) int32
-        Whose they are.
-    """
-
-    point: NDArray[np.uint64]
-    node: NDArray[np.int32]
+    point: NDArray[np.uint64]  # (C,) points, ascending; a second lap may follow, 2^32 further on
+    node: NDArray[np.int32]  # (C,) whose they are
 
 
 @jit
 def ring_of(name: NDArray[np.uint32], order: NDArray[np.int64], live: NDArray[np.bool_]) -> Ring:
     """Put every node on the ring, and keep the points of live ones.
 
-    Parameters
-    ----------
-    name : (N,) uint32
-        Java hash of each node's name.
-    order : (N,) int64
-        The nodes in the order in which they are put on the ring; of two nodes at one point the
-        later one has it, live or not.
-    live : (N,) bool
-        Whether a node is live.
-
-    Returns
-    -------
-    Ring
-        One lap.
+    ``name (N,)``: java hash of each node's name; ``order (N,)``: the nodes in the order in which
+    they are put on the ring; of two nodes at one point the later one has it, live or not; ``live
+    (N,)``: whether a node is live. Returns one lap.
 
     Examples
     --------
@@ -78,19 +59,9 @@ def sorted_points(
 
     Points are as good as random, so that about one falls into each of as many equal arcs.
 
-    Parameters
-    ----------
-    name : (N,) uint32
-        Java hash of each node's name.
-    order : (N,) int64
-        The nodes in the order in which they are put on the ring.
-
-    Returns
-    -------
-    point : (1000 * N,) uint32
-        Points, ascending; of equal ones the later put comes later.
-    owner : (1000 * N,) int32
-        Whose they are.
+    ``name (N,)``: java hash of each node's name; ``order (N,)``: the nodes in the order in which
+    they are put on the ring. Returns points, ascending; of equal ones the later put comes later;
+    whose they are.
     """
     count = name.size * POINTS
     drawn = np.empty(count, np.uint32)
@@ -133,19 +104,8 @@ def lost_partitions(
 ) -> NDArray[np.int32]:
     """List the partitions held by nodes that are not live.
 
-    Parameters
-    ----------
-    hands : Hands
-        Hands.
-    walk : (n,) int64
-        The nodes in the order in which they are walked.
-    live : (N,) bool
-        Whether a node is live.
-
-    Returns
-    -------
-    (l,) int32
-        Each partition once, in the order of the walk.
+    ``walk (n,)``: the nodes in the order in which they are walked; ``live (N,)``: whether a node is
+    live. Returns each partition once, in the order of the walk, (l,).
     """
     highest = -1
     for p in hands.partition:
@@ -177,28 +137,11 @@ def rehome(
 ) -> NDArray[np.int32]:
     """Find a new node on the ring for each replica on a node that is not live.
 
-    Parameters
-    ----------
-    lists : Lists
-        Lists.
-    lost : (l,) int32
-        The partitions that have lost replicas, in the order in which they are walked.
-    live : (N,) bool
-        Whether a node is live.
-    zone : (N,) int32
-        Zones.
-    ring : Ring
-        The ring; a search that comes to its end finds nothing.
-    partition_hash : (P,) uint32
-        Java hash of each partition's name.
-    seed : uint32
-        Java hash of the group's name.
-
-    Returns
-    -------
-    (l, R) int32
-        New nodes of each partition, in the order in which they were found; -1 for the others, and
-        for those not found.
+    ``lost (l,)``: the partitions that have lost replicas, in the order in which they are walked;
+    ``live (N,)``: whether a node is live; ``zone (N,)``: zones; ``partition_hash (P,)``: java hash
+    of each partition's name; ``seed``: java hash of the group's name. Returns new nodes of each
+    partition, in the order in which they were found; -1 for the others, and for those not found,
+    (l, R).
     """
     found = np.full((lost.size, lists.node.shape[1]), -1, np.int32)
     held = np.empty(lists.node.shape[1], np.int32)
@@ -239,19 +182,9 @@ def replace_lost(
 ) -> None:
     """Take nodes that are not live out of the lists, and append those found for them.
 
-    Parameters
-    ----------
-    lists : Lists
-        Changed in place.
-    lost : (l,) int32
-        The partitions that have lost replicas.
-    found : (l, R) int32
-        As from `rehome`.
-    live : (N,) bool
-        Whether a node is live.
-    rank : (R + 1, N) int32
-        Place of each node in the order in which a set of so many nodes is walked; the new nodes
-        are appended in that order.
+    ``lost (l,)``: the partitions that have lost replicas; ``found (l, R)``: as from `rehome`;
+    ``live (N,)``: whether a node is live; ``rank (R + 1, N)``: place of each node in the order in
+    which a set of so many nodes is walked; the new nodes are appended in that order.
     """
     for a in range(lost.size):
         p = lost[a]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1
-from evenkeel_kernels.helix.crush import Level, by_value, choose, select
+from evenkeel_kernels.helix.crush import Children, by_value, choose, select
 from evenkeel_kernels.helix.reweighted_zone import (
     LACKING,
     ORIGINAL,
@@ -79,7 +79,7 @@ class Hands(NamedTuple):
 
 @jit
 def place_in_rounds(
-    zones: Level,
+    zones: Children,
     rooms: Rooms,
     x: NDArray[np.uint32],
     state: NDArray[np.int32],
@@ -87,25 +87,10 @@ def place_in_rounds(
 ) -> tuple[NDArray[np.int32], int]:
     """Place the partitions of a group by MultiRoundCRUSH.
 
-    Parameters
-    ----------
-    zones : Level
-        The zones; ``zones.item`` are their places in tree order, and in ``rooms``.
-    rooms : Rooms
-        Their nodes.
-    x : (P,) uint32
-        Hash of each partition's name.
-    state : (R,) int32
-        State of each place of a list, from 0, ascending.
-    order : (P,) int64
-        The partitions in the order in which a map of their names is walked.
-
-    Returns
-    -------
-    placed : (P, R) int32
-        The nodes by state and, inside one state, by zone.
-    failed : int
-        A partition for which no zones or no node could be found; -1 when all went well.
+    ``x (P,)``: hash of each partition's name; ``state (R,)``: state of each place of a list, from
+    0, ascending; ``order (P,)``: the partitions in the order in which a map of their names is
+    walked. Returns the nodes by state and, inside one state, by zone; a partition for which no
+    zones or no node could be found; -1 when all went well.
     """
     total, replicas = x.size, state.size
     placed = np.full((total, replicas), -1, np.int32)
@@ -141,22 +126,11 @@ def place_in_rounds(
 
 
 @jit
-def zones_in_rounds(zones: Level, x: np.uint32, chosen: NDArray[np.int32]) -> bool:
+def zones_in_rounds(zones: Children, x: np.uint32, chosen: NDArray[np.int32]) -> bool:
     """Choose zones for one partition, trying up to a hundred inputs.
 
-    Parameters
-    ----------
-    zones : Level
-        The zones.
-    x : uint32
-        Hash of the partition's name.
-    chosen : (R,) int32
-        Receives places in ``zones``.
-
-    Returns
-    -------
-    bool
-        Whether R zones were found.
+    ``x``: hash of the partition's name; ``chosen (R,)``: receives places in ``zones``. Returns
+    whether R zones were found.
     """
     taken = np.zeros(zones.id.size, np.bool_)
     selected = np.empty(chosen.size, np.int32)
@@ -178,21 +152,9 @@ def distribute(
 ) -> tuple[NDArray[np.int64], int]:
     """Deal partitions to the nodes of one zone, and deal surplus again, twice.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin, end : int
-        Those of the zone, which weighs something.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-
-    Returns
-    -------
-    drawn : (M,) int64
-        The node of each partition, counted inside the zone.
-    failed : int
-        A partition that no node could be found for, or -1.
+    ``begin``, ``end``: those of the zone, which weighs something; ``x (M,)``: hashes of the
+    partitions' names. Returns the node of each partition, counted inside the zone; a partition that
+    no node could be found for, or -1.
     """
     size, count = end - begin, x.size
     hands = new_hands(rooms.weight[begin:end], count)
@@ -222,17 +184,7 @@ def distribute(
 def new_hands(weight: NDArray[np.int64], count: int) -> Hands:
     """Set targets and lay empty hands.
 
-    Parameters
-    ----------
-    weight : (n,) int64
-        Weights of the nodes.
-    count : int
-        Partitions to deal.
-
-    Returns
-    -------
-    Hands
-        Nobody holds anything.
+    ``weight (n,)``: weights of the nodes; ``count``: partitions to deal.
     """
     size = weight.size
     target = np.empty(size, np.int64)
@@ -269,28 +221,10 @@ def deal(
 ) -> int:
     """Deal the waiting partitions, weighing the nodes anew after each.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin : int
-        The zone's first.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-    waiting : (at least left,) int64
-        Partitions to deal, in order.
-    left : int
-        How many.
-    straws, hands : Straws, Hands
-        Updated.
-    which : int
-        The bucket that the first of them draws from.
-
-    Returns
-    -------
-    int
-        The bucket that the next one would draw from; ``-1 - a`` when none was found for the
-        a-th one waiting.
+    ``begin``: the zone's first; ``x (M,)``: hashes of the partitions' names; ``waiting (at least
+    left,)``: partitions to deal, in order; ``left``: how many; ``which``: the bucket that the first
+    of them draws from. Returns the bucket that the next one would draw from; ``-1 - a`` when none
+    was found for the a-th one waiting.
     """
     size = straws.bucket.size
     for a in range(left):
@@ -321,15 +255,7 @@ def deal(
 
 @no_alloc
 def note_surplus(hands: Hands, n: int) -> None:
-    """Note that a node came to hold one more partition.
-
-    Parameters
-    ----------
-    hands : Hands
-        Updated.
-    n : int
-        The node.
-    """
+    """Note that a node came to hold one more partition."""
     if not hands.known[0, n]:
         hands.known[0, n] = True
         hands.filled[hands.size[FILLED]] = n
@@ -352,23 +278,8 @@ def take_back(
 
     What a node is remembered for is never forgotten, only replaced by a later surplus.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin : int
-        The zone's first.
-    hands : Hands
-        Updated.
-    waiting : (4 * M,) int64
-        Receives the partitions.
-    place : (n,) int64
-        Scratch.
-
-    Returns
-    -------
-    int
-        How many wait.
+    ``begin``: the zone's first; ``waiting (4 * M,)``: receives the partitions; ``place (n,)``:
+    scratch. Returns how many wait.
     """
     remember(hands)
     overfull = hands.size[OVERFULL]
@@ -396,13 +307,7 @@ def take_back(
 
 @no_alloc
 def remember(hands: Hands) -> None:
-    """Write down the oldest partitions of every node whose surplus has changed.
-
-    Parameters
-    ----------
-    hands : Hands
-        Updated.
-    """
+    """Write down the oldest partitions of every node whose surplus has changed."""
     used = 0
     for n in range(hands.held.size):
         used = max(used, hands.surplus_first[n] + hands.surplus_count[n])
@@ -425,16 +330,8 @@ def remember(hands: Hands) -> None:
 def walk(rooms: Rooms, begin: int, place: NDArray[np.int64], count: int) -> None:
     """Put nodes that entered a map one after another into the order in which it is walked.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin : int
-        The zone's first.
-    place : (at least count,) int64
-        Nodes, in the order in which they entered; sorted in place.
-    count : int
-        How many.
+    ``begin``: the zone's first; ``place (at least count,)``: nodes, in the order in which they
+    entered; sorted in place; ``count``: how many.
     """
     row = rooms.capacity[count]
     for i in range(count):

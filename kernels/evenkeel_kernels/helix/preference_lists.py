@@ -27,19 +27,11 @@ def shuffle_lists(
     The node that comes first is charged R * R, and each node of the list pays one back, from what
     it holds.
 
-    Parameters
-    ----------
-    lists : Lists
-        Sorted in place.
-    order : (p,) int64
-        The partitions in the order in which they are walked.
-    load : (N,) int64
-        Replicas that each node holds.
-    partition_hash : (P,) uint32
-        Java hash of each partition's name.
-    name_hash, name_power : (N,) uint32
-        Java hash of each node's name, and 31 to the power of its length; together with the
-        former they give the hash of the names put together, which decides between equals.
+    ``order (p,)``: the partitions in the order in which they are walked; ``load (N,)``: replicas
+    that each node holds; ``partition_hash (P,)``: java hash of each partition's name;
+    ``name_hash``, ``name_power (N,)``: java hash of each node's name, and 31 to the power of its
+    length; together with the former they give the hash of the names put together, which decides
+    between equals.
     """
     score = load.copy()
     tie = np.empty(lists.node.shape[1], np.int32)
@@ -70,13 +62,6 @@ def level_leaders(lists: Lists, nodes: int) -> None:
 
     The node that leads most hands a partition on to another node of its list, and that one hands
     on one of its own, until it reaches a node that leads at least two fewer than the first.
-
-    Parameters
-    ----------
-    lists : Lists
-        Changed in place: the new leader and the old one swap places.
-    nodes : int
-        N.
     """
     partitions = lists.size.size
     leading = Leading(
@@ -134,10 +119,7 @@ def shortest_chain(
 ) -> int:
     """Find the nearest node that leads at least two fewer than another, past no settled one.
 
-    Returns
-    -------
-    int
-        The node, -1 where there is none; the chain to it is in ``search``.
+    Returns the node, -1 where there is none; the chain to it is in ``search``.
     """
     search.queue[0] = top
     search.reached[top] = number

@@ -25,30 +25,17 @@ ORIGINAL, LACKING = 0, 1
 
 
 class Rooms(NamedTuple):
-    """The nodes of all zones, zone after zone, as MultiRoundCRUSH needs them.
+    """The nodes of all zones, zone after zone, as MultiRoundCRUSH needs them."""
 
-    Attributes
-    ----------
-    first : (Z + 1,) int64
-        The nodes of zone z are ``first[z]`` to ``first[z + 1]``, and stand inside it by bucket in
-        a map that holds the whole zone, then in tree order.
-    id : (N,) uint32
-        What is hashed for a node.
-    weight : (N,) int64
-        Weight; 0 for a node that is not live.
-    node : (N,) int32
-        The node.
-    bucket : (C, N) int32
-        For maps of increasing capacity, the bucket of a node.
-    capacity : (M + 1,) int64
-        Row of ``bucket`` for a map that holds so many nodes; M is the size of the largest zone.
-    """
-
+    # (Z + 1,) the nodes of zone z are ``first[z]`` to ``first[z + 1]``, and stand inside it by
+    # bucket in a map that holds the whole zone, then in tree order
     first: NDArray[np.int64]
-    id: NDArray[np.uint32]
-    weight: NDArray[np.int64]
-    node: NDArray[np.int32]
-    bucket: NDArray[np.int32]
+    id: NDArray[np.uint32]  # (N,) what is hashed for a node
+    weight: NDArray[np.int64]  # (N,) weight; 0 for a node that is not live
+    node: NDArray[np.int32]  # (N,) the node
+    bucket: NDArray[np.int32]  # (C, N) for maps of increasing capacity, the bucket of a node
+    # (M + 1,) row of ``bucket`` for a map that holds so many nodes; M is the size of the largest
+    # zone
     capacity: NDArray[np.int64]
 
 
@@ -87,21 +74,8 @@ def new_straws(
 ) -> Straws:
     """Hash every partition with every node, and weigh the nodes.
 
-    Parameters
-    ----------
-    rooms : Rooms
-        Nodes.
-    begin, end : int
-        Those of the zone.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-    target : (n,) int64
-        Partitions that a node should hold.
-
-    Returns
-    -------
-    Straws
-        Nobody holds anything yet.
+    ``begin``, ``end``: those of the zone; ``x (M,)``: hashes of the partitions' names; ``target
+    (n,)``: partitions that a node should hold.
     """
     size = end - begin
     straws = Straws(
@@ -126,17 +100,8 @@ def new_straws(
 def first_hashes(node: NDArray[np.uint32], x: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Hash every partition with every node at the first trial.
 
-    Parameters
-    ----------
-    node : (n,) uint32
-        What is hashed for a node.
-    x : (M,) uint32
-        Hashes of the partitions' names.
-
-    Returns
-    -------
-    (M, n) uint32
-        The low 16 bits.
+    ``node (n,)``: what is hashed for a node; ``x (M,)``: hashes of the partitions' names. Returns
+    the low 16 bits, (M, n).
     """
     hashed = np.empty((x.size, node.size), np.uint32)
     lane = np.zeros(WIDTH, np.uint32)
@@ -157,12 +122,7 @@ def first_hashes(node: NDArray[np.uint32], x: NDArray[np.uint32]) -> NDArray[np.
 def weigh(straws: Straws, which: int) -> None:
     """Compute the straws of one of the two buckets from its weights.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
+    ``which``: ``ORIGINAL`` or ``LACKING``.
     """
     size = straws.bucket.size
     for i in range(size):  # insertion sort: almost in order already
@@ -184,21 +144,8 @@ def weigh(straws: Straws, which: int) -> None:
 def longest(straws: Straws, which: int, hashed: NDArray[np.uint32], row: int) -> int:
     """Draw a node: the longest straw; among equals the first bucket, the heavier, the first.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
-    hashed : (rows, n) uint32
-        Low 16 bits of hashes.
-    row : int
-        The row to draw with.
-
-    Returns
-    -------
-    int
-        The node.
+    ``which``: ``ORIGINAL`` or ``LACKING``; ``hashed (rows, n)``: low 16 bits of hashes; ``row``:
+    the row to draw with.
     """
     winner = 0
     best = np.uint32(hashed[row, 0] * straws.straw[which, 0])
@@ -219,23 +166,9 @@ def draw_again(
 ) -> int:
     """Draw until a node is found that weighs something.
 
-    Parameters
-    ----------
-    straws : Straws
-        The zone.
-    which : int
-        ``ORIGINAL`` or ``LACKING``.
-    ids : (N,) uint32
-        What is hashed for a node.
-    begin : int
-        The zone's first node among them.
-    x : uint32
-        Hash of the partition's name.
-
-    Returns
-    -------
-    int
-        The node; -1 after a hundred inputs with fifty loopbacks each.
+    ``which``: ``ORIGINAL`` or ``LACKING``; ``ids (N,)``: what is hashed for a node; ``begin``: the
+    zone's first node among them; ``x``: hash of the partition's name. Returns the node; -1 after a
+    hundred inputs with fifty loopbacks each.
     """
     for _ in range(ROUNDS):
         for trial in range(1, LOOPBACKS + 2):

@@ -127,10 +127,7 @@ def measure_chains(flow: LeadFlow) -> bool:
 
     O(A + N x changes of that chain).
 
-    Returns
-    -------
-    bool
-        Whether there is a chain at all.
+    Returns whether there is a chain at all.
     """
     count, leading = len(flow.most), flow.leading
     for n in range(count):
@@ -168,10 +165,7 @@ def measure_chains(flow: LeadFlow) -> bool:
 def rank_nodes(flow: LeadFlow) -> bool:
     """Rank nodes by the hops of chains that cost nothing at prices (Dinic's layers). O(A).
 
-    Returns
-    -------
-    bool
-        Whether such a chain ends; nodes as far as the first end, or farther, have no rank.
+    Returns whether such a chain ends; nodes as far as the first end, or farther, have no rank.
     """
     count, leading = len(flow.most), flow.leading
     size = 0

@@ -13,27 +13,14 @@ from evenkeel_kernels.build.jit import inlined, no_alloc
 
 
 class LeadRoom(NamedTuple):
-    """What rows carry by who leads what. M rows, C dimensions in which room may run out.
+    """What rows carry by who leads what. M rows, C dimensions in which room may run out."""
 
-    Attributes
-    ----------
-    row : (N, T) int64
-        The rows of each node, itself first; -1 where it is in no domain of a tier.
-    weight : (P, C) float64
-        What leading each partition adds.
-    base : (M, C) float64
-        What rows carry whoever leads.
-    most : (M, C) float64
-        The most that they may.
-    load : (M, C) float64
-        What they carry; changed.
-    """
-
+    # (N, T) the rows of each node, itself first; -1 where it is in no domain of a tier
     row: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    base: NDArray[np.float64]
-    most: NDArray[np.float64]
-    load: NDArray[np.float64]
+    weight: NDArray[np.float64]  # (P, C) what leading each partition adds
+    base: NDArray[np.float64]  # (M, C) what rows carry whoever leads
+    most: NDArray[np.float64]  # (M, C) the most that they may
+    load: NDArray[np.float64]  # (M, C) what they carry; changed
 
 
 @no_alloc

@@ -26,33 +26,16 @@ UNIT = 2.0**-53
 
 
 class LeaderAssignment(NamedTuple):
-    """Who may lead what, who does, and how full nodes are by that. A arcs, N nodes, D dimensions.
+    """Who may lead what, who does, how full nodes are by it. A arcs, N nodes, D dimensions."""
 
-    Attributes
-    ----------
-    first : (P + 1,) int64
-        Arcs of partition p are ``first[p] : first[p + 1]``; each has one at least.
-    node : (A,) int64
-        Node of each arc.
-    share : (A, D) float64
-        What leading there adds, in units of the node's target.
-    taken : (P,) int64
-        The arc over which each partition is led; changed.
-    level : (N, D) float64
-        Load of each node in units of its target; changed.
-    leading : Leading
-        The partitions that each node leads; changed.
-    room : LeadRoom
-        What leading takes of what nodes and domains can carry; changed.
-    """
-
+    # (P + 1,) arcs of partition p are ``first[p] : first[p + 1]``; each has one at least
     first: NDArray[np.int64]
-    node: NDArray[np.int64]
-    share: NDArray[np.float64]
-    taken: NDArray[np.int64]
-    level: NDArray[np.float64]
-    leading: Leading
-    room: LeadRoom
+    node: NDArray[np.int64]  # (A,) node of each arc
+    share: NDArray[np.float64]  # (A, D) what leading there adds, in units of the node's target
+    taken: NDArray[np.int64]  # (P,) the arc over which each partition is led; changed
+    level: NDArray[np.float64]  # (N, D) load of each node in units of its target; changed
+    leading: Leading  # the partitions that each node leads; changed
+    room: LeadRoom  # what leading takes of what nodes and domains can carry; changed
 
 
 @no_alloc
@@ -222,18 +205,9 @@ def perturb(
 ) -> None:
     """Hand leads on at random while a temperature falls, those that lower the penalty always.
 
-    Parameters
-    ----------
-    assignment : LeaderAssignment
-        Changed.
-    threshold : float
-        Level above which the penalty begins.
-    work : int
-        Leads to try.
-    hot, cold : float
-        Temperature at the beginning and at the end, in units of the penalty; both above 0.
-    random : (1,) uint64
-        State of the generator, not 0; changed.
+    ``threshold``: level above which the penalty begins; ``work``: leads to try; ``hot``, ``cold``:
+    temperature at the beginning and at the end, in units of the penalty; both above 0; ``random
+    (1,)``: state of the generator, not 0; changed.
     """
     partitions = np.uint64(assignment.taken.shape[0])
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))

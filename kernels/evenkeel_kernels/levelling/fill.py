@@ -82,36 +82,15 @@ def fill(
 ) -> bool:
     """Bring nodes up to their floors with at most ``most_moves`` moves; return whether that is all.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its watermarks are the targets that no node may exceed.
-    state : State
-        Changed in place.
-    lowest : (D, N) float64
-        Load that each node is to hold at least; 0 where nothing is asked.
-    first, slots : (N + 1,) int64, (.,) int64
-        The replicas of each node as the run begins, as `evenkeel_kernels.core.by_node` lists them.
-    stuck : (N,) bool
-        False at first; comes back True for nodes that nothing could fill further.
-    most_leaders : (N,) float64
-        Partitions that each node may lead.
-    donor, surplus : (DONORS,) int64, (DONORS,) float64
-        Room to work in.
-    made : (1,) int64
-        Replicas that are away from where they came from now and were not before; kept up to date.
-    most_moves : int
-        Budget, in moves away from where replicas came from.
-    turns : int
-        Most moves tried until the caller is asked; called again, it goes on.
+    ``lowest (D, N)``: load that each node is to hold at least; 0 where nothing is asked; ``first``,
+    ``slots (N + 1,)``: the replicas of each node as the run begins, as
+    `evenkeel_kernels.core.by_node` lists them; ``stuck (N,)``: false at first; comes back True for
+    nodes that nothing could fill further; ``most_leaders (N,)``: partitions that each node may
+    lead; ``donor``, ``surplus (DONORS,)``: room to work in; ``made (1,)``: replicas that are away
+    from where they came from now and were not before; kept up to date; ``most_moves``: budget, in
+    moves away from where replicas came from; ``turns``: most moves tried until the caller is asked;
+    called again, it goes on. Returns false if turns are over and there may be more to do.
 
-    Returns
-    -------
-    bool
-        False if turns are over and there may be more to do.
-
-    Notes
-    -----
     Complexity: O(N + DONORS (N + K / N) D) for each move.
     """
     for _ in range(turns):

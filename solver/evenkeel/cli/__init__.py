@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             complain(str(fault))
         return BAD_INPUT
     except BrokenPipeError:
-        # who reads has had enough; what is still buffered must not be written as Python ends
+        # the reader has gone; what is still buffered must not be written as Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

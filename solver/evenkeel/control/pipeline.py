@@ -64,7 +64,7 @@ class Pipeline:
     clock : Clock, optional
         The system's by default. Its time is compared with ``Nodes.since``.
     workers : Workers, optional
-        Who calculates beside the pipeline; threads by default.
+        The background executor; threads by default.
     delay : Delay, optional
         Delay windows; none by default.
     on_trigger : callable, optional
@@ -219,7 +219,7 @@ class Pipeline:
 
     @property
     def workers(self) -> Workers:
-        """Who calculates beside it."""
+        """The background executor."""
         return self._workers
 
     def close(self, timeout: float | None = None) -> bool:

@@ -72,7 +72,7 @@ class Table:
         """Note columns of a title that is not among those known, with the closest that is."""
         for name, title in self.titles.items():
             if name and name not in known:
-                message = f"is no column of this table{did_you_mean(name, known)}"
+                message = f"is not a column of this table{did_you_mean(name, known)}"
                 faults.add(f"{self.name}: {quoted(title)}", quoted(title), message)
 
     def each(
@@ -229,9 +229,9 @@ def _row_by_row(
                     message = f"has {len(row)} cells, the header {len(names)}"
                     faults.add(f"{document.name}:{at}", quoted(row[0]), message)
     except csv.Error as error:
-        faults.add(f"{document.name}:{begin}", None, f"is no row of a table: {error}")
+        faults.add(f"{document.name}:{begin}", None, f"is not a row of a table: {error}")
     if ragged > LISTED_FAULTS:
-        message = f"more rows have not the header's {len(names)} cells"
+        message = f"more rows do not have the header's {len(names)} cells"
         faults.add(document.name, ragged - LISTED_FAULTS, message)
     return rows, lines
 

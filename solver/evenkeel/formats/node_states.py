@@ -33,7 +33,7 @@ def read_states(faults: FaultList, table: Table, column: str) -> list[NodeState]
     """Return the state of each row; one that is unknown is a fault."""
     if column in table.columns:
         known = {*NODE_STATES, ""}
-        message = f"is no state; known: {[*NODE_STATES]}"
+        message = f"is not a state; known: {[*NODE_STATES]}"
         table.each(faults, column, lambda cell: cell.lower() not in known, message)
     up = NODE_STATES["up"]
     return [NODE_STATES.get(cell.lower(), up) for cell in table.cells(column)]

@@ -165,7 +165,7 @@ def blocked_nodes(
         taken = taken[taken >= 0]
         width = int(topology.domain_count[row])
         count = np.bincount(taken, minlength=width)
-        strength = "" if limit.hard else " (wished for)"
+        strength = "" if limit.hard else " (soft)"
         reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
         at = np.append(count, 0)[domain]  # a node in no domain finds none there
         if limit.kind == "spread":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
-from evenkeel.model.intake.changes import added, changed_states, pinned
+from evenkeel.model.intake.changes import Changeable, added
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
 from evenkeel.model.intake.parts import read_changes, read_parts
 from evenkeel.model.nodes import Nodes
@@ -19,7 +19,6 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_keywords
-from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.frames import frame_reader
 from evenkeel.model.runtime.shown import Shown
@@ -27,7 +26,7 @@ from evenkeel.model.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster(Shown):
+class Cluster(Changeable, Shown):
     """A snapshot: nodes, topology, partitions, rules, and where everything is now.
 
     Build one with ``Cluster.from_arrays`` or ``evenkeel.read``; both validate once and report every
@@ -156,7 +155,7 @@ class Cluster(Shown):
         domains : mapping of str to array_like, shape (N,), optional
             Label of each node per tier, widest tier first.
         crossing : sequence of str, optional
-            Levels that do not nest in the ones before them.
+            Tiers that do not nest in the ones before them.
         tier_capacity : mapping of str to array_like of float64, shape (domains, D), optional
             Capacity that the nodes of a domain share.
         tier_distance : array_like of float64, shape (L + 1,) or (N, N), optional
@@ -249,7 +248,7 @@ class Cluster(Shown):
     def _parts(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
-    def replace(self, **changes: Unpack[Arguments]) -> Cluster:
+    def replace(self, **changes: Unpack[Arguments]) -> Self:
         """Return a cluster with some arguments of ``from_arrays`` changed.
 
         It is validated like a new one. Sizes stay as they are: see ``add_nodes``. A new
@@ -288,135 +287,6 @@ class Cluster(Shown):
         faults.raise_if_any()
         vouch_for(parts)
         return replace(self, **parts)
-
-    def down(self, *which: Which) -> Cluster:
-        """Return a cluster in which nodes are dead, with all they hold.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes by name (``"n17"``), by number (17), by an expression as in a rule
-            (``"zone=b,+ssd"``), by a mask, (N,) bool, or by a list of any of these. A string is
-            always a name or an expression, a number always an index.
-
-        Returns
-        -------
-        Cluster
-            Validated; its dead nodes neither accept, keep nor lead.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, domains={"zone": ["a", "b", "b"]})
-        >>> c.down("n0").drain("zone=b").nodes.alive.tolist()
-        [False, True, True]
-        """
-        return self.replace(**changed_states(self.nodes, self.topology, "down", which))
-
-    def up(self, *which: Which) -> Cluster:
-        """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
-        return self.replace(**changed_states(self.nodes, self.topology, "up", which))
-
-    def cordon(self, *which: Which) -> Cluster:
-        """Return a cluster in which nodes keep what they have and take no more replicas.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; cordoned nodes do not accept.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
-        return self.replace(**changed_states(self.nodes, self.topology, "cordon", which))
-
-    def drain(self, *which: Which) -> Cluster:
-        """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; drained nodes neither accept, keep nor lead.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
-        return self.replace(**changed_states(self.nodes, self.topology, "drain", which))
-
-    def pin(
-        self,
-        *which: Which,
-        group: str | int | Sequence[str | int] | None = None,
-        topic: str | Sequence[str] | None = None,
-    ) -> Cluster:
-        """Return a cluster in which the replicas of some partitions stay where they are.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Partitions by name, by number, as ``"group=orders"``, by a mask, (P,) bool, or by a list
-            of any of these.
-        group : str, int, or sequence of them, optional
-            Groups, by name or number, all of whose partitions are meant.
-        topic : str or sequence of str, optional
-            The same, as Kafka calls a group.
-
-        Returns
-        -------
-        Cluster
-            Validated; their replicas carry ``Flag.PINNED``.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such partition or group.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]],
-        ...     group=["audit", "pay"])
-        >>> c.pin(topic="audit").placement.flags.tolist()
-        [1, 0]
-        """
-        return self.with_placement(pinned(self.partitions, self.placement, which, group, topic))
 
     def add_nodes(
         self,

@@ -76,7 +76,7 @@ class Names(Sequence[str]):
             if not isinstance(listed[i], str):
                 faults.add(f"{path}[{i}]", listed[i], "must be a string")
             if name in seen:
-                faults.add(f"{path}[{i}]", name, f"is the name of number {seen[name]} already")
+                faults.add(f"{path}[{i}]", name, f"is already the name of number {seen[name]}")
             seen.setdefault(name, i)
         return cls(names, count, prefix)
 

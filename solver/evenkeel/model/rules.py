@@ -13,7 +13,7 @@ from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.topology import Topology
 
 Amount = int | None | tuple[int, Literal["hard", "soft"]] | tuple[int, Literal["soft"], float]
-"""A number, or one only wished for: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``.
+"""A number, or a soft one: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``.
 
 None lifts a default.
 """

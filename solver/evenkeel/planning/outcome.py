@@ -28,7 +28,7 @@ def outcome(
     led = np.flatnonzero(kind == StepKind.LEAD)
     partition = steps.partition[rows[led]]
     leader[partition] = (replica[led] - start.first[partition]).astype(leader.dtype)
-    # a leader that was dropped has left nobody behind
+    # a dropped leader has no successor
     gone = np.flatnonzero(leader >= 0)
     gone = gone[node[start.first[gone] + leader[gone]] < 0]
     leader[gone] = np.where(start.leader[gone] == leader[gone], leader[gone], -1)

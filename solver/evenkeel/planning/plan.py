@@ -1,9 +1,7 @@
 """Plan: steps that lead from one placement to another, safe at every instant."""
 
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.printable import counted
-from evenkeel.model.runtime.shown import Shown, reported
+from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.rows import PlanRow, rows_of
@@ -35,7 +33,7 @@ from evenkeel.planning.underway.slots import in_slots
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Shown):
+class Plan(Reported, Shown):
     """Steps from the cluster's placement to a target. S steps.
 
     Parameters
@@ -391,41 +389,6 @@ class Plan(Shown):
             If there is no such partition.
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page about the plan, in a file that needs no other.
-
-        It holds the verdict of its check, when what is copied to where, how close the plan comes to
-        each limit, what is blocked, and tables that can be searched.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; ``.html`` or ``.htm``.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        InvalidInput
-            If the file has another suffix.
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = ek.solve(c, goals=ek.Goals(level=0.0)).plan().report(f"{folder}/out.html")
-        ...     "safe at every step" in page.read_text()
-        True
-        """
-        return reported(self, path)
 
     def to_frame(self, backend: str | None = None) -> Frame:
         """Return the steps as a frame of pandas, polars or pyarrow, a row for each.

@@ -146,7 +146,7 @@ def _planned(
         return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked)
     draft = _drafted(cluster, target, ends, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
-        # who finds no room in another role may find it once it has moved
+        # a replica without room in its new role may have it once it has moved
         left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
         other = replace(ends, late=np.isin(ends.partition, left))
         way = _drafted(cluster, target, other, throttle, protocol, flights)

@@ -134,11 +134,11 @@ class Throttle:
             faults.add("throttle.recovery_first", recovery_first, "must be True or False")
         for name in (*COUNTS, *RATES, "group_copies"):
             if getattr(self, name) == 0:
-                faults.add(f"throttle.{name}", 0, "lets nothing ever move")
+                faults.add(f"throttle.{name}", 0, "would never let anything move")
         for name in (*BY_TIER, *RATES_BY_TIER):
             for tier, most in getattr(self, name).items():
                 if most == 0:
-                    faults.add(f"throttle.{name}[{tier!r}]", 0, "lets nothing ever move")
+                    faults.add(f"throttle.{name}[{tier!r}]", 0, "would never let anything move")
         faults.raise_if_any()
 
     @property

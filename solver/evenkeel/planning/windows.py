@@ -45,7 +45,7 @@ class Windows:
         if faults:
             raise InvalidInput(faults)
         if not found:
-            faults.append(Fault("windows.spans", spans, "lets nothing ever move"))
+            faults.append(Fault("windows.spans", spans, "would never let anything move"))
         last = 0.0
         for i, (begin, end) in enumerate(found):
             if not last <= begin < end:

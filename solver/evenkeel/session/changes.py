@@ -235,7 +235,7 @@ def _states(
             continue
         which = find_nodes(faults, state, nodes, topology, _listed(getattr(changes, state)))
         for n in which[state_of[which] != ""].tolist():
-            faults.add(state, nodes.names[n], f"is told to be {state_of[n]}, too")
+            faults.add(state, nodes.names[n], f"is also said to be {state_of[n]}")
         state_of[which] = state
         for name, value in values.items():
             flags.setdefault(name, getattr(nodes, name).copy())[which] = value

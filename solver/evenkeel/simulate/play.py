@@ -154,7 +154,7 @@ def _check_payload(
     refresh = None if faults else find(method).refresher()
     if refresh is None:
         return
-    why = f"{method} reads the cluster's payload, which knows no others than it was read with"
+    why = f"{method} reads the cluster's payload, which covers only what it was read with"
     fixed = find(method).fixed_membership
     if fixed and len(whole.nodes) > len(cluster.nodes):
         added = [whole.nodes.names[n] for n in range(len(cluster.nodes), len(whole.nodes))]

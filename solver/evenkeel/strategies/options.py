@@ -101,8 +101,8 @@ class Crush(States):
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
     zone : str, optional
-        Level of the fault zones; ``"node"`` where every node is one. By default the widest level
-        on which a partition's rule spreads its replicas.
+        Tier of the fault zones; ``"node"`` where every node is one. By default the widest tier
+        over which a partition's rule spreads its replicas.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class MultiRound(Crush):
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
     zone : str, optional
-        Level of the fault zones; by default the widest on which the rule spreads replicas.
+        Tier of the fault zones; by default the widest over which the rule spreads replicas.
     mended : bool
         Whether it also works without fault zones, and gives a group CRUSH's lists where there are
         too few of them; the original gives it none.
@@ -156,7 +156,7 @@ class Crushed(Crush):
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
     zone : str, optional
-        Level of the fault zones; by default the widest on which the rule spreads replicas.
+        Tier of the fault zones; by default the widest over which the rule spreads replicas.
     base : "crush", "multiround" or callable
         The strategy that is made even.
     mended : bool
@@ -219,8 +219,8 @@ class Waged(States):
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one, as far as the fault zones allow.
     zone : str, optional
-        Level of the fault zones; ``"node"`` where every node is one. By default the widest level
-        on which the rules spread replicas.
+        Tier of the fault zones; ``"node"`` where every node is one. By default the widest tier
+        over which the rules spread replicas.
     scope : "global", "partial", "emergency" or "overwrite"
         How much is placed anew. Global: a baseline on all nodes, dead ones too, that keeps what is
         valid unless ``changes`` says otherwise. Partial: where the current assignment differs

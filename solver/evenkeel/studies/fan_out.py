@@ -103,7 +103,7 @@ def _in_batches(
             with ExitStack() as stack:
                 try:
                     shared = stack.enter_context(workers.sharing(common))
-                except Exception as error:  # nobody is there, or went while it was sent
+                except Exception as error:  # no worker is there, or it went while this was sent
                     if last:
                         _fail(left, error, answers)
                     continue
@@ -149,7 +149,7 @@ def _turn(
             if not turn.last and _is_lost(future):
                 lost.append(places)
                 continue
-            if future.cancelled():  # by nobody here: what was shared is lost again
+            if future.cancelled():  # not by us: the worker lost what was shared
                 _fail([places], CancelledError("lost with its worker"), answers)
             elif not _collect(future, places, answers):
                 raise KeyboardInterrupt  # it reached a worker

@@ -1,10 +1,8 @@
 """The frontier: how level a cluster can be for how many moves, point by point, with its bounds."""
 
 import logging
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
 from evenkeel.solving import solve
 
@@ -28,7 +27,7 @@ HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(Reported, Shown):
     """Plans of which none is both more level and cheaper than another. F points, cheapest first.
 
     Parameters
@@ -77,44 +76,6 @@ class Frontier:
     def bytes(self) -> NDArray[np.float64]:
         """Data that each plan moves, in the unit of the dimension that moves, (F,) float64."""
         return read_only(np.array([one.comparison.bytes_moved for one in self.results]))
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page about the frontier, in a file that needs no other.
-
-        It holds the curve of levelness against moves beside what is proven, and the plans.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; ``.html`` or ``.htm``.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        InvalidInput
-            If the file has another suffix.
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = ek.frontier(c, points=2).report(f"{folder}/out.html")
-        ...     "fullest node" in page.read_text()
-        True
-        """
-        from evenkeel.view.page.file import check_page, write_page
-        from evenkeel.view.page.frontier import frontier_page
-
-        check_page(path)
-        return write_page(frontier_page(self), path)
 
     def within(self, moves: int) -> Result:
         """Find the most level plan within a number of moves.

@@ -1,8 +1,6 @@
 """What a sweep found: each scenario's answer, by name, by column and as text."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +8,8 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
 from evenkeel.session.held import HeldCluster
 from evenkeel.studies.outlook import (
@@ -28,7 +28,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Reported, Shown):
     """What comes of S scenarios, in the order in which they were given; D dimensions.
 
     Parameters
@@ -229,6 +229,26 @@ class Sweep:
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
 
+    def to_frame(self, backend: str | None = None) -> Frame:
+        """Return the rows as a frame of pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        backend : str, optional
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            The fields of ``rows`` by column.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such library, or narwhals is missing, which makes frames.
+        """
+        return frame_of(columns_of(Row, self.rows()), backend)
+
     def worst(self, count: int = 1) -> list[Row]:
         """Return the worst scenarios.
 
@@ -246,45 +266,6 @@ class Sweep:
             Worst first; ties in the order of the scenarios.
         """
         return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page about the sweep, in a file that needs no other.
-
-        It holds which scenario hurts how, a matrix where two are lost at once, how long repairs
-        take if that was asked, what is lost, and a table that can be searched.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; ``.html`` or ``.htm``.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        InvalidInput
-            If the file has another suffix.
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0]] * 4)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = ek.sweep(c, "node").report(f"{folder}/out.html")
-        ...     "3 scenarios" in page.read_text()
-        True
-        """
-        from evenkeel.view.page.file import check_page, write_page
-        from evenkeel.view.page.sweep import sweep_page
-
-        check_page(path)
-        return write_page(sweep_page(self), path)
 
     def __repr__(self) -> str:
         return f"<Sweep: {self._summary()}>"

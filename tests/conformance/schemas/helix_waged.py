@@ -72,7 +72,7 @@ def replay(path: Path, document: Any) -> Replay:
         if answer is not None:
             answers.append(answer)
         cases.append(_judged(step, theirs, answer))
-    cases += [Case(step, False, "is no step of the input") for step in wanted]
+    cases += [Case(step, False, "is not a step of the input") for step in wanted]
     document["result"] = {"steps": answers}
     return Replay(cases, document)
 

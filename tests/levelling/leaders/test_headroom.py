@@ -11,7 +11,7 @@ from evenkeel_kernels.levelling.descent import descend
 from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.repair import must_relocate
-from tests.naive.levelling import leader_headroom as naive
+from tests.naive.levelling.leaders import headroom as naive
 from tests.support.small_problems import Small, level_case, random_small
 
 NO_LIMIT = 1 << 40

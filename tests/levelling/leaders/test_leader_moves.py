@@ -11,8 +11,8 @@ from evenkeel_kernels.levelling.leaders.moves import prefer, return_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims, node_to_clear
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.core.test_state import assert_books_are_right
-from tests.naive.levelling import leader_moves as naive
 from tests.naive.levelling import node_to_clear as plain
+from tests.naive.levelling.leaders import moves as naive
 from tests.support.random_problems import random_problem
 
 pytestmark = pytest.mark.small

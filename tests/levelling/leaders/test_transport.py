@@ -19,7 +19,7 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.slices import at_once
 from tests.levelling.test_descent import NO_LIMIT, check_counts, check_rules, no_leader_limit
-from tests.naive.levelling.leader_transport import Plain, fewest_changes
+from tests.naive.levelling.leaders.transport import Plain, fewest_changes
 from tests.support.redistributed import place_anew
 from tests.support.small_problems import level_case, random_small
 

@@ -17,7 +17,7 @@ from evenkeel_kernels.levelling.small.annealing import (
 )
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from tests.naive.core import state as recounting
-from tests.naive.levelling import small_annealing as naive
+from tests.naive.levelling.small import annealing as naive
 from tests.support.effort import mostly_long
 from tests.support.small_problems import random_small, tiny_case
 

@@ -21,36 +21,17 @@ TOLERANCE = 0.1
 
 
 class Workload(NamedTuple):
-    """Where the requests for ranges come from, O localities in all.
+    """Where the requests for ranges come from, O localities in all."""
 
-    Attributes
-    ----------
-    first : (P + 1,) int64
-        Origins of each range.
-    origin : (.,) int32
-        Locality that requests come from.
-    rate : (.,) float64
-        Requests per second from there.
-    seconds : (P,) float64
-        What the statistics of a range cover; negative for none. Of length 0 if there are none.
-    near : (O, C) float64
-        1 less the diversity between an origin and the hosts of a class of stores.
-    located : (C,) bool
-        Whether stores of a class have a locality.
-    latency : (hosts, hosts) float64
-        Milliseconds from a host to another.
-    eagerness : float
-        ``kv.allocator.lease_rebalancing_aggressiveness``.
-    """
-
-    first: Longs
-    origin: Ints
-    rate: Floats
+    first: Longs  # (P + 1,) origins of each range
+    origin: Ints  # (.,) locality that requests come from
+    rate: Floats  # (.,) requests per second from there
+    # (P,) what the statistics of a range cover; negative for none. Of length 0 if there are none
     seconds: Floats
-    near: Floats
-    located: Flags
-    latency: Floats
-    eagerness: float
+    near: Floats  # (O, C) 1 less the diversity between an origin and the hosts of a class of stores
+    located: Flags  # (C,) whether stores of a class have a locality
+    latency: Floats  # (hosts, hosts) milliseconds from a host to another
+    eagerness: float  # ``kv.allocator.lease_rebalancing_aggressiveness``
 
 
 @no_alloc

@@ -24,23 +24,13 @@ from evenkeel_kernels.cockroach.tables import (
 
 
 class LeaseBook(NamedTuple):
-    """Sums over the stores that serve, of which those draining or suspect are no part.
+    """Sums over the stores that serve, of which those draining or suspect are no part."""
 
-    Attributes
-    ----------
-    valid : (Q, C) bool
-        Whether stores of a class satisfy both tables of constraints of a configuration.
-    leases : (Q,) float64
-        Leases on the serving stores that a configuration allows.
-    number : (Q,) int64
-        Those stores.
-    overload : (2,) float64
-        Sum of the overload of disks' bandwidth over all serving stores, and their number.
-    """
-
+    # (Q, C) whether stores of a class satisfy both tables of constraints of a configuration
     valid: Flags
-    leases: Floats
-    number: Longs
+    leases: Floats  # (Q,) leases on the serving stores that a configuration allows
+    number: Longs  # (Q,) those stores
+    # (2,) sum of the overload of disks' bandwidth over all serving stores, and their number
     overload: Floats
 
 

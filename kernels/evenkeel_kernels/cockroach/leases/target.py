@@ -64,24 +64,12 @@ class LeaseSettings(NamedTuple):
 
 
 class Contenders(NamedTuple):
-    """The voters of one range, of which one holds the lease or may get it.
+    """The voters of one range, of which one holds the lease or may get it."""
 
-    Attributes
-    ----------
-    store : (W,) int64
-        Where they are.
-    behind : (W,) bool
-        Whether they may need a snapshot, or do not replicate.
-    eligible : (W,) bool
-        Filled by `mark_eligible`.
-    size : (1,) int64
-        How many there are.
-    """
-
-    store: Longs
-    behind: Flags
-    eligible: Flags
-    size: Longs
+    store: Longs  # (W,) where they are
+    behind: Flags  # (W,) whether they may need a snapshot, or do not replicate
+    eligible: Flags  # (W,) filled by `mark_eligible`
+    size: Longs  # (1,) how many there are
 
 
 def room_for_contenders(width: int) -> Contenders:

@@ -52,24 +52,12 @@ class LoadSettings(NamedTuple):
 
 
 class HotList(NamedTuple):
-    """The replicas with the most load on one store.
+    """The replicas with the most load on one store."""
 
-    Attributes
-    ----------
-    slot : (H,) int64
-        Their slots in the row of all replicas; as a heap while it is filled.
-    range : (H,) int64
-        Their ranges.
-    load : (H,) float64
-        What they carry there.
-    size : (1,) int64
-        How many there are.
-    """
-
-    slot: Longs
-    range: Longs
-    load: Floats
-    size: Longs
+    slot: Longs  # (H,) their slots in the row of all replicas; as a heap while it is filled
+    range: Longs  # (H,) their ranges
+    load: Floats  # (H,) what they carry there
+    size: Longs  # (1,) how many there are
 
 
 def room_for_hottest(most: int) -> HotList:

@@ -46,24 +46,12 @@ from evenkeel_kernels.cockroach.tables import (
 
 
 class AddRoom(NamedTuple):
-    """Scratch for one decision.
+    """Scratch for one decision."""
 
-    Attributes
-    ----------
-    code : (S,) int8
-        What the constraints say; 0 for a store that is out.
-    diversity : (S,) float64
-        To the replicas there are.
-    chosen : (S,) int64
-        The stores that tie at the top.
-    barred : (S,) bool
-        Stores that are left out, since the cluster's own rules refused them.
-    """
-
-    code: NDArray[np.int8]
-    diversity: Floats
-    chosen: Longs
-    barred: Flags
+    code: NDArray[np.int8]  # (S,) what the constraints say; 0 for a store that is out
+    diversity: Floats  # (S,) to the replicas there are
+    chosen: Longs  # (S,) the stores that tie at the top
+    barred: Flags  # (S,) stores that are left out, since the cluster's own rules refused them
 
 
 def room_to_add(barred: Flags) -> AddRoom:

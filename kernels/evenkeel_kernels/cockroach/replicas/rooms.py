@@ -11,30 +11,15 @@ from evenkeel_kernels.cockroach.tables import Flags, Floats, Localities, Longs, 
 
 
 class RebalanceRoom(NamedTuple):
-    """Scratch for one decision: R replicas of a kind.
+    """Scratch for one decision: R replicas of a kind."""
 
-    Attributes
-    ----------
-    target : (R, S) int64
-        Stores that are better than each replica.
-    kept : (R,) int64
-        How many these are.
-    best : (S,) int64
-        Those of them that tie at the top.
-    lightest : (R,) int64
-        The store of each class to which load goes, where load is levelled; -1 for none.
-    io_limit : (R,) float64
-        From which a disk's bandwidth counts as overloaded in each class.
-    barred : (S,) bool
-        Stores that are left out, since the cluster's own rules refused them.
-    """
-
-    target: Longs
-    kept: Longs
-    best: Longs
+    target: Longs  # (R, S) stores that are better than each replica
+    kept: Longs  # (R,) how many these are
+    best: Longs  # (S,) those of them that tie at the top
+    # (R,) the store of each class to which load goes, where load is levelled; -1 for none
     lightest: Longs
-    io_limit: Floats
-    barred: Flags
+    io_limit: Floats  # (R,) from which a disk's bandwidth counts as overloaded in each class
+    barred: Flags  # (S,) stores that are left out, since the cluster's own rules refused them
 
 
 def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:

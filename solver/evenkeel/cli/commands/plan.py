@@ -244,7 +244,7 @@ def _seconds(whole: str, text: str) -> float:
         return float(number) * unit
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{whole!r}: {text!r} is no time such as 8h, 30m or 90s"
+            f"{whole!r}: {text!r} is not a time such as 8h, 30m or 90s"
         ) from None
 
 

@@ -66,7 +66,7 @@ def _told(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> dict[s
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         line = AT_LINE.search(str(error))
         at = f"{path}:{line[1]}" if line else str(path)
-        faults.add(at, None, f"is no TOML: {str(error)[:200]}")
+        faults.add(at, None, f"is not valid TOML: {str(error)[:200]}")
         faults.raise_if_any()
     told: dict[str, dict[str, Any]] = {"": {}}
     every = [option for one in commands.values() for option in _options(one)]
@@ -98,7 +98,7 @@ def _read(
     option = by_name.get(key.replace("_", "-"))
     if option is None:
         long = [name for name in by_name if len(name) > 1]
-        faults.add(at, value, f"is no option{did_you_mean(key, [*long, *tables])}")
+        faults.add(at, value, f"is not an option{did_you_mean(key, [*long, *tables])}")
     elif option.nargs == 0:
         if not isinstance(value, bool):
             faults.add(at, value, "must be true or false")
@@ -119,7 +119,7 @@ def _value(faults: FaultList, at: str, text: str, option: argparse.Action) -> An
     except argparse.ArgumentTypeError as error:
         faults.add(at, text, str(error))
     except (TypeError, ValueError):
-        faults.add(at, text, f"is no {getattr(kind, '__name__', 'value')}")
+        faults.add(at, text, f"is not of type {getattr(kind, '__name__', 'value')}")
     return None
 
 

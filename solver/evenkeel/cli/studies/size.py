@@ -125,7 +125,7 @@ def _factor_of(text: str) -> float:
     more = text.strip().startswith("+")
     value = tolerance_of(text.strip().removeprefix("+"))
     if value is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no factor, such as 1.4 or +40%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor such as 1.4 or +40%")
     return round(1.0 + value, 12) if more else value
 
 

@@ -1,4 +1,4 @@
-"""Who calculates beside the pipeline: threads, the caller itself, or nobody until told to.
+"""Background executors of a pipeline: threads, the caller itself, or none until told to.
 
 A job is a calculation and its delivery. Whoever runs it does the one after the other; between the
 two the pipeline may have moved on, and it is the delivery that finds out.
@@ -36,7 +36,7 @@ class Job:
     task : Task
         What is calculated; its ``stop`` is the job's own.
     engine : callable
-        Who calculates.
+        The executor.
     done : callable
         Told of the job once it is calculated, whatever came of it.
     elapsed : callable
@@ -207,7 +207,7 @@ class ThreadWorkers(Workers):
             job.calculate()
             try:
                 job.deliver()
-            except Exception:  # or nobody would be there for the jobs that follow
+            except Exception:  # the thread must survive for the jobs that follow
                 said = {"event": "delivery_failed", "scope": job.scope.value}
                 logger.exception("a delivery failed", extra={"evenkeel": said})
             with self._lock:

@@ -226,7 +226,7 @@ class Background:
         """Hand a job to the workers; no lock is held."""
         try:
             self._workers.submit(job)
-        except BaseException:  # nobody will deliver it, so nobody must wait for it
+        except BaseException:  # it will not be delivered, so nothing may wait for it
             job.cancel()
             job.deliver()
             raise

@@ -108,13 +108,13 @@ def _read_document(found: _Found, document: Document) -> None:
     elif kind == "upmap commands":
         found.commands.append(document)
     else:
-        message = "is no osd dump, osd tree, osd df, pg dump or CRUSH map of Ceph"
+        message = "is not an osd dump, osd tree, osd df, pg dump or CRUSH map of Ceph"
         found.faults.add(document.name, document.data[:40], message)
 
 
 def _only(found: _Found, document: Document, kind: str, there: bool) -> None:
     if there:
-        found.faults.add(document.name, kind, "is the second of its kind: one is needed")
+        found.faults.add(document.name, kind, "is a second file of this kind; one is needed")
 
 
 def _read_stats(found: _Found, document: Document) -> None:
@@ -129,10 +129,10 @@ def _devices(faults: FaultList, document: Document, osd_map: OsdMap, size: int) 
     for i, one in enumerate(osd_map.osds):
         at = f"{document.name}: osds[{i}].osd"
         if one.osd in seen:
-            faults.add(at, one.osd, f"stands at osds[{seen[one.osd]}] already")
+            faults.add(at, one.osd, f"is already given at osds[{seen[one.osd]}]")
         seen.setdefault(one.osd, i)
         if one.osd >= max(FREE_IDS, size):
-            faults.add(at, one.osd, "is an id beyond what so small a file may use")
+            faults.add(at, one.osd, "is too large an id for a file of this size")
     return max((one.osd + 1 for one in osd_map.osds), default=0)
 
 
@@ -149,7 +149,7 @@ def _pools(
         if known is not None and one.crush_rule not in known:
             faults.add(f"{at}.crush_rule", one.crush_rule, f"no such CRUSH rule: {sorted(known)}")
         if one.pool in seen:
-            faults.add(f"{at}.pool", one.pool, f"stands at pools[{seen[one.pool]}] already")
+            faults.add(f"{at}.pool", one.pool, f"is already given at pools[{seen[one.pool]}]")
         seen.setdefault(one.pool, i)
         if one.pg_placement_num > one.pg_num:
             message = f"must be at most pg_num, {one.pg_num}"
@@ -187,7 +187,7 @@ def _items(
         pairs = [(swap.source, swap.target) for swap in entry.mappings]
         for swap in entry.mappings:
             if swap.target not in osds:
-                faults.add(f"{at}.mappings", swap.target, "is no device of the dump")
+                faults.add(f"{at}.mappings", swap.target, "is not a device of the dump")
         if where is not None:
             items.setdefault(where[0], {})[where[1]] = pairs
     for commands in found.commands:
@@ -195,7 +195,7 @@ def _items(
             where = _place(faults, at, pgid, sizes)
             for _, target in pairs:
                 if target not in osds:
-                    faults.add(at, target, "is no device of the dump")
+                    faults.add(at, target, "is not a device of the dump")
             if where is not None:
                 items.setdefault(where[0], {})[where[1]] = pairs
     return items
@@ -288,7 +288,7 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap, compare: bool) -> N
             message = "is a placement group that no pool of the dump has"
             faults.add(f"{path}[{i}].pgid", quoted(one.pgid), message)
         elif where.setdefault(p, i) != i:
-            message = f"stands at [{where[p]}] already"
+            message = f"is already given at [{where[p]}]"
             faults.add(f"{path}[{i}].pgid", quoted(one.pgid), message)
     missing = [name for name, p in place.items() if p not in where]
     if missing:

@@ -43,7 +43,7 @@ def read_commands(
         elif removed := UNSET.fullmatch(text):
             yield at, removed[1], []
         elif text and not text.startswith("#") and not PRIMARY.fullmatch(text):
-            faults.add(at, quoted(line), "is no pg-upmap-items command of Ceph")
+            faults.add(at, quoted(line), "is not a pg-upmap-items command of Ceph")
 
 
 def read_primaries(document: Document) -> Iterator[tuple[str, str, int]]:

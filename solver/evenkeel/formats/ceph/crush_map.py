@@ -36,7 +36,11 @@ def crush_map_of(
         ("items", [abs(item.id) for one in found.buckets for item in one.items]),
     ):
         if max(ids, default=0) >= most:
-            faults.add(f"{name}: {kind}", max(ids), f"is an id beyond {most}, for so small a file")
+            faults.add(
+                f"{name}: {kind}",
+                max(ids),
+                f"is an id beyond {most}, too large for a file of this size",
+            )
     tunables: dict[str, int] = {}
     for key, value in found.tunables.items():
         if key in WITHOUT_RANGE:

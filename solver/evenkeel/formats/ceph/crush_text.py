@@ -155,14 +155,14 @@ class _Reader:
             self._bucket(kind)
         else:
             self.at -= 1
-            raise self.fail("is no statement of a CRUSH map, nor a type of buckets")
+            raise self.fail("is not a statement of a CRUSH map, nor a type of buckets")
 
     def _device(self) -> None:
         number = self.whole("a device", 0, 2**31 - 1)
         name = self.word("the name of a device")
         if name in self.devices:
             self.at -= 1
-            raise self.fail("is the name of a device already")
+            raise self.fail("is already the name of a device")
         self.devices[name] = Device(number, name)
         if self.peek() == "class":
             self.at += 1
@@ -172,7 +172,7 @@ class _Reader:
         name, line = self.word("the name of a bucket"), self.tokens[self.at - 1][1]
         if name in self.trees:
             self.at -= 1
-            raise self.fail("is the name of a bucket already")
+            raise self.fail("is already the name of a bucket")
         tree = _Tree(BucketDump(0, name, kind, []), line)
         self.block(lambda: self._bucket_line(tree))
         if tree.bucket.id >= 0:
@@ -206,7 +206,7 @@ class _Reader:
         child = self.trees.get(name)
         if known is None and child is None:
             self.at -= 1
-            raise self.fail("is no device or bucket above")
+            raise self.fail("is not a device or bucket above")
         while self.peek() in ("weight", "pos"):
             key = self.word("")
             if key == "pos":
@@ -259,20 +259,20 @@ class _Reader:
             rule.steps.append(StepDump("emit"))
         elif kind != "noop":
             self.at -= 1
-            raise self.fail("is no step of a rule")
+            raise self.fail("is not a step of a rule")
 
     def _taken_item(self) -> int:
         name = self.word("the name of a bucket or device")
         if name not in self.trees and name not in self.devices:
             self.at -= 1
-            raise self.fail("is no device or bucket above")
+            raise self.fail("is not a device or bucket above")
         if self.peek() != "class":
             return self.trees[name].bucket.id if name in self.trees else self.devices[name].id
         self.at += 1
         device_class = self.word("a device class")
         if name not in self.trees or device_class not in self.classes.values():
             self.at -= 1
-            raise self.fail(f"is no class of devices below {name}")
+            raise self.fail(f"is not a class of devices below {name}")
         return self._shadow_id(self.trees[name], device_class)
 
     def _shadow_id(self, tree: _Tree, device_class: str) -> int:

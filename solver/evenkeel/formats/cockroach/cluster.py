@@ -119,7 +119,9 @@ def _read_document(found: _Found, document: Document) -> None:
     elif kind == "zone YAML":
         read_zone_yaml(found.faults, document, found.zones)
     else:
-        message = "is no table of ranges, nodes or stores and no zone configuration of CockroachDB"
+        message = (
+            "is not a table of ranges, nodes or stores nor a zone configuration of CockroachDB"
+        )
         found.faults.add(document.name, document.data[:40], message)
 
 
@@ -191,9 +193,9 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
             capacity = status.amounts(faults, "capacity", np.inf, infinite=True)
         for row, (store, node) in enumerate(zip(ids, nodes, strict=True)):
             if store in stores:
-                faults.add(status.at(row, "store_id"), store, "stands there already")
+                faults.add(status.at(row, "store_id"), store, "is already there")
             if found.nodes and node not in hosts:
-                faults.add(status.at(row, "node_id"), node, "is no node of node status")
+                faults.add(status.at(row, "node_id"), node, "is not a node of node status")
             # without node status, what is known of places stands beside replicas, by store
             host = hosts.get(node if found.nodes else store, _Store(node, ""))
             attrs = status.cells("attrs")[row].strip("[]{}")
@@ -232,7 +234,7 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 status.each(found.faults, name, lambda c: c.lower() not in BOOLEANS, message)
         for row, node in enumerate(ids):
             if node in hosts:
-                found.faults.add(status.at(row, "id"), node, "stands there already")
+                found.faults.add(status.at(row, "id"), node, "is already there")
             own = {name: column[row] for name, column in cells.items()}
             hosts[node] = _Store(node, status.cells("locality")[row], _status_of(own))
     if not found.nodes and "replica_localities" in table.columns and "replicas" in table.columns:

@@ -58,7 +58,7 @@ def table_of(faults: FaultList, document: Document) -> Table:
         else:
             rows = msgspec.json.Decoder(dict[str, Any]).decode_lines(document.data)
     except msgspec.ValidationError as error:
-        faults.add(document.name, quoted(document.data), f"is no list of rows: {error}")
+        faults.add(document.name, quoted(document.data), f"is not a list of rows: {error}")
         rows = []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         note_syntax(faults, document, error)

@@ -81,7 +81,7 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
             continue
         found = STATEMENT.fullmatch(statement)
         if found is None:
-            message = "is no ALTER RANGE, DATABASE, TABLE or INDEX ... CONFIGURE ZONE USING"
+            message = "is not ALTER RANGE, DATABASE, TABLE or INDEX ... CONFIGURE ZONE USING"
             faults.add(at, quoted(statement.strip()), message)
             continue
         if found["what"].upper() == "DISCARD":
@@ -120,7 +120,7 @@ def _settings(faults: FaultList, at: str, text: str) -> dict[str, Any]:
     while begin < len(text):
         found = SETTING.match(text, begin)
         if found is None:
-            faults.add(at, quoted(text[begin:].strip()), "is no `name = value`")
+            faults.add(at, quoted(text[begin:].strip()), "is not `name = value`")
             break
         begin = found.end()
         value = found["text"].replace("''", "'") if found["text"] is not None else found["word"]
@@ -137,9 +137,9 @@ def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: s
         try:
             config[name] = parse_flow(value)
         except ValueError as error:
-            faults.add(f"{at}: {name}", quoted(value), f"is no value of a zone: {error}")
+            faults.add(f"{at}: {name}", quoted(value), f"is not a value of a zone: {error}")
     elif name not in OTHERS:
-        faults.add(f"{at}: {quoted(name)}", quoted(value), "is no field of a zone configuration")
+        faults.add(f"{at}: {quoted(name)}", quoted(value), "is not a field of a zone configuration")
 
 
 def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
@@ -161,7 +161,9 @@ def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
         elif not kind:
             kind, words = "TABLE", ["TABLE", str(name)]
         if kind not in ("RANGE", "DATABASE", "TABLE", "INDEX"):
-            faults.add(at, quoted(str(name)), "is no RANGE, DATABASE, TABLE or INDEX and its name")
+            faults.add(
+                at, quoted(str(name)), "is not a RANGE, DATABASE, TABLE or INDEX and its name"
+            )
         elif not isinstance(given, Mapping):
             faults.add(at, type(given).__name__, "must be a mapping")
         else:
@@ -181,7 +183,7 @@ def _add_yaml(
             if value is not None:
                 config[name] = value
         elif name not in OTHERS:
-            message = "is no field of a zone configuration"
+            message = "is not a field of a zone configuration"
             faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, message)
     if key[0] != "RANGE" or key[1][0] not in SYSTEM:
         zones.add(faults, at, key, config)
@@ -209,5 +211,5 @@ def _load_yaml(faults: FaultList, document: Document) -> Any:
         mark = getattr(error, "problem_mark", None)
         at = f"{document.name}:{mark.line + 1}" if mark is not None else document.name
         message = str(getattr(error, "problem", None) or error)[:200]
-        faults.add(at, quoted(text), f"is no YAML: {message}")
+        faults.add(at, quoted(text), f"is not valid YAML: {message}")
         return None

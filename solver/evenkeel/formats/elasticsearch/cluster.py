@@ -184,7 +184,7 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
     ends = _ends(row)
     target = ends[-1][0]
     if target not in place:
-        message = "is no node that holds data, by _nodes"
+        message = "is not a node that holds data, by _nodes"
         found.faults.add(f"{found.shard_at(i)}.node", quoted(target), message)
         return -1, 0
     arrives = len(ends) > 1 or state == "INITIALIZING"
@@ -221,11 +221,11 @@ def _amounts(
         if name in ("", "UNASSIGNED"):
             continue
         if name in seen:
-            found.faults.add(f"{at}.node", quoted(name), f"stands at {seen[name]} already")
+            found.faults.add(f"{at}.node", quoted(name), f"is already given at {seen[name]}")
         seen.setdefault(name, at)
         if name not in place:
             if found.nodes and all(node.name != name for _, node in found.nodes.values()):
-                found.faults.add(f"{at}.node", quoted(name), "is no node, by _nodes")
+                found.faults.add(f"{at}.node", quoted(name), "is not a node, by _nodes")
             continue
         disk = {
             key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
@@ -256,7 +256,7 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
             accepts[n] = False
             leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
         elif one.node_id not in found.nodes:
-            found.faults.add(f"{at}.node_id", quoted(one.node_id), "is no node, by _nodes")
+            found.faults.add(f"{at}.node_id", quoted(one.node_id), "is not a node, by _nodes")
     most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
     return {
         "accepts": accepts,

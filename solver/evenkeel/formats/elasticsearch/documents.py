@@ -133,7 +133,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
         elif kind == "index settings":
             _take_indices(found, document)
         else:
-            message = "is no answer of _cat/shards, _cat/allocation, _nodes or _settings as JSON"
+            message = (
+                "is not an answer of _cat/shards, _cat/allocation, _nodes or _settings as JSON"
+            )
             faults.add(document.name, document.data[:40], message)
     return found
 
@@ -144,10 +146,10 @@ def _take_nodes(found: Findings, document: Document) -> None:
     for key, node in (told.nodes if told else {}).items():
         at = f"{document.name}: nodes.{quoted(key)}"
         if key in found.nodes:
-            found.faults.add(at, quoted(key), f"stands at {found.nodes[key][0]} already")
+            found.faults.add(at, quoted(key), f"is already given at {found.nodes[key][0]}")
         if node.name in names:
             message = (
-                f"is the name of {names[node.name]} already: commands could not tell them apart"
+                f"is already the name of {names[node.name]}: commands could not tell them apart"
             )
             found.faults.add(f"{at}.name", quoted(node.name), message)
         names.setdefault(node.name, at)

@@ -57,7 +57,9 @@ def weights(
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
         own = {key: _decoded(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
         for stranger in sorted(own.keys() - {*partitions, DEFAULT}):
-            faults.add(f"{at}.{quoted(stranger)}", quoted(stranger), f"is no partition of {name}")
+            faults.add(
+                f"{at}.{quoted(stranger)}", quoted(stranger), f"is not a partition of {name}"
+            )
         general = usual | own.get(DEFAULT, {})
         if not own.keys() >= {*partitions}:
             _check_complete(faults, at or _place(records, name), general, keys)
@@ -84,7 +86,7 @@ def _check_complete(
 ) -> None:
     missing = [key for key in keys if key not in own]
     if missing:
-        faults.add(at, sorted(own), f"says nothing of {missing}, which are capacity keys")
+        faults.add(at, sorted(own), f"has no value for {missing}, which are capacity keys")
 
 
 def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, float]:

@@ -233,12 +233,12 @@ def _disabled(
             assert config is not None, "no record disables nothing"
             at = f"{config.at}mapFields.{instances.DISABLED}.{quoted(resource)}"
             if resource not in known:
-                faults.add(at, quoted(resource), "is no resource")
+                faults.add(at, quoted(resource), "is not a resource")
             for partition in filter(None, (text.strip() for text in listed.split(","))):
                 if resource in own and partition in own[resource]:
                     pairs.add((own[resource][partition], n))
                 elif resource in own:
-                    faults.add(at, quoted(partition), f"is no partition of {quoted(resource)}")
+                    faults.add(at, quoted(partition), f"is not a partition of {quoted(resource)}")
     return sorted(pairs)
 
 

@@ -191,4 +191,4 @@ def _add(faults: FaultList, records: Records, found: Found, told: Kind | None) -
     else:
         first = getattr(records, kind).setdefault(name, found)
         if first is not found:
-            faults.add(at, quoted(name), f"is the id of {first.at.rstrip(': .')} already")
+            faults.add(at, quoted(name), f"is already the id of {first.at.rstrip(': .')}")

@@ -63,7 +63,7 @@ def resources(faults: FaultList, records: Records, alive: Mapping[str, bool]) ->
     told = records.ideal or records.view
     for name, found in records.view.items():
         if records.ideal and name not in records.ideal:
-            faults.add(f"{found.at}id", quoted(name), "is no resource: it has no ideal state")
+            faults.add(f"{found.at}id", quoted(name), "is not a resource: it has no ideal state")
     return [
         _resource(faults, records, found, alive)
         for found in told.values()
@@ -100,7 +100,7 @@ def _resource(
     rows = _rows(found, view, model, alive)
     for stranger in sorted(view.record.mapFields.keys() - rows.keys()) if view else ():
         at = f"{found.at if view is None else view.at}mapFields.{quoted(stranger)}"
-        message = f"is no partition of the ideal state of {quoted(record.id)}"
+        message = f"is not a partition of the ideal state of {quoted(record.id)}"
         faults.add(at, quoted(stranger), message)
     config = records.resource.get(record.id)
     least = whole(faults, found, "MIN_ACTIVE_REPLICAS", -1)
@@ -218,4 +218,4 @@ def note_strangers(faults: FaultList, records: Records, one: Resource, p: str) -
             for node in nodes.get(p, ()):
                 if node not in records.instance and node != ALL:
                     at = f"{found.at}{kind}.{quoted(p)}"
-                    faults.add(at, quoted(node), "is no instance: it has no InstanceConfig")
+                    faults.add(at, quoted(node), "is not an instance: it has no InstanceConfig")

@@ -69,7 +69,7 @@ def stages(wave: Wave) -> list[Wave]:
     then = [
         old if new is None else old._replace(before=new.after)
         for old, new in zip(wave, joined, strict=True)
-        # who was short of replicas and lost none has nothing left to do
+        # a partition that was short of replicas and lost none has nothing left to do
         if new is None or {*new.after} != {*old.after} or new.leads != old.leads
     ]
     return [part for part in (first, then) if part]

@@ -177,7 +177,7 @@ def read_document(findings: Findings, document: Document) -> None:
         findings.faults.add(
             document.name,
             document.data[:40],
-            "is no reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
+            "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
             "no table of loads or brokers, nor what kafka-broker-api-versions prints",
         )
 
@@ -240,7 +240,7 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
         _check_whole(findings, f"{at}.broker", broker.broker)
         if broker.broker in findings.reporting:
             first = findings.reporting[broker.broker]
-            findings.faults.add(f"{at}.broker", broker.broker, f"stands at {first} already")
+            findings.faults.add(f"{at}.broker", broker.broker, f"is already given at {first}")
         findings.reporting.setdefault(broker.broker, at)
         if any(folder.error is not None for folder in broker.logDirs):
             findings.unreadable.add(broker.broker)

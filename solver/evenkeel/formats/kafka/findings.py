@@ -107,7 +107,7 @@ class Findings:
         self.capacities = within
         if broker in self.capacity:
             first = self.capacity[broker][1]
-            self.faults.add(at, broker, f"stands at {first} already")
+            self.faults.add(at, broker, f"is already given at {first}")
         self.capacity[broker] = (amounts, at)
 
     def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
@@ -128,9 +128,9 @@ class Findings:
         elif before.brokers != said.brokers:
             value = list(said.brokers)
             there = f"{before.path} has {list(before.brokers)}"
-            self.faults.add(said.path, value, f"says otherwise of {partition}: {there}")
+            self.faults.add(said.path, value, f"contradicts, on {partition}, {there}")
         elif before.document == said.document:
-            self.faults.add(said.path, str(partition), f"stands at {before.path} already")
+            self.faults.add(said.path, str(partition), f"is already given at {before.path}")
         else:
             self.partitions[partition] = replace(
                 before,

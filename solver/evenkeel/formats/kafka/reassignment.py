@@ -56,7 +56,7 @@ def encode(
         elected = [
             msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
             for p in np.flatnonzero(leads >= 0).tolist()
-            # whoever leads already needs no election, though it was not preferred
+            # what leads already needs no election, though it was not preferred
             if leads[p] != led[p]
         ]
         # nothing is copied to a broker that is dead: what was mended stays as it is then

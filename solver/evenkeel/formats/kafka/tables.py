@@ -66,7 +66,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
     for row, broker in enumerate(brokers):
         at = table.at(row, key)
         if broker in found.states:
-            found.faults.add(at, broker, f"stands at {found.states[broker][1]} already")
+            found.faults.add(at, broker, f"is already given at {found.states[broker][1]}")
             continue
         told = bool(table.cells("state")[row]) if "state" in table.columns else False
         found.states[broker] = (states[row] if told else None, at)
@@ -129,6 +129,6 @@ def _where(
             faults.add(table.at(row, "topic"), quoted(name), "is in no reassignment or description")
         elif seen.setdefault(which, row) != row:
             first = table.at(seen[which], "topic")
-            faults.add(table.at(row, "topic"), quoted(topic), f"stands at {first} already")
+            faults.add(table.at(row, "topic"), quoted(topic), f"is already given at {first}")
         at.append(which)
     return at

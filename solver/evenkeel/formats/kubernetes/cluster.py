@@ -113,7 +113,7 @@ def _placement(objects: Objects, workloads: Sequence[Workload]) -> dict[str, Any
         for at, pod in one.pods:
             name = pod.spec.nodeName
             if name and name not in place:
-                objects.faults.add(f"{at}: spec.nodeName", quoted(name), "is no node")
+                objects.faults.add(f"{at}: spec.nodeName", quoted(name), "is not a node")
             node.append(place.get(name or "", -1))
             flags.append(Flag.HEALTHY * (pod.status.phase == "Running"))
     width = np.array([len(one.pods) for one in workloads], np.int64)
@@ -148,7 +148,7 @@ def _amounts(
     place = {name: n for n, name in enumerate(objects.nodes)}
     for at, pod, own in stay:
         if (pod.spec.nodeName or "") not in place:
-            objects.faults.add(f"{at}: spec.nodeName", quoted(pod.spec.nodeName), "is no node")
+            objects.faults.add(f"{at}: spec.nodeName", quoted(pod.spec.nodeName), "is not a node")
             continue
         for name in column.keys() & own.keys():
             capacity[place[pod.spec.nodeName or ""], column[name]] -= own[name]

@@ -95,7 +95,7 @@ def _take(found: Objects, at: str, raw: msgspec.Raw, usual: str) -> None:
     first, before = by_key.setdefault(key, (at, value))
     if before is not value:
         name = quoted(value.metadata.name)
-        found.faults.add(f"{at}: metadata.name", name, f"stands at {first} already")
+        found.faults.add(f"{at}: metadata.name", name, f"is already given at {first}")
 
 
 def _without_nulls(faults: FaultList, document: Document, shape: type[Any]) -> Any:

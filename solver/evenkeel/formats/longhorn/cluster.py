@@ -123,7 +123,7 @@ class _Reader:
         if told.diskUUID:
             first = self.disk_at.setdefault((host, told.diskUUID), name)
             if first != name:
-                self.faults.add(f"{path}.diskUUID", told.diskUUID, f"is that of {first} already")
+                self.faults.add(f"{path}.diskUUID", told.diskUUID, f"is already that of {first}")
             self.host_of.setdefault(told.diskUUID, []).append(host)
         elif status is not None and (ready or told.scheduledReplica):
             self.faults.add(f"{path}.diskUUID", told.diskUUID, "is missing")

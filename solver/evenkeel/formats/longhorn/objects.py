@@ -149,7 +149,7 @@ def _take(
     name = found.value.metadata.name
     before = first.setdefault((kind, name), path)
     if before != path:
-        faults.add(found.at("metadata.name"), quoted(name), f"is the name of {before} already")
+        faults.add(found.at("metadata.name"), quoted(name), f"is already the name of {before}")
         return
     by_kind: dict[str, list[Any]] = {
         "Node": objects.nodes,

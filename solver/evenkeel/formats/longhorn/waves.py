@@ -156,7 +156,7 @@ class _Writer:
                 texts.append(self.uuid[n])
         for text in texts:
             if not NAME.fullmatch(text):
-                self.faults.add(name, text, "is no name that Kubernetes takes")
+                self.faults.add(name, text, "is not a name that Kubernetes takes")
         if all(n < 0 for n in change.after):
             self.faults.add(name, [], "would be left without replicas")
         for side in (change.before, change.after):

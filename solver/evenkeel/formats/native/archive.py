@@ -58,7 +58,7 @@ def read_members(faults: FaultList, document: Document) -> dict[str, NDArray[Any
     try:
         archive = zipfile.ZipFile(io.BytesIO(document.data))
     except BROKEN as error:
-        message = "is no .npz archive"
+        message = "is not an .npz archive"
         if document.data.startswith(ZIP_MAGIC):
             message = "is a truncated .npz archive"
         faults.add(document.name, len(document.data), f"{message}: {error}")

@@ -204,7 +204,9 @@ def _replica_nodes(
         for p, row in enumerate(slots):
             for slot, node in enumerate(row):
                 if node not in index:
-                    faults.add(f"{path}[{p}].nodes[{slot}]", quoted(node), "is the name of no node")
+                    faults.add(
+                        f"{path}[{p}].nodes[{slot}]", quoted(node), "is not the name of a node"
+                    )
     return np.maximum(np.array(found, np.int64), -1)
 
 
@@ -278,7 +280,7 @@ def _places(
     if -2 in found:
         for i, at in enumerate(found):
             if at == -2:
-                faults.add(path(i), quoted(names[i]), f"is the name of no {what}")
+                faults.add(path(i), quoted(names[i]), f"is not the name of a {what}")
     return np.maximum(np.array(found, np.int64), -1)
 
 

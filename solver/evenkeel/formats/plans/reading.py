@@ -123,7 +123,7 @@ def _check_kind(document: Document) -> None:
     told = "" if PLAN in document.data else told_kind(document)
     if told:
         message = (
-            f"is no plan but {told}: evenkeel plan -o writes a plan, which may be of this file"
+            f"is not a plan but {told}: evenkeel plan -o writes a plan, which may be of this file"
         )
         raise InvalidInput([Fault(document.name, quoted(document.data), message)])
 
@@ -199,7 +199,7 @@ def _placement(
         at = f"{name}: {key}[{i}]"
         p = numbers.get(row.partition, -1)
         if p < 0 or p in seen:
-            message = "is no partition of the cluster" if p < 0 else "stands there twice"
+            message = "is not a partition of the cluster" if p < 0 else "stands there twice"
             faults.add(f"{at}.partition", quoted(row.partition), message)
             continue
         seen.add(p)
@@ -207,7 +207,7 @@ def _placement(
         count = slots.stop - slots.start
         for n, told in enumerate(row.nodes):
             if told not in places:
-                faults.add(f"{at}.nodes[{n}]", quoted(told), "is no node of the cluster")
+                faults.add(f"{at}.nodes[{n}]", quoted(told), "is not a node of the cluster")
         for part in ("nodes", "roles", "flags"):
             values = getattr(row, part)
             if values is not None and len(values) != count:

@@ -47,7 +47,7 @@ def read_steps(faults: FaultList, name: str, rows: list[StepDocument]) -> Read:
     place: dict[int | str, int] = {}
     for i, row in enumerate(rows):
         if place.setdefault(row.id, i) != i:
-            message = f"is the id of steps[{place[row.id]}] already"
+            message = f"is already the id of steps[{place[row.id]}]"
             faults.add(f"{name}: steps[{i}].id", quoted(row.id), message)
     _check_rows(faults, name, rows)
     ahead = [sorted({place.get(one, -1) for one in row.after}) for row in rows]
@@ -55,7 +55,7 @@ def read_steps(faults: FaultList, name: str, rows: list[StepDocument]) -> Read:
         if found and found[0] < 0:
             for k, one in enumerate(rows[i].after):
                 if one not in place:
-                    faults.add(f"{name}: steps[{i}].after[{k}]", quoted(one), "is no step")
+                    faults.add(f"{name}: steps[{i}].after[{k}]", quoted(one), "is not a step")
             ahead[i] = found[1:]
     first = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(one) for one in ahead], out=first[1:])
@@ -137,7 +137,9 @@ def _note_circles(
             told = " after ".join(str(quoted(one)) for one in [*circle[:8], circle[0]])
             more = f", of {len(circle)} steps" if len(circle) > 8 else ""
             faults.add(
-                f"{name}: steps[{i}].after", quoted(rows[i].id), f"is a circle: {told}{more}"
+                f"{name}: steps[{i}].after",
+                quoted(rows[i].id),
+                f"waits for itself in a circle: {told}{more}",
             )
 
 
@@ -161,14 +163,14 @@ def arranged(
     for i in np.flatnonzero((partition < 0) | outside | (ends[0] < -1) | (ends[1] < -1)).tolist():
         row, path = rows[i], f"{name}: steps[{i}]"
         if partition[i] < 0:
-            message = "is no partition of the cluster"
+            message = "is not a partition of the cluster"
             faults.add(f"{path}.partition", quoted(row.partition), message)
         if outside[i]:
             message = f"is none of the {int(width[at[i]])} slots of the partition"
             faults.add(f"{path}.replica", row.replica, message)
         for key, end, told in (("from", ends[0], row.source), ("to", ends[1], row.target)):
             if end[i] < -1:
-                faults.add(f"{path}.{key}", quoted(told), "is no node of the cluster")
+                faults.add(f"{path}.{key}", quoted(told), "is not a node of the cluster")
     if faults:
         return Steps.none(), np.zeros(0, np.int32)
     order = read.order

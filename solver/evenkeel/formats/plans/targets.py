@@ -25,14 +25,14 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
     used = np.unique(there.node[there.node >= 0])
     for n in used[place[used] == -2].tolist():
-        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is no node of the cluster")
+        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is not a node of the cluster")
     node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
     width, has = np.diff(start.first), np.diff(there.first)
     for q, name in enumerate(other.partitions.names):
         p = numbers.get(name, -1)
         at = f"target: partitions[{q}]"
         if p < 0:
-            faults.add(at, name, "is no partition of the cluster")
+            faults.add(at, name, "is not a partition of the cluster")
         elif has[q] != width[p]:
             faults.add(at, int(has[q]), f"needs the {int(width[p])} slots of partition {name}")
         else:

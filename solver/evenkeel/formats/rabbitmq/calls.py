@@ -23,7 +23,7 @@ failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
 join() {
   [ "$(told "$4")" = true ] || rabbitmq-queues add_member --vhost "$1" "$2" "$3" ||
     failed "add_member"
-  [ "$(told "$4")" = true ] || failed "is no member"
+  [ "$(told "$4")" = true ] || failed "is not a member"
   spent=0
   while :; do
     ready=$(told "$5") || failed "cannot tell whether it has caught up"

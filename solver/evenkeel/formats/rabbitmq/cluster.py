@@ -91,7 +91,7 @@ def _nodes(found: Findings) -> list[str]:
         return sorted(named)
     for name, (at, _) in found.zones.items():
         if name not in found.nodes:
-            found.faults.add(at, quoted(name), "is no node of the cluster")
+            found.faults.add(at, quoted(name), "is not a node of the cluster")
     return sorted(found.nodes)
 
 
@@ -128,14 +128,14 @@ def _placement(
         if -1 in own or len({*own}) != len(own):
             for i, name in enumerate(members):
                 if name not in place:
-                    message = "is no node of the cluster"
+                    message = "is not a node of the cluster"
                     found.faults.add(f"{at}.members[{i}]", quoted(name), message)
                 elif name in members[:i]:
                     found.faults.add(f"{at}.members[{i}]", quoted(name), "is a member twice")
         for name in sorted(online.difference(members)):
-            found.faults.add(f"{at}.online", quoted(name), "is no member of the queue")
+            found.faults.add(f"{at}.online", quoted(name), "is not a member of the queue")
         if queue.leader and queue.leader not in members:
-            found.faults.add(f"{at}.leader", quoted(queue.leader), "is no member of the queue")
+            found.faults.add(f"{at}.leader", quoted(queue.leader), "is not a member of the queue")
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
         lost = 2 * sum(alive.get(name, False) for name in members) <= len(members)

@@ -116,9 +116,11 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
             for name, zone in zones.items():
                 at = f"{document.name}: {quoted(name)}"
                 if found.zones.setdefault(name, (at, zone))[1] != zone:
-                    faults.add(at, quoted(zone), f"says otherwise than {found.zones[name][0]}")
+                    faults.add(at, quoted(zone), f"contradicts {found.zones[name][0]}")
         elif document.data.strip() != b"[]":
-            message = "is no list of queues, cluster status, list of nodes or map of zones as JSON"
+            message = (
+                "is not a list of queues, cluster status, list of nodes or map of zones as JSON"
+            )
             faults.add(document.name, document.data[:40], message)
     return found
 
@@ -135,7 +137,7 @@ def _take_queues(found: Findings, document: Document) -> None:
             continue
         first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
         if before is not one:
-            message = f"stands at {first} already: read one virtual host at a time"
+            message = f"is already given at {first}: read one virtual host at a time"
             found.faults.add(f"{at}.name", quoted(one.name), message)
 
 
@@ -151,7 +153,7 @@ def _take_status(found: Findings, document: Document) -> None:
     for name, state in told:
         if state.lower() not in (*UNDER_WAY, "not under maintenance", "regular", "unknown"):
             at = f"{document.name}: maintenance_status.{quoted(name)}"
-            found.faults.add(at, quoted(state), "is no known state of maintenance")
+            found.faults.add(at, quoted(state), "is not a known state of maintenance")
 
 
 def _take_nodes(found: Findings, document: Document) -> None:
@@ -159,7 +161,7 @@ def _take_nodes(found: Findings, document: Document) -> None:
     for i, one in enumerate(decode_json(found.faults, document, list[Node]) or ()):
         at = f"{document.name}: [{i}].name"
         if names.setdefault(one.name, at) != at:
-            found.faults.add(at, quoted(one.name), f"stands at {names[one.name]} already")
+            found.faults.add(at, quoted(one.name), f"is already given at {names[one.name]}")
         found.nodes.setdefault(one.name, at)
         found.running |= {one.name} if one.running else set()
         found.drained |= {one.name} if one.being_drained else set()

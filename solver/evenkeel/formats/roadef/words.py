@@ -97,5 +97,5 @@ def _cleaned(faults: FaultList, name: str, text: str) -> str:
         faults.add(f"{name}[{at}]", quoted(one[0]), "must be an unsigned 32-bit integer")
     if count > LISTED_FAULTS:
         more = count - LISTED_FAULTS
-        faults.add(name, more, "more words are no unsigned 32-bit integers")
+        faults.add(name, more, "more words are not unsigned 32-bit integers")
     return cleaned

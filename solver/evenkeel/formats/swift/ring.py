@@ -77,7 +77,7 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
         faults.add(document.name, data[:8], "is a builder: read the ring that it writes")
         return None
     if len(data) < HEADER.size or not data.startswith(MAGIC):
-        faults.add(document.name, data[:8], "is no ring, or a truncated one")
+        faults.add(document.name, data[:8], "is not a ring, or is truncated")
         return None
     _, version, length = HEADER.unpack_from(data)
     if version != VERSION:

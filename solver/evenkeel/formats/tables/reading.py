@@ -145,7 +145,7 @@ def _file_of(path: str, found: Found) -> str:
 
 def _read_rules(found: Found, document: Document) -> None:
     if found.rules is not None:
-        found.faults.add(document.name, "rules", "is the second of its kind: one is needed")
+        found.faults.add(document.name, "rules", "is a second file of this kind; one is needed")
         return
     text = document.text(found.faults)
     try:
@@ -153,7 +153,7 @@ def _read_rules(found: Found, document: Document) -> None:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         line = AT_LINE.search(str(error))
         at = f"{document.name}:{line[1]}" if line else document.name
-        found.faults.add(at, quoted(text), f"is no TOML: {str(error)[:200]}")
+        found.faults.add(at, quoted(text), f"is not valid TOML: {str(error)[:200]}")
         return
     before = len(found.faults.faults)
     note_misfits(found.faults, f"{document.name}: ", loaded, Rules)
@@ -250,7 +250,7 @@ def node_columns(
               if name not in OF_NODES and not name.startswith((CAPACITY, WATERMARK))]  # fmt: skip
     for tier in tiers:
         if tier not in titles:
-            faults.add(f"{table.name}: tiers", quoted(tier), f"is no column: {titles}")
+            faults.add(f"{table.name}: tiers", quoted(tier), f"is not a column: {titles}")
     domains = {
         tier: np.array(table.columns[tier.lower()], object)
         for tier in tiers or titles
@@ -266,7 +266,7 @@ def _check_names(faults: FaultList, table: Table, key: str) -> None:
             faults.add(table.at(row, key), name, "is empty")
         elif first.setdefault(name, row) != row:
             at = table.at(first[name], key)
-            faults.add(table.at(row, key), quoted(name), f"stands at {at} already")
+            faults.add(table.at(row, key), quoted(name), f"is already given at {at}")
 
 
 def _columns(
@@ -301,7 +301,7 @@ def _replicas(
     heads = order[first[:-1]]
     known = {name: n for n, name in enumerate(nodes)}
     known[""] = -1
-    table.each(faults, "node", lambda cell: cell not in known, "is no node of the other table")
+    table.each(faults, "node", lambda cell: cell not in known, "is not a node of the other table")
     at = {cell: known.get(cell, -1) for cell in set(table.columns["node"])}
     node = np.fromiter(map(at.__getitem__, table.columns["node"]), np.int64, len(table))
     given: Arguments = {
@@ -390,7 +390,7 @@ def _roles(
     if "role" not in table.columns:
         return {}
     cells = table.columns["role"]
-    message = "is no role: leader, voter, non_voter or learner"
+    message = "is not a role: leader, voter, non_voter or learner"
     table.each(faults, "role", lambda cell: cell.lower() not in ROLES, message)
     codes = {cell: int(ROLES.get(cell.lower(), Role.VOTER)) for cell in set(cells)}
     role = np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells))[order]
@@ -428,7 +428,7 @@ def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> A
         for group in one.groups or ():
             at = f"{name}: rule[{r}].groups"
             if group not in groups:
-                faults.add(at, quoted(group), "is no group of the replicas")
+                faults.add(at, quoted(group), "is not a group of the replicas")
             elif rule_of[groups[group]] >= 0:
                 message = f"is bound by rule[{rule_of[groups[group]]}] already"
                 faults.add(at, quoted(group), message)
@@ -439,7 +439,7 @@ def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> A
     rule = rule_of[given["group"]] if len(given["group"]) else np.zeros(0, np.int64)
     if "rule" in table.columns:
         known: Mapping[str, int] = {**by_name, "": -1}
-        message = f"is no name of a rule: {[*by_name]}"
+        message = f"is not the name of a rule: {[*by_name]}"
         table.each(faults, "rule", lambda cell: cell not in known, message)
         place = {text: p for p, text in enumerate(given["partition_names"])}
         cells = table.columns["rule"]

@@ -100,7 +100,7 @@ def _nodes(faults: FaultList, cluster: Cluster, given: Arguments) -> dict[str, S
             faults.add("nodes", title, "cannot be the name of a column")
         alike = [one for one in columns if one.lower() == title.lower()]
         if len(alike) > 1 and alike[0] == title:
-            faults.add("nodes", alike, "would be columns of one name")
+            faults.add("nodes", alike, "would be two columns of the same name")
     return columns
 
 

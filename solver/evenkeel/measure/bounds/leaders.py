@@ -239,7 +239,7 @@ def _count_prices(
     price = np.zeros(nodes, np.int64)
     if len(everyone) == 0 or not np.isfinite(room).any() or nodes > LARGEST_TABLE:
         return price.astype(np.float64)
-    slot = (choice.cost - 0.5 * (choice.node == led)).argmin(0)  # of several as good, who leads
+    slot = (choice.cost - 0.5 * (choice.node == led)).argmin(0)  # of equals, the present leader
     at, cost = choice.node[slot, everyone], choice.cost[slot, everyone]
     # how many can be passed on from node to node at no change, at one, and back at one less
     ways, some = np.nonzero((choice.node >= 0) & (choice.node != at))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,157 @@ STATES: Mapping[str, Mapping[str, bool]] = {
 """What is true of a node in each state; all else stays as it was."""
 
 
-def changed_states(
-    nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]
-) -> Arguments:
+class Changeable:
+    """What a person does to nodes and partitions, each as another cluster.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
+    >>> c.down("n0").pin("p1").nodes.alive.tolist()
+    [False, True]
+    """
+
+    nodes: Nodes
+    topology: Topology
+    partitions: Partitions
+    placement: Placement
+
+    def replace(self, **changes: Unpack[Arguments]) -> Self:
+        """Return a cluster with some arguments changed, validated like a new one."""
+        raise NotImplementedError
+
+    def down(self, *which: Which) -> Self:
+        """Return a cluster in which nodes are dead, with all they hold.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes by name (``"n17"``), by number (17), by an expression as in a rule
+            (``"zone=b,+ssd"``), by a mask, (N,) bool, or by a list of any of these. A string is
+            always a name or an expression, a number always an index.
+
+        Returns
+        -------
+        Cluster
+            Validated; its dead nodes neither accept, keep nor lead.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, domains={"zone": ["a", "b", "b"]})
+        >>> c.down("n0").drain("zone=b").nodes.alive.tolist()
+        [False, True, True]
+        """
+        return self.replace(**_in_state(self.nodes, self.topology, "down", which))
+
+    def up(self, *which: Which) -> Self:
+        """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**_in_state(self.nodes, self.topology, "up", which))
+
+    def cordon(self, *which: Which) -> Self:
+        """Return a cluster in which nodes keep what they have and take no more replicas.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; cordoned nodes do not accept.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**_in_state(self.nodes, self.topology, "cordon", which))
+
+    def drain(self, *which: Which) -> Self:
+        """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; drained nodes neither accept, keep nor lead.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**_in_state(self.nodes, self.topology, "drain", which))
+
+    def pin(
+        self,
+        *which: Which,
+        group: str | int | Sequence[str | int] | None = None,
+        topic: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Return a cluster in which the replicas of some partitions stay where they are.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Partitions by name, by number, as ``"group=orders"``, by a mask, (P,) bool, or by a list
+            of any of these.
+        group : str, int, or sequence of them, optional
+            Groups, by name or number, all of whose partitions are meant.
+        topic : str or sequence of str, optional
+            The same, as Kafka calls a group.
+
+        Returns
+        -------
+        Cluster
+            Validated; their replicas carry ``Flag.PINNED``.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such partition or group.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]],
+        ...     group=["audit", "pay"])
+        >>> c.pin(topic="audit").placement.flags.tolist()
+        [1, 0]
+        """
+        return self.replace(placement=_pinned(self.partitions, self.placement, which, group, topic))
+
+
+def _in_state(nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]) -> Arguments:
     """Return the flags of nodes after some of them went into a state."""
     faults = FaultList()
     found = [find_nodes(faults, state, nodes, topology, _listed(one)) for one in which]
@@ -47,7 +195,7 @@ def changed_states(
     return flags
 
 
-def pinned(
+def _pinned(
     partitions: Partitions,
     placement: Placement,
     which: Sequence[Which],

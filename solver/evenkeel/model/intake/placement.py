@@ -54,7 +54,7 @@ def read_placement(
     width = np.diff(rows.first).astype(np.int32)
     wanted = column(faults, sizes.partitions, "replicas", replicas, np.int32, width)
     if base is not None and "voters" not in given:
-        # whoever wants all replicas to vote wants it of other numbers, too
+        # where all replicas voted, they all vote whatever their number
         all_vote = base.replicas == base.voters
         voters = None if all_vote.all() else np.where(all_vote, wanted, base.voters)
     check_range(faults, "replicas", wanted, 0, 2**15, "must be 0 to 32767")
@@ -104,7 +104,7 @@ def check_placement(faults: FaultList, placement: Placement, partitions: int, no
 def check_flags(faults: FaultList, flags: NDArray[np.uint16]) -> None:
     """Note bits that are no ``Flag``."""
     unknown = flags & np.uint16(~EVERY_FLAG & 0xFFFF) != 0
-    list_entries(faults, "flags", flags, unknown, "has bits that are no Flag")
+    list_entries(faults, "flags", flags, unknown, "has bits that are not a Flag")
 
 
 def _leaders(
@@ -209,7 +209,7 @@ def _numbers(faults: FaultList, path: str, row: Any, names: Names) -> list[int]:
             if one in names:
                 number = names.index(one)
             elif one:
-                faults.add(f"{path}[{slot}]", one, "is the name of no node")
+                faults.add(f"{path}[{slot}]", one, "is not the name of a node")
         elif is_whole(one):
             number = int(one)
         elif one is not None and not is_missing(one):

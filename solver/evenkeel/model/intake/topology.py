@@ -13,7 +13,6 @@ from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.topology import Topology
 
 SHAPE = ("domains", "crossing")
-SIZES = ("tier_capacity", "tier_distance")
 
 
 def read_topology(faults: FaultList, given: Given, sizes: Sizes, base: Topology | None) -> Topology:

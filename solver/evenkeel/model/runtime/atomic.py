@@ -36,7 +36,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     except BaseException as error:
         _remove(part)
         if isinstance(error, OSError) and error.errno is not None:
-            # who asked for the file knows nothing of the temporary one
+            # the caller asked for the file and knows nothing of the temporary one
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     return Path(path)

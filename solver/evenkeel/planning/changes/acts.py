@@ -142,11 +142,11 @@ def acts_of(
     exchanged = (current == ends.leads) & flag_at(moves & ends.votes, current)
     split = exchanged & safety.admits_union(current, exchanged, place)
     via = exchanged & ~split & turns.deputes & protocol.joint
-    # who leads without a vote, or with nobody to hand over to, cannot go
+    # a leader without a vote, or without a successor, cannot go
     stranded = (current == ends.leads) | ((ends.leads < 0) & led_live & (front < 0))
     stranded &= flag_at(moves, current)
     blocked |= stranded & ~split & ~via
-    # nor can who loses its vote
+    # nor can a leader that loses its vote
     heir = (ends.leads >= 0) & (ends.leads != current)
     blocked |= (
         recasts

@@ -143,9 +143,9 @@ def check_target(
     else:
         width = np.diff(start.first)
         for name, least, most, why in (
-            ("node", -1, len(cluster.nodes) - 1, "is no node of the cluster"),
-            ("role", 0, max(Role), "is no role"),
-            ("leader", -1, width - 1, "is no slot of the partition"),
+            ("node", -1, len(cluster.nodes) - 1, "is not a node of the cluster"),
+            ("role", 0, max(Role), "is not a role"),
+            ("leader", -1, width - 1, "is not a slot of the partition"),
         ):
             found = getattr(target, name)
             if found.dtype.kind not in "iu":
@@ -205,7 +205,7 @@ def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placeme
         leads[same] = ends.led[same]
         stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
         led = ends.led[stays]
-        # who leads without a vote goes on, unless that is new
+        # a leader without a vote stays leader, unless that is new
         fit = (becomes[stays, led] == Role.VOTER) | (ends.role[stays, led] != Role.VOTER)
         stays = stays[(where[stays, led] >= 0) & fit]
         leads[stays] = ends.led[stays]

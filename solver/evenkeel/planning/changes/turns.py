@@ -69,7 +69,7 @@ def turns_of(
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     heir_votes = flag_at(ends.becomes == Role.VOTER, ends.leads)
     heir_stays = (ends.leads >= 0) & (ends.leads != ends.led) & ~flag_at(moves, ends.leads)
-    # who is to lead, but has no vote yet, leads once it has one
+    # the next leader, if it has no vote yet, leads once it has one
     heir_stays &= ~flag_at(ends.role != ends.becomes, ends.leads)
     led_moves = flag_at(moves, ends.led)
     votes = ends.votes if unfit is None else ends.votes & ~unfit[ends.replica]
@@ -84,10 +84,10 @@ def turns_of(
     usual = _usual(ends, moves, live, begun)
     found = _ordered(ends, safety, protocol, moves, front, usual)
     turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool))
-    # where no order is left to who leads and who is to lead, another leads in between
+    # where neither the old leader nor the new can lead in between, another does
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
     turns = _lent(ends, safety, protocol, turns, lends, deputy, usual)
-    # or who is to lead does so before it moves
+    # or the next leader leads before it moves
     able = np.append(cluster.nodes.may_lead, False) & live
     soon = turns.disorderly & (turns.front < 0) & led_moves & heir_votes
     soon &= flag_at(moves & ends.votes, ends.leads) & able[at_slot(before, ends.leads)]
@@ -151,7 +151,7 @@ def _ordered(
     late |= (ends.led == ends.leads) & (front < 0)
     held = np.flatnonzero(late & (current >= 0))
     turn[held, current[held]] = np.maximum(turn[held, current[held]], LATE)
-    # who leads goes only once its heir has its vote
+    # the leader goes only once its successor has its vote
     waits = flag_at(ends.role != ends.becomes, ends.leads) & flag_at(moves, current)
     turn[ends.recasts & (ends.late & ~waits)[:, None]] = LAST
     after_heir = ends.recasts & heir_before_roles(ends, moves, current)[:, None]

@@ -89,7 +89,7 @@ class Events:
         step = step[order]
         whose = steps.partition[step], steps.replica[step]
         vacated = seats.find(cluster, *whose, steps.source[step])
-        # who changes its role stays on its seat
+        # a replica that changes its role keeps its seat
         vacated[timeline.kind[step] >= RAISE] = -1
         return cls(
             step, rank[order], owner[order], begins[order], ends[order],

@@ -45,7 +45,7 @@ class Flights:
             if not is_real(share) or not 0.0 <= share <= 1.0:
                 faults.add(f"arrived[{key!r}]", share, "must be a share, 0 to 1")
             elif key not in rows:
-                faults.add("arrived", key, "is no partition and node of a copy in flight")
+                faults.add("arrived", key, "is not a partition and node of a copy in flight")
             else:
                 coming[rows[key]] = 1.0 - share
         faults.raise_if_any()

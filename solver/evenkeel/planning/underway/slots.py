@@ -101,7 +101,7 @@ def _seated(
         held = [n for n in row if n >= 0]
         if len({*held}) < len(held):  # who trade nodes by way of a third: the order seen tells
             row = seen if len(seen) == len(row) else _each_once(wanted, before, place)
-        # whom a copy replaces is where its slot was, and is no replica more
+        # what a copy replaces is where its slot was, and is not another replica
         known = {*row, *(was for n, was in zip(row, before, strict=True) if n != was)}
         rest = [n for n in place if n not in known]
         for slot, n in enumerate(row):
@@ -113,7 +113,7 @@ def _seated(
         some, roles = now.flags[theirs], now.role[theirs]
         node[mine] = row
         flags[mine] = [int(some[i]) if i >= 0 else 0 for i in taken]
-        # what is on its way is what it is where it comes from
+        # a copy on its way has the role of its source
         home = [
             place.get(was, i) if i >= 0 and some[i] & Flag.INCOMING else i
             for i, was in zip(taken, before, strict=True)
@@ -125,7 +125,7 @@ def _seated(
         led = seen[leader[p]] if 0 <= leader[p] < len(seen) else -1
         if led in row:
             leader[p] = row.index(led)
-        else:  # who leads is being replaced, in the slot that it had
+        else:  # the leader is being replaced, in the slot that it had
             leader[p] = before.index(led) if led in before else -1
     return Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)

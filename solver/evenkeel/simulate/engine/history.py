@@ -1,15 +1,13 @@
 """History: what a simulation measured over time, as arrays."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
-from evenkeel.model.runtime.shown import Shown, reported
+from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.conformance import KINDS
 
@@ -33,7 +31,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class History(Shown):
+class History(Reported, Shown):
     """What was measured. T samples, N nodes, D dimensions.
 
     Parameters
@@ -307,41 +305,6 @@ class History(Shown):
             ],
             "warnings": list(self.warnings),
         }
-
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page about the run, in a file that needs no other.
-
-        It holds what was short of what and for how long, how level nodes were, what happened, what
-        was demanded, and what was changed.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; ``.html`` or ``.htm``.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        InvalidInput
-            If the file has another suffix.
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = ek.simulate.play(c, until=60.0).report(f"{folder}/out.html")
-        ...     "whole at the end" in page.read_text()
-        True
-        """
-        return reported(self, path)
 
     def thrash_percent(self, stat: str) -> NDArray[np.float64]:
         """Return how much each node's figure went up and down for nothing.

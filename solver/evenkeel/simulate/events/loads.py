@@ -257,7 +257,7 @@ def check_dimensions(
         if name not in known:
             faults.add(f"{path}[{i}]", name, f"unknown dimension; known: {known}")
     if not faults.about(path) and not flows_of(cluster, dimensions):
-        faults.add(path, dimensions, f"leaves nothing to change: name some of {known}")
+        faults.add(path, dimensions, f"changes nothing: give at least one of {known}")
 
 
 def check_whole(faults: FaultList, path: str, value: int, least: int) -> None:

@@ -66,7 +66,7 @@ class Stores:
         return self.each * len(self._regions())
 
     def domains(self) -> dict[str, list[str]]:
-        """Return the labels of each store, widest level first.
+        """Return the labels of each store, widest tier first.
 
         Returns
         -------

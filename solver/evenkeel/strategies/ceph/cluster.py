@@ -142,7 +142,7 @@ def cluster_of(
     Parameters
     ----------
     crush : CrushMap
-        Hierarchy and rules. Its types of buckets are the levels, the widest first.
+        Hierarchy and rules. Its types of buckets are the tiers, the widest first.
     pools : Pool or sequence of Pool
         Each is a group; its placement groups are called ``pool.group``, in hexadecimal as in Ceph.
     reweight : array_like of int, shape (devices,), optional
@@ -195,7 +195,7 @@ def cluster_of(
     alive = exists if is_up is None else exists & np.asarray(is_up, bool)
     rows = [native.rows(pool, weights) for pool in listed]
     share = _shares(native)
-    levels = _levels(crush, hierarchy)
+    tiers = _domains(crush, hierarchy)
     first = np.concatenate([[0], *(np.full(len(r), r.shape[1]) for r in rows)]).cumsum()
     node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
     return Cluster.from_arrays(
@@ -203,7 +203,7 @@ def cluster_of(
         load=np.ones((len(first) - 1, 1)) if load is None else load,
         dimensions=("bytes",),
         bytes="bytes",
-        domains=levels,
+        domains=tiers,
         tags=hierarchy.tags,
         node_names=[f"osd.{i}" for i in range(crush.devices)],
         weight=share / max(float(share.max(initial=0.0)), 1.0),
@@ -215,7 +215,7 @@ def cluster_of(
         partition_names=[f"{pool.id}.{pg:x}" for pool in listed for pg in range(pool.pg_num)],
         group=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
         group_names=[str(pool.id) for pool in listed],
-        rules=[_rule(crush, pool, levels) for pool in listed],
+        rules=[_rule(crush, pool, tiers) for pool in listed],
         rule=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
         replicas=np.repeat([p.size for p in listed], [p.pg_num for p in listed]),
         placement=np.where(node == NO_OSD, -1, node),
@@ -262,7 +262,7 @@ def _hierarchy(crush: CrushMap) -> _Hierarchy:
     return _Hierarchy(parent, tags)
 
 
-def _levels(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
+def _domains(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
     """Name each device's bucket of every type, "" for none, the widest type first."""
     above: list[dict[str, str]] = []
     for osd in range(crush.devices):
@@ -281,7 +281,7 @@ def _levels(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
     }
 
 
-def _rule(crush: CrushMap, pool: Pool, levels: Mapping[str, Sequence[str]]) -> Rule:
+def _rule(crush: CrushMap, pool: Pool, tiers: Mapping[str, Sequence[str]]) -> Rule:
     """Say in the model's words what a pool's rule keeps apart and where it stays."""
     types = {code: name for name, code in crush.types.items()}
     taken = blocks(crush, pool.rule, pool.size)
@@ -289,19 +289,19 @@ def _rule(crush: CrushMap, pool: Pool, levels: Mapping[str, Sequence[str]]) -> R
     for block in taken:
         numbers = [choice.number for choice in block.choices]
         for k, choice in enumerate(block.choices):
-            level = types[choice.kind]
-            if level in levels:
-                spread[level] = spread.get(level, 0) + prod(numbers[k + 1 :])
+            tier = types[choice.kind]
+            if tier in tiers:
+                spread[tier] = spread.get(tier, 0) + prod(numbers[k + 1 :])
     require: list[str] = []
     if len(taken) == 1 and taken[0].root < 0:
         bucket = crush.by_id[taken[0].root]
         name, _, device_class = bucket.name.partition(CLASS)
         if device_class:
             require.append(f"+{device_class}")
-        if name in levels.get(bucket.type, ()):
+        if name in tiers.get(bucket.type, ()):
             require.append(f"{bucket.type}={name}")
     chosen = [{types[choice.kind] for choice in block.choices} for block in taken]
-    kept_apart = all(level in kinds for kinds in chosen for level in spread)
+    kept_apart = all(tier in kinds for kinds in chosen for tier in spread)
     return Rule(require=require, spread=spread if kept_apart else {})
 
 

@@ -155,7 +155,7 @@ def known_workload(cluster: Cluster, fleet: Fleet, eagerness: float) -> Workload
 def sites_of(cluster: Cluster) -> list[Site]:
     """Return what never changes about the stores of a cluster."""
     topology, nodes = cluster.topology, cluster.nodes
-    tiers = [i for i, level in enumerate(topology.tiers) if level != HOST]
+    tiers = [i for i, tier in enumerate(topology.tiers) if tier != HOST]
     carried: list[set[str]] = [{f"node={name}"} for name in nodes.names]
     for tag, has in nodes.tags.items():
         for n in np.flatnonzero(has):
@@ -183,7 +183,7 @@ def sites_of(cluster: Cluster) -> list[Site]:
 
 
 def _hosts(cluster: Cluster) -> list[int]:
-    """Ids of hosts: numbers where the level names numbers, else counted up."""
+    """Ids of hosts: numbers where the labels of the tier are numbers, else counted up."""
     topology = cluster.topology
     if HOST not in topology.tiers:
         return list(range(len(cluster.nodes)))

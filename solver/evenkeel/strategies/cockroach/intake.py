@@ -193,7 +193,7 @@ def cockroach_cluster(
         leader_load=leading,
         dimensions=LOADS,
         bytes="bytes",
-        domains=_levels(tiers, ids),
+        domains=_domains(tiers, ids),
         tags=tags,
         alive=~np.isin(state, (kernel.DEAD, kernel.UNKNOWN)),
         accepts=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED)),
@@ -326,7 +326,7 @@ def _leaders(
     bad = np.flatnonzero((store < -1) | ((store >= 0) & ~may.any(axis=1)))
     for p in bad[:LISTED_FAULTS].tolist():
         name = names[p] if names is not None and p < len(names) else p
-        what = "its replica there is no voter" if there[p].any() else "has no replica there"
+        what = "its replica there is not a voter" if there[p].any() else "has no replica there"
         said = f"range {name}: {what}" if there[p].any() else f"range {name} {what}"
         faults.add(f"leaseholder[{p}]", int(store[p]), said)
     if len(bad) > LISTED_FAULTS:
@@ -395,14 +395,14 @@ def _check_hosts(faults: FaultList, ids: NDArray[np.int32], tiers: Sequence[Tier
             )
 
 
-def _levels(tiers: Sequence[Tiers], ids: NDArray[np.int32]) -> dict[str, list[str]]:
+def _domains(tiers: Sequence[Tiers], ids: NDArray[np.int32]) -> dict[str, list[str]]:
     """Labels of every tier, in the order in which most localities have them, and of the host."""
     names: dict[str, None] = {}
     for one in sorted(tiers, key=len, reverse=True):
         for key, _ in one:
             names.setdefault(key)
-    levels = {name: [dict(one).get(name, "") for one in tiers] for name in names}
-    return levels | {HOST: [str(host) for host in ids.tolist()]}
+    labels = {name: [dict(one).get(name, "") for one in tiers] for name in names}
+    return labels | {HOST: [str(host) for host in ids.tolist()]}
 
 
 def _tags(

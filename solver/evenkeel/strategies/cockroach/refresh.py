@@ -20,7 +20,7 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
     if count > known and np.ndim(native.latency) > 0:
         faults.add(
             "cluster.native.latency", np.shape(native.latency),
-            "knows no host that joins later; give one latency for all, or the hosts from the start",
+            "covers no later hosts: give one latency for all, or all hosts from the start",
         )  # fmt: skip
     faults.raise_if_any()
     status = status_of(now)

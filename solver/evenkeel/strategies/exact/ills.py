@@ -87,7 +87,7 @@ def missing(request: Request, outcome: Outcome) -> int:
 
 
 def harms(request: Request, outcome: Outcome) -> bool:
-    """Whether something is worse than it came, or a budget is exceeded."""
+    """Whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
     if not is_within(cluster, request.limits, placement):

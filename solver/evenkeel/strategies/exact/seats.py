@@ -238,7 +238,7 @@ def _texts(texts: list[str]) -> str:
 
 
 def _class_of(cluster: Cluster, n: int) -> str:
-    """Name a node's class: its domain on the widest level, or itself."""
+    """Name a node's class: its domain of the widest tier, or itself."""
     topology = cluster.topology
     if len(topology) and topology.domain[0, n] >= 0:
         return f"{topology.tiers[0]}={topology.domain_name(0, int(topology.domain[0, n]))}"
@@ -290,5 +290,5 @@ def stuck(cluster: Cluster, k: int) -> bool:
 
 
 def class_names(cluster: Cluster) -> NDArray[np.object_]:
-    """Name the class of every node: its domain on the widest level, or itself."""
+    """Name the class of every node: its domain of the widest tier, or itself."""
     return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)

@@ -383,5 +383,7 @@ def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int1
         if leads:
             at = np.flatnonzero(votes & (node[rows] == leads[0]))
             was = placement.leader[p]
-            leader[p] = was if was in at or len(at) == 0 else at[0]  # none: who leads unlawfully
+            leader[p] = (
+                was if was in at or len(at) == 0 else at[0]
+            )  # none: a leader that may not lead
     return node, leader

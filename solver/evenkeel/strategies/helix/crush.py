@@ -32,6 +32,6 @@ def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray
         raise NoNodes("the tree has no nodes")
     replicas = sum(states)
     if tree.zone_names is None:
-        return place_on_nodes(tree.node_level, partitions.word, replicas)
+        return place_on_nodes(tree.node_children, partitions.word, replicas)
     first, nodes = tree.zone_nodes
-    return place_in_zones(tree.zone_tier, first, nodes, partitions.word, replicas)
+    return place_in_zones(tree.zone_children, first, nodes, partitions.word, replicas)

@@ -14,7 +14,7 @@ class NoNodes(HelixError):
 
 
 class NoZones(HelixError):
-    """MultiRoundCRUSH needs a level of fault zones above the nodes."""
+    """MultiRoundCRUSH needs a tier of fault zones above the nodes."""
 
 
 class NotEnoughZones(HelixError):

@@ -248,7 +248,7 @@ def _check(found: list[Site], zoned: bool) -> None:
     for site in found:
         if zoned and site.tree.zone_names is None:
             name = site.resources[0].name
-            faults.add(f"group[{name!r}]", "node", "needs a level of fault zones above the nodes")
+            faults.add(f"group[{name!r}]", "node", "needs a tier of fault zones above the nodes")
     faults.raise_if_any()
 
 

@@ -28,10 +28,10 @@ def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> ND
     if len(tree) == 0:
         raise NoNodes("the tree has no nodes")
     if tree.zone_names is None:
-        raise NoZones("MultiRoundCRUSH needs a level of fault zones above the nodes")
+        raise NoZones("MultiRoundCRUSH needs a tier of fault zones above the nodes")
     state = np.repeat(np.arange(len(states), dtype=np.int32), states)
     order = map_order(partitions.hash)
-    placed, failed = place_in_rounds(tree.zone_tier, tree.rooms, partitions.word, state, order)
+    placed, failed = place_in_rounds(tree.zone_children, tree.rooms, partitions.word, state, order)
     if failed >= 0:
         live = int(np.count_nonzero(tree.zone_weight))
         raise NotEnoughZones(

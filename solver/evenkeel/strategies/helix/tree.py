@@ -1,6 +1,6 @@
 """The tree that Helix's CRUSH strategies draw from: fault zones, and nodes below them.
 
-Levels between the fault zone and the node are left out, as Helix leaves them out for these
+Tiers between the fault zone and the node are left out, as Helix leaves them out for these
 strategies, so that zones are told apart by their value alone.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.strategies.helix.errors import BadTopology
 from evenkeel.strategies.helix.hashed import HashedNames
 from evenkeel.strategies.helix.java_order import buckets, grown_capacity, map_order
-from evenkeel_kernels.helix.crush import Level, straw_lengths
+from evenkeel_kernels.helix.crush import Children, straw_lengths
 from evenkeel_kernels.helix.reweighted_zone import Rooms
 
 DEFAULT_WEIGHT = 1000
@@ -30,9 +30,9 @@ class Tree:
     names : HashedNames
         N names of nodes: their values in the topology, not necessarily their instance names.
     zone_names : HashedNames or None
-        Z names of zones, in the order of their first nodes; None without a zone level.
+        Z names of zones, in the order of their first nodes; None without a zone tier.
     zone : ndarray of int32, shape (N,)
-        Zone of each node; without a zone level, the node itself.
+        Zone of each node; without a zone tier, the node itself.
     weight : ndarray of int64, shape (N,)
         Weight of each node, live or not.
     live : ndarray of bool, shape (N,)
@@ -104,7 +104,7 @@ class Tree:
 
     @property
     def zones(self) -> int:
-        """How many zones; nodes where there is no zone level."""
+        """How many zones; nodes where there is no zone tier."""
         return len(self.names if self.zone_names is None else self.zone_names)
 
     @cached_property
@@ -128,27 +128,27 @@ class Tree:
         return _sums(self.zone, self.live_weight, self.zones)
 
     @cached_property
-    def node_level(self) -> Level:
+    def node_children(self) -> Children:
         """All nodes as the children of one bucket."""
-        return _level(self.names, self.live_weight, np.arange(len(self)))
+        return _children(self.names, self.live_weight, np.arange(len(self)))
 
     @cached_property
-    def zone_tier(self) -> Level:
+    def zone_children(self) -> Children:
         """All zones as the children of one bucket."""
         if self.zone_names is None:
-            return self.node_level
-        return _level(self.zone_names, self.zone_weight, np.arange(self.zones))
+            return self.node_children
+        return _children(self.zone_names, self.zone_weight, np.arange(self.zones))
 
     @cached_property
-    def zone_nodes(self) -> tuple[NDArray[np.int64], Level]:
-        """The nodes zone by zone, in the order of ``zone_tier``, and where each zone begins."""
-        levels = []
+    def zone_nodes(self) -> tuple[NDArray[np.int64], Children]:
+        """The nodes zone by zone, in the order of ``zone_children``, and where each zone begins."""
+        children = []
         first = np.zeros(self.zones + 1, np.int64)
-        for place, z in enumerate(self.zone_tier.item):
+        for place, z in enumerate(self.zone_children.item):
             nodes = self.tree_order[self.first[z] : self.first[z + 1]]
-            levels.append(_level(self.names, self.live_weight, nodes))
+            children.append(_children(self.names, self.live_weight, nodes))
             first[place + 1] = first[place] + nodes.size
-        return first, Level(*(np.concatenate(parts) for parts in zip(*levels, strict=True)))
+        return first, Children(*(np.concatenate(parts) for parts in zip(*children, strict=True)))
 
     @cached_property
     def rooms(self) -> Rooms:
@@ -176,10 +176,10 @@ def _sums(key: NDArray[np.int32], value: NDArray[np.int64], count: int) -> NDArr
     return sums
 
 
-def _level(names: HashedNames, weight: NDArray[np.int64], items: NDArray[np.int64]) -> Level:
+def _children(names: HashedNames, weight: NDArray[np.int64], items: NDArray[np.int64]) -> Children:
     """Lay out the children of a bucket in the order in which ties are decided."""
     falling = items[np.argsort(-weight[items], kind="stable")]
     straw = straw_lengths(weight[falling])
     order = map_order(names.hash[falling])
     item = falling[order]
-    return Level(names.id[item], straw[order], weight[item] > 0, item.astype(np.int32))
+    return Children(names.id[item], straw[order], weight[item] > 0, item.astype(np.int32))

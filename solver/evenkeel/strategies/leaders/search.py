@@ -51,7 +51,7 @@ class Levels:
 
     arcs: Arcs
     dimension: NDArray[np.int64]  # (D,) which
-    base: NDArray[np.float64]  # (N, D) level where nobody leads what can be led
+    base: NDArray[np.float64]  # (N, D) utilisation without the leaders that may change
     share: NDArray[np.float64]  # (A, D) what leading over an arc adds
     target: NDArray[np.float64]  # (N, D) fair load, in its unit
     extra: NDArray[np.float64]  # (P, D) what leading adds, in its unit

@@ -1,6 +1,6 @@
 """Before the search: compile the cluster, drop what is too many, mark what must move.
 
-And before the next one: what came out of it worse than it came is left alone.
+And before the next one: what it made worse than before is left alone.
 """
 
 import time
@@ -42,7 +42,7 @@ class Restraint(NamedTuple):
         )
 
     def after(self, run: Run, outcome: Outcome) -> "Restraint | None":
-        """Leave alone what is worse than it came, too; None if nothing is.
+        """Leave alone what became worse than before, too; None if nothing did.
 
         What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
         followers a node may be too full while one leaves: neither is seen one move at a time.

@@ -146,7 +146,7 @@ class AutoBalance:
         Parameters
         ----------
         budget : int
-            Candidates to look at.
+            Most candidates that are evaluated.
         most : int
             Actions to take.
 

@@ -1,6 +1,6 @@
 """A Longhorn system as arrays: hosts, disks, volumes and replicas, as far as placing needs them.
 
-A *node* of Evenkeel is a Longhorn disk, a Longhorn node is a *host*: a level of the topology, below
+A *node* of Evenkeel is a Longhorn disk, a Longhorn node is a *host*: a tier of the topology, below
 the zone. A partition is a volume. What the cluster's own arrays cannot say travels in its
 ``native``, a ``System``; ``evenkeel.strategies.longhorn.records`` builds both.
 """

@@ -124,7 +124,7 @@ def _nodes(
     capacity = np.array(nodes.capacity.T, order="C")
     with np.errstate(divide="ignore"):
         inverse = np.minimum(1.0 / capacity, HUGE)
-    capacity[:, ~nodes.carries] = np.inf  # nobody asks what is on a node that is lost
+    capacity[:, ~nodes.carries] = np.inf  # a lost node has no limit
     most = np.where(nodes.max_replicas < 0, NO_LIMIT, nodes.max_replicas).astype(np.int32)
     pairs = [
         (cluster.dimensions.index(one.of), cluster.dimensions.index(one.to))

@@ -107,7 +107,7 @@ def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | 
     seen: set[tuple[str, str]] = set()
     for kind in kinds:
         if (kind.type, kind.place) in seen:
-            faults.add("node_types", f"{kind.type} in {kind.place}", "is told twice")
+            faults.add("node_types", f"{kind.type} in {kind.place}", "is given twice")
         seen.add((kind.type, kind.place))
     return kinds
 

@@ -132,7 +132,7 @@ def parts_of(cluster: Cluster) -> int:
 
 
 def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> Run:
-    """Put the pieces together, and do over the whole what they left undone."""
+    """Put the pieces together, and solve over the whole what they could not."""
     cluster, method = plan.cluster, find("balance")
     proof, pieces = found[0], found[1:]
     proven = proof if isinstance(proof, Bounds) else plan.levels

@@ -14,7 +14,7 @@ from evenkeel.model.rules import parse_expression
 from evenkeel.strategies.cockroach.zone_configs.documents import Conjunction, Constraint, ZoneConfig
 
 HOST = "host"
-"""Level whose domains are CockroachDB's nodes; without it every node of the cluster is one."""
+"""Tier whose domains are CockroachDB's nodes; without it every node of the cluster is one."""
 
 
 def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int32]]:

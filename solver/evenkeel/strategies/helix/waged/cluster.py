@@ -79,12 +79,12 @@ def _cached(given: _Parts) -> Model:
 def _model(cluster: Cluster, options: Waged) -> Model:
     faults = FaultList()
     rules, rule = bound_rules(cluster)
-    levels = {zone_tier(cluster, one) for one in rules} if options.zone is None else {options.zone}
+    tiers = {zone_tier(cluster, one) for one in rules} if options.zone is None else {options.zone}
     known = [*cluster.topology.tiers, NODE_TIER]
-    if len(levels) > 1:
-        message = "must name the level of the fault zones: rules spread over different ones"
-        faults.add("options.zone", sorted(levels), message)
-    elif not levels <= set(known):
+    if len(tiers) > 1:
+        message = "must name the tier of the fault zones: rules spread over different ones"
+        faults.add("options.zone", sorted(tiers), message)
+    elif not tiers <= set(known):
         faults.add("options.zone", options.zone, f"unknown tier; known: {known}")
     capacity = _whole(faults, "capacity", cluster.nodes.capacity)
     weight = _whole(faults, "load", cluster.partitions.load.voter)
@@ -101,7 +101,7 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         keys=cluster.dimensions,
         nodes=hashed(cluster.nodes.names),
         capacity=capacity,
-        zone=_zones(cluster.topology, levels.pop(), len(cluster.nodes)),
+        zone=_zones(cluster.topology, tiers.pop(), len(cluster.nodes)),
         limit=np.where(limit < 0, NO_LIMIT, limit).astype(np.int32),
         masks=allowed_masks(cluster, rules),
         groups=hashed(cluster.partitions.group_names),
@@ -186,13 +186,13 @@ def _kinds(
     return tuple(kinds), kind.astype(np.int32)
 
 
-def _zones(topology: Topology, level: str, nodes: int) -> NDArray[np.int32]:
-    """Fault zone of each node: all its labels down to the level; a missing one is a label too."""
-    if level == NODE_TIER:
+def _zones(topology: Topology, tier: str, nodes: int) -> NDArray[np.int32]:
+    """Fault zone of each node: all its labels down to the tier; a missing one is a label too."""
+    if tier == NODE_TIER:
         return np.arange(nodes, dtype=np.int32)
-    last = topology.tier_index(level)
+    last = topology.tier_index(tier)
     rows = [last]
-    if level not in topology.crossing:
+    if tier not in topology.crossing:
         rows = [row for row in range(last + 1) if topology.tiers[row] not in topology.crossing]
     _, zone = np.unique(topology.label[rows], axis=1, return_inverse=True)
     return np.ravel(zone).astype(np.int32)

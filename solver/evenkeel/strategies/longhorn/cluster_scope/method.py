@@ -93,7 +93,7 @@ def _planned(
 def _allowed(request: Request, options: Longhorn, clock: Clock) -> tuple[float, float]:
     """Return the share of all data that may be copied, or the bytes that are too many.
 
-    Whoever says nothing gets no dearer a plan than Longhorn's own. More would not come to rest:
+    By default a plan costs no more than Longhorn's own. More would not converge:
     what a plan leaves is spread as Longhorn wants it, and looks like disks never levelled.
     """
     if options.most_copied is not None:
