@@ -45,7 +45,9 @@ def same_bits(one, other):
     """Whether two arrays, or losses, are the same bit by bit."""
     if one is None or other is None:
         return one is other
-    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+    return all(
+        np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one, other, strict=True)
+    )
 
 
 @fewer(0.5)
