@@ -150,7 +150,7 @@ def is_sound(
 ) -> bool:
     """Whether no rule is broken, and every node within its target.
 
-    Of ``node (K,)`` and ``leader (P,)`` only the rows of ``owner (K,)`` in which something moved are
+    Of ``node (K,)`` and ``leader (P,)`` only rows of ``owner (K,)`` in which something moved are
     read; ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
     """
     for n in range(target.shape[1]):

@@ -1,8 +1,8 @@
 """Nodes are lost: what they held is placed anew, judged, told, and taken back.
 
-The cluster that it begins with breaks no rule. What stands on lost nodes has to move, and the answer
-is worth having only if it is proven to be as good as any: everything placed, no rule broken, every
-node within its target, and as many moves made as replicas were lost; or one more, where
+The cluster that it begins with breaks no rule. What stands on lost nodes has to move, and the
+answer is worth having only if it is proven to be as good as any: everything placed, no rule broken,
+every node within its target, and as many moves made as replicas were lost; or one more, where
 `evenkeel_kernels.levelling.losses.room` proves that they are not enough. No placement makes do with
 fewer then. In any other case -1 is returned, and somebody else has to search.
 

@@ -1,4 +1,4 @@
-"""Room for the one replica that fits nowhere: another gives way to it, if that is proven to need one.
+"""Room for the one replica that fits nowhere: another gives way, if it is proven that one has to.
 
 Where all that was lost found a place but one replica, and no node could take that one even if all
 that stands there followed and led nothing, some replica that was not lost has to move. If then one

@@ -15,7 +15,6 @@ from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
 
-
 MARGIN = 1e-6
 """Relative difference that rounding cannot make."""
 

@@ -8,7 +8,6 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 
-
 ROW_KINDS = frozenset(
     {"require", "spread", "same_node", "soft_spread", "forbidden", "max_domains", "max_replicas",
      "on_dead", "not_kept", "not_accepted"}

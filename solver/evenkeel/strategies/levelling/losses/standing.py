@@ -2,9 +2,9 @@
 
 Where nothing is wrong with a cluster before, all that must move is what stood on the lost nodes. An
 answer that places all of it, breaks no rule and keeps every node within its target has made as many
-moves as replicas were lost, and so is proven to be the best: no placement makes do with fewer. So is
-one that has made a move more, where one replica is proven to fit nowhere unless another gives way.
-In any other case there is no answer here, and the search has to be asked.
+moves as replicas were lost, and so is proven to be the best: no placement makes do with fewer. One
+move more is the best, too, where a replica is proven to fit nowhere unless another gives way. In
+any other case there is no answer here, and the search has to be asked.
 """
 
 from collections.abc import Sequence
