@@ -58,12 +58,12 @@ def make_room(
         appoint(problem, state, scan, p, index(-1))
         if state.leader[p] < 0:
             return 0
-    tried = np.int64(2**63 - 1)
+    tried = index(2**63 - 1)
     for _ in range(TRIES):
         tried = smallest_that_covers(problem, state, stock, told, k, tried)
         if tried < 0:
             return 0
-        j = tried & ((1 << PLACE) - 1)
+        j = index(tried & ((1 << PLACE) - 1))
         here = index(state.node[j])
         there = find(problem, state, scan, j, 1.0)
         if there < 0:
@@ -123,14 +123,14 @@ def smallest_that_covers(
     Keys are ``rank << PLACE | replica``, and the one sought is the greatest of those ``below``.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
-    best = np.int64(-1)
+    best = index(-1)
     for n in range(watermark.shape[1]):
         if not told.hosts[n]:
             continue
         for i in range(stock.first[n], stock.first[n + 1]):
             j = stock.member[i]
             q = index(partitions.owner[j])
-            key = (stock.rank[q] << PLACE) | j
+            key = index((stock.rank[q] << PLACE) | j)
             if not best < key < below or not partitions.movable[j]:
                 continue
             covers = not leads_now(partitions.first, state.leader, q, j)

@@ -130,13 +130,9 @@ def _spread(
         if not bound.any():
             continue
         inside = usable & (domain >= 0)
-        room = np.stack(
-            [
-                np.bincount(domain[inside], capacity[inside, d], places.shape[1])
-                for d in range(len(level))
-            ],
-            axis=1,
-        )
+        room = np.zeros((places.shape[1], len(level)))
+        for d in range(len(level)):
+            room[:, d] = np.bincount(domain[inside], capacity[inside, d], places.shape[1])
         if is_shared and _is_roomy(classes, bound, places, room):
             continue
         weight = classes.loads(placed.lightest) if weight is None else weight

@@ -30,7 +30,7 @@ class Desk:
         dimensions = len(self.state.load)
         most, fair, moved = np.zeros((3, losses, dimensions))
         return Figures(
-            *np.zeros((2, losses), np.int64), most, fair, moved,
+            np.zeros(losses, np.int64), np.zeros(losses, np.int64), most, fair, moved,
             np.zeros((losses, DANGERS), np.int64), self.endangered,
         )  # fmt: skip
 
