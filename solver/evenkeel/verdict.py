@@ -28,6 +28,9 @@ STATUS_MEANING: Mapping[str, str] = {
 FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
 """What is said of a result whose moves are proven to be the fewest."""
 
+GOALS_MET = "No hard rule is broken and all goals are met."
+"""What is said of one that may take more moves than is proven to be needed."""
+
 CUT_SHORT: Mapping[str, str] = {
     "time": "the time limit was reached",
     "work": "the work limit was reached",
@@ -77,7 +80,7 @@ def verdict(
         return Verdict("feasible", said or "No hard rule is broken; no goals were asked for.", stop)
     if found.comparison.moves <= found.bounds.moves_level:
         return Verdict("optimal", said or FEWEST_MOVES, stop)
-    return Verdict("feasible", said or "No hard rule is broken and all goals are met.", stop)
+    return Verdict("feasible", said or GOALS_MET, stop)
 
 
 def _too_much(cluster: Cluster, bounds: Bounds) -> str:

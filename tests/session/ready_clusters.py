@@ -63,3 +63,22 @@ def ready_cluster(seed: int) -> ek.Cluster:
         leader=np.full(partitions, -1) if rng.random() < 0.15 else None,
     )
     return cluster.with_placement(ek.solve(cluster, goals=ek.Goals(level=0.2)).placement)
+
+
+def cluster_to_the_brim(seed: int) -> ek.Cluster:
+    """Six nodes in three zones, some replicas of which are about as large as what nodes have free.
+
+    Roles and what leaders weigh differ by seed.
+    """
+    rng = np.random.default_rng(seed)
+    load = rng.choice([1.0, 2.0, 3.0, 8.0], (24, 2), p=[0.4, 0.3, 0.2, 0.1])
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2.0 * load.sum() / 6.0] * 2] * 6,
+        load=load,
+        leader_load=load * rng.choice([1.0, 1.5, 0.8]),
+        domains={"zone": [*"aabbcc"]},
+        replicas=2,
+        spread={"zone": 1},
+        leader=np.full(24, -1) if rng.random() < 0.3 else None,
+    )
+    return cluster.with_placement(ek.solve(cluster, goals=ek.Goals(level=0.1)).placement)

@@ -46,14 +46,20 @@ def cover(
     for d in range(dimensions):
         rest[d] = soft[d]
     for c in range(limit):
-        for i in range(items):
-            gain[i] = 0.0
+        same = c > 0  # while no item is larger than what is left, each adds what it did before
         for d in range(dimensions):
-            if weight[d] > 0.0 and rest[d] > 0.0:
-                for i in range(items):
-                    gain[i] += weight[d] * min(value[d, i], rest[d])
-        for i in range(c):
-            gain[chosen[i]] = 0.0
+            same = same and (weight[d] <= 0.0 or rest[d] >= peak[d])
+        if same:
+            gain[chosen[c - 1]] = 0.0
+        else:
+            for i in range(items):
+                gain[i] = 0.0
+            for d in range(dimensions):
+                if weight[d] > 0.0 and rest[d] > 0.0:
+                    for i in range(items):
+                        gain[i] += weight[d] * min(value[d, i], rest[d])
+            for i in range(c):
+                gain[chosen[i]] = 0.0
         best = -1
         most = -FAR
         one_will_do = True

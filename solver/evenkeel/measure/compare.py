@@ -124,9 +124,13 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
 
 
 def compare_losses(
-    cluster: Cluster, after: Placement, replicas: NDArray[np.int64], moved: NDArray[np.float64]
+    cluster: Cluster,
+    after: Placement,
+    replicas: NDArray[np.int64],
+    moved: NDArray[np.float64],
+    forced: int,
 ) -> Comparison:
-    """Compare where all that moved are some ``replicas (n,)`` that stood where they may not.
+    """Compare where all that moved are some ``replicas (n,)``, ``forced`` of them off lost nodes.
 
     Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Who lives leads
     what it led. The comparison is that of ``compare``, at the cost of the nodes and what moved.
@@ -140,7 +144,7 @@ def compare_losses(
     flag = read_only(flag)
     return Comparison(
         moves=len(replicas),
-        forced=len(replicas),
+        forced=forced,
         leader_changes=0,
         removed=0,
         load_moved=read_only(fraction),

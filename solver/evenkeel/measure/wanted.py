@@ -11,7 +11,21 @@ from evenkeel.model.runtime.memoize import memoize
 
 def has_leaders(cluster: Cluster) -> bool:
     """Whether leaders are told apart: some partition names a slot that leads."""
-    return bool((cluster.placement.leader >= 0).any())
+    placement = cluster.placement
+    return memoize(placement, "has leaders", lambda: bool((placement.leader >= 0).any()))
+
+
+def wanted_replicas(cluster: Cluster) -> int:
+    """Return how many replicas are wanted in all."""
+    parts = cluster.partitions
+    return memoize(parts, "wanted replicas", lambda: int(parts.replicas.sum()))
+
+
+def wanted_leaders(cluster: Cluster) -> int:
+    """Return how many partitions want a leader."""
+    parts = cluster.partitions
+    led = memoize(parts, "wanted partitions", lambda: int((parts.replicas > 0).sum()))
+    return led if has_leaders(cluster) else 0
 
 
 def wanted_load(cluster: Cluster) -> NDArray[np.float64]:

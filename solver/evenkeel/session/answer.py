@@ -25,6 +25,7 @@ def answered(
     cluster, goals = request.cluster, request.goals
     assert isinstance(goals, Goals)
     before = cluster.placement
+    lost = len(loss.replica) - loss.gave_way
     node, leader = before.node.copy(), before.leader.copy()
     node[loss.replica] = loss.node
     leader[before.owner[loss.replica]] = loss.slot
@@ -38,8 +39,8 @@ def answered(
     found = Found(
         Audit(cluster, ()),
         levelness(cluster, placement),
-        compare_losses(cluster, placement, loss.replica, loss.moved),
-        bounds_of_levels(cluster, goals, len(loss.replica)),
+        compare_losses(cluster, placement, loss.replica, loss.moved, lost),
+        bounds_of_levels(cluster, goals, lost),
     )
     clock.lap("bounds")
     run = Run(request, outcome, placement, found.audit, 0, {})

@@ -90,10 +90,10 @@ Strategy = Callable[[Request], Outcome]
 
 
 class Loss(NamedTuple):
-    """What becomes of lost nodes without a search. n replicas, N nodes, D dimensions."""
+    """What becomes of lost nodes without a search. n replicas moved, N nodes, D dimensions."""
 
     replica: NDArray[np.int64]
-    """Indices of the replicas lost, (n,)."""
+    """Indices of the replicas lost, then of those that gave way, (n,)."""
     node: NDArray[np.int32]
     """Where each is placed, (n,)."""
     slot: NDArray[np.int16]
@@ -116,13 +116,17 @@ class Loss(NamedTuple):
     """What is on nodes that serve over the capacity that receives, (D,)."""
     moved: NDArray[np.float64]
     """Load of what moved, (D,)."""
+    gave_way: int
+    """How many of those that moved were not lost."""
 
 
 class LossSeries(NamedTuple):
     """How each of S losses ends, without a search. D dimensions."""
 
-    replicas: NDArray[np.int64]
-    """Replicas lost, (S,); -1 where it takes a search, and nothing else is told."""
+    moves: NDArray[np.int64]
+    """Replicas moved, (S,); -1 where it takes a search, and nothing else is told."""
+    gave_way: NDArray[np.int64]
+    """How many of them were not lost, (S,)."""
     most: NDArray[np.float64]
     """Highest utilisation of a node that serves, (S, D)."""
     fair: NDArray[np.float64]
@@ -141,8 +145,8 @@ class ReadyCluster(Protocol):
     def lose(self, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
         """Lose nodes, each named once; None if that takes a search.
 
-        An answer breaks no rule, which was audited apart from the search, meets the goals, and
-        makes no more moves than it lost replicas.
+        An answer breaks no rule, which was audited apart from the search, and meets the goals; none
+        that meets them makes fewer moves.
         """
 
     def lose_each(

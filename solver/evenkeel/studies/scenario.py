@@ -25,7 +25,7 @@ from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import LossSeries
 from evenkeel.studies.outlook import NOBODY, Outlook
 from evenkeel.studies.what_if import Change, changed
-from evenkeel.verdict import FEWEST_MOVES
+from evenkeel.verdict import FEWEST_MOVES, GOALS_MET
 
 NO_BUDGETS = (None, Limits())
 """What ``limits`` are where none are to be kept."""
@@ -129,10 +129,10 @@ def _after_losses(cluster: Cluster, series: LossSeries) -> list[Outlook | None]:
     bytes_moved = series.moved[:, bytes_at].tolist() if bytes_at >= 0 else [0.0] * len(level)
     outlooks: list[Outlook | None] = []
     begin = 0
-    for i, (moved, ends) in enumerate(
-        zip(series.replicas.tolist(), series.ends.tolist(), strict=True)
+    for i, (moves, gave_way, ends) in enumerate(
+        zip(series.moves.tolist(), series.gave_way.tolist(), series.ends.tolist(), strict=True)
     ):
-        if moved < 0:
+        if moves < 0:
             outlooks.append(None)
             continue
         lists = []
@@ -142,13 +142,13 @@ def _after_losses(cluster: Cluster, series: LossSeries) -> list[Outlook | None]:
         before = Survival(*lists)
         outlooks.append(
             Outlook(
-                status="optimal",
-                message=FEWEST_MOVES,
+                status="feasible" if gave_way else "optimal",
+                message=GOALS_MET if gave_way else FEWEST_MOVES,
                 hard=0,
                 level=level[i],
                 fullest=fullest[i],
-                moves=moved,
-                moves_at_least=moved,
+                moves=moves,
+                moves_at_least=moves - gave_way,
                 leader_changes=0,
                 bytes_moved=bytes_moved[i],
                 before=before,

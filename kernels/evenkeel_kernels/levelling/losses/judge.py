@@ -70,8 +70,9 @@ def measure(
 ) -> None:
     """Add up what nodes carry and lead now, and what moved; ``led (P,)`` kept their leader.
 
-    A lost node carries nothing. What it held weighs on its new node what it weighs in its role
-    there; who was promoted in place weighs more by the difference.
+    A lost node carries nothing. What moved weighs on its new node what it weighs in its role there,
+    and was a follower where it left a node that is not lost; who was promoted in place weighs more
+    by the difference.
     """
     dimensions, nodes = stock.load.shape
     for n in range(nodes):
@@ -85,7 +86,10 @@ def measure(
         k, n = told.replica[i], told.node[i]
         p = index(partitions.owner[k])
         leader = demanded.first[p] + told.slot[i] if told.slot[i] >= 0 else -1
+        home = index(partitions.home[k])
+        stood = not told.lost[home]
         told.replicas[n] += 1
+        told.replicas[home] -= int(stood)
         told.leaders[n] += int(leader == k)
         for d in range(dimensions):
             more = partitions.voter_load[p, d]
@@ -95,6 +99,8 @@ def measure(
                 more = partitions.non_voter_load[p, d]
             told.load[d, n] += more
             told.moved[d] += more
+            if stood:
+                told.load[d, home] -= more
         last = i + 1 == count or partitions.owner[told.replica[i + 1]] != p
         if led[p] or not last or leader < 0 or was_lost(told, partitions.owner, i, leader):
             continue
@@ -144,7 +150,7 @@ def is_sound(
 ) -> bool:
     """Whether no rule is broken, and every node within its target.
 
-    Of ``node (K,)`` and ``leader (P,)`` only the rows of ``owner (K,)`` that lost something are
+    Of ``node (K,)`` and ``leader (P,)`` only rows of ``owner (K,)`` in which something moved are
     read; ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
     """
     for n in range(target.shape[1]):

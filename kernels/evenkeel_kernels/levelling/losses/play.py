@@ -1,9 +1,10 @@
 """Nodes are lost: what they held is placed anew, judged, told, and taken back.
 
-The cluster that it begins with breaks no rule. What stands on lost nodes is all that moves, so the
+The cluster that it begins with breaks no rule. What stands on lost nodes has to move, and the
 answer is worth having only if it is proven to be as good as any: everything placed, no rule broken,
-every node within its target. Then as many moves were made as replicas were lost, and no placement
-makes do with fewer. In any other case ``False`` is returned, and somebody else has to search.
+every node within its target, and as many moves made as replicas were lost; or one more, where
+`evenkeel_kernels.levelling.losses.room` proves that they are not enough. No placement makes do with
+fewer then. In any other case -1 is returned, and somebody else has to search.
 
 A loss costs O(D N) for each replica lost, vectorised, and O(N (D + M)) besides: nothing is looked
 at that was not touched. Everything is put back as it was, floats bit by bit, so that what is told
@@ -19,13 +20,11 @@ from evenkeel_kernels.core.problem import Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.best_fit import best_fit
 from evenkeel_kernels.levelling.losses.judge import find_endangered, is_sound, measure
-from evenkeel_kernels.levelling.losses.records import Asked, Demanded, Kept, Stock, Told
+from evenkeel_kernels.levelling.losses.records import PLACE, Asked, Demanded, Kept, Stock, Told
+from evenkeel_kernels.levelling.losses.room import make_room
 
 WHOLE = 1e-9
 """What is this close to a whole number is taken for it before it is rounded up."""
-
-PLACE = 32
-"""Bits of the replica in a key; the rank of its partition is above them."""
 
 
 @no_alloc
@@ -45,7 +44,7 @@ def play_losses(
 ) -> int:
     """Lose ``nodes (n,)``, place what they held, tell what came of it, and take it back.
 
-    Returns how many replicas were lost, or -1 if no answer was found that is proven the best.
+    Returns how many replicas moved, or -1 if no answer was found that is proven the best.
     ``forced (K,)`` is all false and ``led (P,)`` all true, before and after; ``most_leaders (N,)``
     is scratch, as are the watermarks of ``problem`` and the scales of ``scan``.
     """
@@ -53,11 +52,23 @@ def play_losses(
     find_endangered(problem.partitions, demanded, told, count)
     set_targets(problem, scan, stock, demanded, asked, told.lost, most_leaders)
     placed = best_fit(problem, state, scan, told.replica, forced, led, 1.0, 0, count)
+    gave_way = index(0)
+    if placed == count - 1:
+        at = first_without_node(state.node, told, count)
+        take_back(problem, state, scan, stock, kept, nodes, led, told, count)
+        count = lose(problem, state, scan, stock, nodes, led, told)
+        gave_way = make_room(problem, state, scan, stock, demanded, led, told, at, count)
+        if gave_way > 0:
+            placed = 1 + best_fit(
+                problem, state, scan, told.replica, forced, led, 1.0, index(1), count
+            )
+    told.gave_way[0] = gave_way
+    sound = placed == count
+    count += gave_way
     for i in range(count):
         k = told.replica[i]
         told.node[i] = state.node[k]
         told.slot[i] = state.leader[problem.partitions.owner[k]]
-    sound = placed == count
     if sound:
         measure(problem.partitions, stock, demanded, led, told, count)
         sound = is_sound(
@@ -106,6 +117,15 @@ def lose(
             led[p] = False
         move(problem, state, k, index(-1))
     return count
+
+
+@device_function
+def first_without_node(node: NDArray[np.int32], told: Told, count: int) -> int:
+    """Return the place in ``told.replica`` of the first of ``count`` without a ``node (K,)``."""
+    at = index(0)
+    while at < count and node[told.replica[at]] >= 0:
+        at += 1
+    return at
 
 
 @device_function

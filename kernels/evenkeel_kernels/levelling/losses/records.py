@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
 """Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
 
+PLACE = 32
+"""Bits of the replica in a key; the rank of its partition is above them."""
+
 DANGERS = 3
 """Ways in which a partition is endangered: without data, short of live replicas, no quorum."""
 
@@ -25,6 +28,7 @@ class Stock(NamedTuple):
     rank: NDArray[np.int64]  # (P,) place of a partition in the order of placing, largest first
     leader: NDArray[np.int16]  # (P,) slot that leads
     load: NDArray[np.float64]  # (D, N) counted anew, not by the search
+    light: NDArray[np.float64]  # (D, N) the same if every replica had its lightest role
     wanted: NDArray[np.float64]  # (D,) load of all that is wanted
     unit: NDArray[np.float64]  # (D,) what every replica weighs; 0 where they differ
     lead_weight: NDArray[np.float64]  # (N,) 0 where nobody may lead
@@ -64,9 +68,9 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What became of a loss: the first ``count`` entries are those of the replicas lost."""
+    """What became of a loss: the first entries are those of the replicas that moved."""
 
-    replica: NDArray[np.int64]  # (A,) what was lost, in the order in which it was placed
+    replica: NDArray[np.int64]  # (A,) what was lost, in the order of placing, then what gave way
     node: NDArray[np.int32]  # (A,) where each is now
     slot: NDArray[np.int16]  # (A,) slot that leads its partition now
     endangered: NDArray[np.int32]  # (3, A) partitions lost, under min_active, without quorum
@@ -77,13 +81,16 @@ class Told(NamedTuple):
     most: NDArray[np.float64]  # (D,) highest utilisation of a node that serves
     fair: NDArray[np.float64]  # (D,) load on nodes that serve over capacity that receives
     moved: NDArray[np.float64]  # (D,) load of what moved
+    gave_way: NDArray[np.int64]  # (1,) replicas that moved and were not lost
     lost: NDArray[np.bool_]  # (N,) scratch: nodes lost now
+    hosts: NDArray[np.bool_]  # (N,) scratch: nodes that a rule of a row leaves open
 
 
 class Figures(NamedTuple):
     """What became of each of S losses; room for E partitions that they endanger, in all."""
 
-    lost: NDArray[np.int64]  # (S,) replicas lost; -1 where it takes a search, and nothing is told
+    moves: NDArray[np.int64]  # (S,) replicas moved; -1 where it takes a search: nothing is told
+    gave_way: NDArray[np.int64]  # (S,) as in ``Told``
     most: NDArray[np.float64]  # (S, D) as in ``Told``
     fair: NDArray[np.float64]  # (S, D)
     moved: NDArray[np.float64]  # (S, D)

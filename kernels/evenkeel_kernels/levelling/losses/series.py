@@ -52,7 +52,8 @@ def play_series(
             problem, state, scan, stock, demanded, asked, kept, nodes[first[i] : first[i + 1]],
             forced, led, most_leaders, told,
         )  # fmt: skip
-        figures.lost[i] = count
+        figures.moves[i] = count
+        figures.gave_way[i] = told.gave_way[0]
         total = 0
         for danger in range(DANGERS):
             listed = told.endangered_count[danger] if count >= 0 else 0

@@ -17,7 +17,7 @@ from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, wanted_load
+from evenkeel.measure.wanted import wanted_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.arrays import read_only
@@ -283,7 +283,7 @@ def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> 
 def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.float64]]:
     """Return the least greatest number of leaders, its least ratio to the share, and the target."""
     nodes = cluster.nodes
-    count = int((cluster.partitions.replicas > 0).sum()) if has_leaders(cluster) else 0
+    count = wanted_leaders(cluster)
     able = nodes.may_lead & usable(cluster)
     weight = np.where(able, nodes.lead_weight, 0.0)
     target = np.full(len(nodes), np.inf)

@@ -10,7 +10,7 @@ from evenkeel.measure.bounds.share import forced_terms
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.node_states import absent_keepers, usable
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.wanted import has_leaders, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.memoize import memoize
 
@@ -27,12 +27,15 @@ def level_terms(
     accepts nothing may be as full as it is now; one that is not even alive is not looked at.
     """
     cluster = placed.cluster
+    able, absent = usable(cluster), absent_keepers(cluster)
     yield "aggregate", aggregate(placed, scope, wanted)
     yield "whole replicas", whole_replicas(cluster)
-    capacity = np.where(absent_keepers(cluster)[:, None], np.inf, cluster.nodes.capacity)
-    yield "largest replica", largest_replica(cluster, scope, capacity)
-    yield "pigeonhole", pigeonhole(placed, capacity)
-    yield from forced_terms(placed, scope, usable(cluster), capacity)
+    capacity = cluster.nodes.capacity
+    if absent.any():
+        capacity = np.where(absent[:, None], np.inf, capacity)
+    yield "largest replica", largest_replica(cluster, scope, able, capacity)
+    yield "pigeonhole", pigeonhole(placed, able, capacity)
+    yield from forced_terms(placed, scope, able, capacity)
 
 
 def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
@@ -85,12 +88,12 @@ def aggregate(
 
 def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
     """Spread replicas that all weigh the same, and cannot be split, over the nodes."""
-    level = np.zeros(len(cluster.dimensions))
-    capacity = cluster.nodes.capacity[usable(cluster)]
-    if absent_keepers(cluster).any():
+    level, units = np.zeros(len(cluster.dimensions)), cluster.partitions.load.unit
+    if not units.any() or absent_keepers(cluster).any():
         return level
-    count = int(cluster.partitions.replicas.sum())
-    for d, unit in enumerate(cluster.partitions.load.unit):
+    capacity = cluster.nodes.capacity[usable(cluster)]
+    count = wanted_replicas(cluster)
+    for d, unit in enumerate(units):
         if unit > 0.0 and np.isfinite(capacity[:, d]).all():
             level[d] = whole_level(capacity[:, d] / unit, count)
     return level
@@ -118,17 +121,17 @@ def whole_level(room: NDArray[np.float64], count: int) -> float:
 
 
 def largest_replica(
-    cluster: Cluster, scope: Scope, capacity: NDArray[np.float64]
+    cluster: Cluster, scope: Scope, able: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Put the largest replica on the largest node that may hold it."""
+    """Put the largest replica on the largest node of those ``able (N,)`` that may hold it."""
     leads = has_leaders(cluster)
     level = np.zeros(len(cluster.dimensions))
     for q, largest in memoize(
         scope, f"largest, leaders {leads}", lambda: _largest_loads(cluster, scope, leads=leads),
         cluster.partitions,
     ):  # fmt: skip
-        nodes = usable(cluster) & scope.open[q]
-        level = np.maximum(level, utilisation(largest, capacity[nodes].max(0, initial=0.0)))
+        room = capacity[able & scope.open[q]].max(0, initial=0.0)
+        level = np.maximum(level, utilisation(largest, room))
     return level
 
 
@@ -155,22 +158,23 @@ def _largest_loads(
     return found
 
 
-def pigeonhole(placed: PlacementCounts, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Let one of M nodes hold k + 1 of the k M + 1 largest replicas.
+def pigeonhole(
+    placed: PlacementCounts, able: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Let one of the M nodes ``able (N,)`` hold k + 1 of the k M + 1 largest replicas.
 
     Source: Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
     """
     cluster = placed.cluster
     level = np.zeros(len(cluster.dimensions))
-    copies = cluster.partitions.replicas
-    count = int(copies.sum())
+    copies, count = cluster.partitions.replicas, wanted_replicas(cluster)
     least = placed.lightest
     total, largest_of = memoize(
         cluster.partitions, "lightest in all",
         lambda: (weighted_sum(copies, least), [row.max(initial=0.0) for row in least.T]),
     )  # fmt: skip
     for d in range(len(level)):
-        room = capacity[usable(cluster), d]
+        room = capacity[able, d]
         room = room[room > 0.0]
         widest = room.max(initial=0.0)
         if len(room) == 0 or not np.isfinite(widest) or count <= len(room):

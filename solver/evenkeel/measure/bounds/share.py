@@ -15,6 +15,9 @@ from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
 
+MARGIN = 1e-6
+"""Relative difference that rounding cannot make."""
+
 
 @dataclass(frozen=True, eq=False)
 class Classes:
@@ -116,7 +119,8 @@ def _spread(
     least w - a (z - k). Looked at are single domains, and the k with least room.
     """
     level = np.zeros(capacity.shape[1])
-    topology = placed.cluster.topology
+    topology, nodes = placed.cluster.topology, placed.cluster.nodes
+    is_shared = bool(scope.open.all()) and np.array_equal(usable, nodes.may_receive)
     weight: NDArray[np.float64] | None = None
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard:
@@ -125,10 +129,13 @@ def _spread(
         bound, places = _places(scope, classes, binding.amount, domain, usable)
         if not bound.any():
             continue
-        weight = classes.loads(placed.lightest) if weight is None else weight
-        room = np.zeros((places.shape[1], len(level)))
         inside = usable & (domain >= 0)
-        np.add.at(room, domain[inside], capacity[inside])
+        room = np.zeros((places.shape[1], len(level)))
+        for d in range(len(level)):
+            room[:, d] = np.bincount(domain[inside], capacity[inside, d], places.shape[1])
+        if is_shared and _is_roomy(classes, bound, places, room):
+            continue
+        weight = classes.loads(placed.lightest) if weight is None else weight
         everywhere = places.sum(1, keepdims=True)
         wanted = (classes.wanted * bound)[:, None]
         alone = _alone(classes, bound, places)
@@ -141,6 +148,22 @@ def _spread(
         full = utilisation((together * weight[:, None]).sum(0), there)
         level = np.maximum(level, full.max(0, initial=0.0))
     return level
+
+
+def _is_roomy(
+    classes: Classes,
+    bound: NDArray[np.bool_],
+    places: NDArray[np.float64],
+    room: NDArray[np.float64],
+) -> bool:
+    """Whether no domain has more of all room than a limit lets it take of a partition's replicas.
+
+    Then whatever a limit keeps out of some domains finds as much room elsewhere as it would on
+    average, so that no part gets fuller than the mean, which another term is about.
+    """
+    most = places.max(1, initial=0.0)[bound]
+    share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
+    return bool((room.max(0, initial=0.0) < share * (1.0 - MARGIN) * room.sum(0)).all())
 
 
 def _places(

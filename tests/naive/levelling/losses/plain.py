@@ -8,6 +8,12 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 
+ROW_KINDS = frozenset(
+    {"require", "spread", "same_node", "soft_spread", "forbidden", "max_domains", "max_replicas",
+     "on_dead", "not_kept", "not_accepted"}
+)  # fmt: skip
+"""What a replica may break on a node however little it weighs."""
+
 
 class PlainLoss:
     """A placement that is added up anew whenever somebody asks."""
@@ -36,11 +42,9 @@ class PlainLoss:
                 total[n] += self.weight(k)
         return total
 
-    def breaks(self, k: int, n: int) -> bool:
+    def breaks(self, k: int, n: int, kinds: frozenset[str] = ROW_KINDS | {"capacity"}) -> bool:
         """Whether anything hard about the row or the node is newly broken with ``k`` on ``n``."""
         cluster = self.cluster
-        kinds = {"require", "spread", "same_node", "soft_spread", "forbidden", "max_domains",
-                 "capacity", "max_replicas", "on_dead", "not_kept", "not_accepted"}  # fmt: skip
         found = []
         for node in (self.node[k], n):
             there = np.array(self.node, np.int32)
@@ -51,10 +55,34 @@ class PlainLoss:
         return found[1] > found[0]
 
 
+def has_to_be_made_room_for(cluster: Cluster, lost: list[int], goals: Goals) -> bool:
+    """Whether a lost replica fits on no node while all others stay, whoever leads."""
+    target, plain = bounds(cluster, goals).target, PlainLoss(cluster, lost)
+    load, owner = cluster.partitions.load, cluster.placement.owner
+    lightest = np.minimum(np.minimum(load.voter, load.leader), load.non_voter)
+    stays = np.zeros(target.shape)
+    for k, n in enumerate(plain.node):
+        if n >= 0:
+            stays[n] += lightest[owner[k]]
+    gone = [k for k, n in enumerate(cluster.placement.node.tolist()) if n in lost]
+    return any(
+        all(
+            plain.breaks(k, n, ROW_KINDS) or (stays[n] + lightest[owner[k]] > target[n]).any()
+            for n in np.flatnonzero(cluster.nodes.may_receive).tolist()
+        )
+        for k in gone
+        if (owner[gone] == owner[k]).sum() == 1
+    )
+
+
 def is_proven_best(
-    cluster: Cluster, before: Placement, after: Placement, goals: Goals, moves: int
+    cluster: Cluster, after: Placement, goals: Goals, moves: int, *, one_more: bool
 ) -> bool:
-    """Whether a placement breaks nothing, meets the goals, and makes no move too many."""
+    """Whether a placement breaks nothing, meets the goals, and makes no move too many.
+
+    ``one_more`` is one that the bound on moves does not ask for.
+    """
+    before = cluster.placement
     proven = bounds(cluster, goals)
     plain = PlainLoss(cluster, [])
     plain.node, plain.leader = after.node.tolist(), after.leader.tolist()
@@ -70,4 +98,4 @@ def is_proven_best(
         row = slice(before.first[p], before.first[p + 1])
         joined += len({*after.node[row].tolist()} - {*before.node[row].tolist()} - {-1})
     clean = not any(audit(cluster, after).counts.values())
-    return bool(within) and clean and joined == moves == proven.moves_level
+    return bool(within) and clean and joined == moves == proven.moves_level + one_more

@@ -39,6 +39,9 @@ def stock_and_demands(
         rank=rank,
         leader=np.array(placement.leader),
         load=np.array(placed.loads.T, order="C"),
+        light=np.array(
+            placed.weighed(partitions.load.lightest_by_dimension, placed.seat).T, order="C"
+        ),
         wanted=np.array(wanted_load(cluster)),
         unit=np.array(partitions.load.unit),
         lead_weight=np.where(nodes.may_lead & usable, nodes.lead_weight, 0.0),

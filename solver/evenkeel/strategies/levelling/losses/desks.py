@@ -30,8 +30,8 @@ class Desk:
         dimensions = len(self.state.load)
         most, fair, moved = np.zeros((3, losses, dimensions))
         return Figures(
-            np.zeros(losses, np.int64), most, fair, moved, np.zeros((losses, DANGERS), np.int64),
-            self.endangered,
+            np.zeros(losses, np.int64), np.zeros(losses, np.int64), most, fair, moved,
+            np.zeros((losses, DANGERS), np.int64), self.endangered,
         )  # fmt: skip
 
 
@@ -100,5 +100,7 @@ def _new_told(state: State) -> Told:
         most=np.zeros(dimensions),
         fair=np.zeros(dimensions),
         moved=np.zeros(dimensions),
+        gave_way=np.zeros(1, np.int64),
         lost=np.zeros(nodes, bool),
+        hosts=np.zeros(nodes, bool),
     )

@@ -2,7 +2,8 @@
 
 Where nothing is wrong with a cluster before, all that must move is what stood on the lost nodes. An
 answer that places all of it, breaks no rule and keeps every node within its target has made as many
-moves as replicas were lost, and so is proven to be the best: no placement makes do with fewer. In
+moves as replicas were lost, and so is proven to be the best: no placement makes do with fewer. One
+move more is the best, too, where a replica is proven to fit nowhere unless another gives way. In
 any other case there is no answer here, and the search has to be asked.
 """
 
@@ -70,7 +71,8 @@ class Standing:
             )  # fmt: skip
             ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
             return LossSeries(
-                replicas=figures.lost[:played],
+                moves=figures.moves[:played],
+                gave_way=figures.gave_way[:played],
                 most=figures.most[:played],
                 fair=figures.fair[:played],
                 moved=figures.moved[:played],
@@ -102,6 +104,7 @@ class Standing:
             most=told.most.copy(),
             fair=told.fair.copy(),
             moved=told.moved.copy(),
+            gave_way=int(told.gave_way[0]),
         )
 
 

@@ -1,0 +1,152 @@
+"""Room for the one replica that fits nowhere: another gives way, if it is proven that one has to.
+
+Where all that was lost found a place but one replica, and no node could take that one even if all
+that stands there followed and led nothing, some replica that was not lost has to move. If then one
+move is enough, no placement that meets the goals makes do with fewer.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import device_function
+from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.node_scan import Scan, find
+from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.state import move
+from evenkeel_kernels.levelling.leaders.moves import appoint
+from evenkeel_kernels.levelling.losses.judge import ROUNDING, row_is_sound
+from evenkeel_kernels.levelling.losses.records import PLACE, Demanded, Stock, Told
+
+TRIES = 32
+"""Replicas that are asked to give way, the smallest first, before a search is worth its time."""
+
+
+@device_function
+def make_room(
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    stock: Stock,
+    demanded: Demanded,
+    led: NDArray[np.bool_],
+    told: Told,
+    at: int,
+    count: int,
+) -> int:
+    """Place the one of ``count`` lost replicas that is ``at`` this place, where another gives way.
+
+    None of them is placed yet; it becomes the first in ``told.replica``, and what gave way stands
+    behind the last. That one leads nothing, and its partition has lost nothing. Who is placed shall
+    follow: if its partition is not ``led (P,)``, who lives is appointed. Returns how many gave way:
+    0 or 1; none where it is not proven that one has to, or where any node is too full before.
+
+    Complexity: O(K D) for each that is asked, and O(N R^2) for each limit.
+    """
+    partitions, watermark = problem.partitions, problem.nodes.watermark
+    k = told.replica[at]
+    p = index(partitions.owner[k])
+    lost = 0
+    for j in range(partitions.first[p], partitions.first[p + 1]):
+        lost += int(partitions.home[j] >= 0 and told.lost[partitions.home[j]])
+    for n in range(watermark.shape[1]):
+        for d in range(watermark.shape[0]):
+            if not told.lost[n] and state.load[d, n] > watermark[d, n] * (1.0 + ROUNDING):
+                return 0
+    if lost > 1 or not has_to_be_made(problem, state, stock, demanded, told, k):
+        return 0
+    if not led[p]:
+        appoint(problem, state, scan, p, index(-1))
+        if state.leader[p] < 0:
+            return 0
+    tried = index(2**63 - 1)
+    for _ in range(TRIES):
+        tried = smallest_that_covers(problem, state, stock, told, k, tried)
+        if tried < 0:
+            return 0
+        j = index(tried & ((1 << PLACE) - 1))
+        here = index(state.node[j])
+        there = find(problem, state, scan, j, 1.0)
+        if there < 0:
+            continue
+        move(problem, state, j, there)
+        within = True
+        for d in range(watermark.shape[0]):
+            load = state.load[d, here] + load_of(partitions, state, k, d)
+            within = within and load * scan.scale[d, here] <= 1.0
+        if within and admits(problem, state, k, here):
+            move(problem, state, k, here)
+            for i in range(at, 0, -1):
+                told.replica[i] = told.replica[i - 1]
+            told.replica[0] = k
+            told.replica[count] = j
+            return 1
+        move(problem, state, j, here)
+    return 0
+
+
+@device_function
+def has_to_be_made(
+    problem: Problem, state: State, stock: Stock, demanded: Demanded, told: Told, k: int
+) -> bool:
+    """Whether no node has room for ``k`` while all that was not lost stays, whoever leads.
+
+    ``told.hosts (N,)`` becomes the nodes on which no rule of its row would be broken.
+    """
+    partitions, watermark = problem.partitions, problem.nodes.watermark
+    p = index(partitions.owner[k])
+    for n in range(watermark.shape[1]):
+        told.hosts[n] = False
+        if told.lost[n] or not demanded.receives[n]:
+            continue
+        state.node[k] = n
+        told.hosts[n] = row_is_sound(demanded, state.node, told.lost, p)
+        state.node[k] = -1
+        if not told.hosts[n]:
+            continue
+        room = True
+        for d in range(watermark.shape[0]):
+            more = min(partitions.voter_load[p, d], partitions.leader_load[p, d])
+            more = min(more, partitions.non_voter_load[p, d])
+            if stock.light[d, n] + more > watermark[d, n] * (1.0 + ROUNDING):
+                room = False
+        if room:
+            return False
+    return True
+
+
+@device_function
+def smallest_that_covers(
+    problem: Problem, state: State, stock: Stock, told: Told, k: int, below: int
+) -> int:
+    """Return the key of the smallest replica that makes room for ``k`` where it stands, else -1.
+
+    Keys are ``rank << PLACE | replica``, and the one sought is the greatest of those ``below``.
+    """
+    partitions, watermark = problem.partitions, problem.nodes.watermark
+    best = index(-1)
+    for n in range(watermark.shape[1]):
+        if not told.hosts[n]:
+            continue
+        for i in range(stock.first[n], stock.first[n + 1]):
+            j = stock.member[i]
+            q = index(partitions.owner[j])
+            key = index((stock.rank[q] << PLACE) | j)
+            if not best < key < below or not partitions.movable[j]:
+                continue
+            covers = not leads_now(partitions.first, state.leader, q, j)
+            for d in range(watermark.shape[0]):
+                load = state.load[d, n] + load_of(partitions, state, k, d)
+                covers = covers and load - load_of(partitions, state, j, d) <= watermark[d, n]
+            if covers and is_whole(problem, told.lost, q):
+                best = key
+    return best
+
+
+@device_function
+def is_whole(problem: Problem, lost: NDArray[np.bool_], p: int) -> bool:
+    """Whether ``p`` has no replica on a node of ``lost (N,)``."""
+    partitions = problem.partitions
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[k] >= 0 and lost[partitions.home[k]]:
+            return False
+    return True
