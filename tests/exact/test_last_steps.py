@@ -63,10 +63,10 @@ def test_a_leader_is_seated() -> None:
 
 def test_a_surplus_replica_goes_but_not_one_that_a_quorum_needs() -> None:
     """The one without a vote goes; where a rule wants its node, it gets the vote."""
-    shape = dict(
-        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]], role=[[0, 0, 1]],
-        replicas=2, voters=2,
-    )  # fmt: skip
+    shape = {
+        "capacity": [[9.0]] * 3, "load": [[1.0]], "placement": [[0, 1, 2]], "role": [[0, 0, 1]],
+        "replicas": 2, "voters": 2,
+    }  # fmt: skip
     assert stepped(ek.Cluster.from_arrays(**shape)).node.tolist() == [0, 1, -1]
     wants = ek.Rule(place={"+ssd": 1})
     ssd = ek.Cluster.from_arrays(

@@ -42,7 +42,7 @@ def is_hopeless(
 
 
 def _stand_apart(cluster: Cluster) -> bool:
-    """Whether no two replicas of a partition may share a node: who joins one there does not move."""
+    """Whether no two replicas of a partition may share a node: who joins one makes no move."""
     apart = np.zeros(len(cluster.partitions), bool)
     for binding in partition_scope(cluster).bindings:
         if binding.kind == "spread" and binding.hard and binding.tier == "node":

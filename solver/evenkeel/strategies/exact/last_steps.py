@@ -69,6 +69,51 @@ class _Standing:
         return cls(placement, audited, undone)
 
 
+@dataclass(frozen=True)
+class _Row:
+    """The replicas of a partition: where each stands, and those that may go, who leads last."""
+
+    partition: int
+    first: int
+    leads: int
+    at: dict[int, int]
+    free: list[int]
+    ballots: list[int]
+
+    @classmethod
+    def of(cls, placement: Placement, p: int) -> "_Row":
+        first, end = placement.first[p : p + 2].tolist()
+        leads = int(placement.leader[p])
+        free = [k for k in range(first, end) if not placement.flags[k] & Flag.PINNED]
+        return cls(
+            partition=p,
+            first=first,
+            leads=leads,
+            at={k: int(placement.node[k]) for k in range(first, end)},
+            free=sorted(free, key=lambda k: k - first == leads),
+            ballots=np.flatnonzero(placement.role[first:end] == Role.VOTER).tolist(),
+        )
+
+    @property
+    def standing(self) -> list[int]:
+        """Those that stand somewhere, and may go."""
+        return [k for k in self.free if self.at[k] >= 0]
+
+    def votes(self, k: int) -> bool:
+        return k - self.first in self.ballots
+
+
+def _dropping(row: _Row) -> Iterator[Step]:
+    """Yield who may go, but for the leader, and who of another role may take its place."""
+    for k in row.standing:
+        if k - row.first == row.leads:
+            continue
+        yield {k: -1}, row.leads
+        for i in row.standing:
+            if row.votes(i) != row.votes(k):
+                yield {k: -1, i: row.at[k]}, row.leads
+
+
 class _Steps:
     """Where single steps have led, and how many more may be tried."""
 
@@ -130,44 +175,38 @@ class _Steps:
         return then
 
     def _steps(self, p: int) -> Iterator[Step]:
-        """Yield what one partition may try: who leads, what is placed, goes, moves, changes role."""
-        cluster, placement = self.cluster, self.now.placement
-        first, end = placement.first[p : p + 2].tolist()
-        leads = int(placement.leader[p])
-        free = [k for k in range(first, end) if not placement.flags[k] & Flag.PINNED]
-        free.sort(key=lambda k: k - first == leads)  # who leads goes last
-        at = {k: int(placement.node[k]) for k in range(first, end)}
-        stands = [k for k, n in at.items() if n >= 0]
-        able = [leads]
+        """Yield what a partition may try, what takes the least first."""
+        cluster = self.cluster
+        row = _Row.of(self.now.placement, p)
+        able = [row.leads]
         if not self._is_led(p):
-            votes = placement.role[first:end] == Role.VOTER
-            able += [slot for slot in np.flatnonzero(votes).tolist() if slot != leads]
-            yield from (({}, slot) for slot in able[1:] if first + slot in stands)
-        holds, serves = cluster.nodes.may_hold, cluster.nodes.serves
-        kept = sum(holds[at[k]] for k in stands)
+            able += [slot for slot in row.ballots if slot != row.leads]
+            yield from (({}, slot) for slot in able[1:] if row.at[row.first + slot] >= 0)
+        kept = sum(bool(cluster.nodes.may_hold[n]) for n in row.at.values() if n >= 0)
         wanted = int(cluster.partitions.replicas[p])
-        for k in free if kept < wanted else ():
-            if at[k] >= 0 and (holds[at[k]] or serves[at[k]]):
+        if kept < wanted:
+            yield from self._placing(row, able)
+        if sum(n >= 0 for n in row.at.values()) > wanted:
+            yield from _dropping(row)
+        if self._breaks(p):
+            for k in row.standing:
+                yield from (({k: n}, row.leads) for n in self._roomy(p, k))
+            for i, k in combinations(row.free, 2):
+                if row.votes(i) != row.votes(k):
+                    yield {i: row.at[k], k: row.at[i]}, row.leads
+
+    def _placing(self, row: "_Row", able: list[int]) -> Iterator[Step]:
+        """Yield places for what stands nowhere, or is dead where it stands, and who leads then."""
+        nodes = self.cluster.nodes
+        for k in row.free:
+            at = row.at[k]
+            if at >= 0 and (nodes.may_hold[at] or nodes.serves[at]):
                 continue
-            for n in self._roomy(p, k):
+            for n in self._roomy(row.partition, k):
+                then = row.at | {k: n}
                 yield from (
-                    ({k: n}, slot) for slot in able if first + slot in (*stands, k, first - 1)
+                    ({k: n}, slot) for slot in able if slot < 0 or then[row.first + slot] >= 0
                 )
-        for k in free if len(stands) > wanted else ():
-            if at[k] >= 0 and k - first != leads:
-                yield {k: -1}, leads
-                yield from (
-                    ({k: -1, i: at[k]}, leads) for i in free
-                    if at[i] >= 0 and placement.role[i] != placement.role[k]
-                )  # fmt: skip
-        if not self._breaks(p):
-            return
-        for k in free:
-            if at[k] >= 0:
-                yield from (({k: n}, leads) for n in self._roomy(p, k))
-        for i, k in combinations(free, 2):
-            if placement.role[i] != placement.role[k]:
-                yield {i: at[k], k: at[i]}, leads
 
     def _is_led(self, p: int) -> bool:
         """Whether who leads a partition may, or nobody need."""
