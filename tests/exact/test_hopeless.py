@@ -61,3 +61,17 @@ def test_no_moves_left_to_place_more() -> None:
     assert not hopeless(limits, is_endangered=True)
     assert not hopeless(ek.Limits())
     assert not hopeless(ek.Limits(moves=3))
+
+
+def test_a_replica_that_joins_another_of_its_partition_took_no_move() -> None:
+    """Two may share a node: what stands beside another has left the budget for the rest."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0], [2.0]], load=[[1.0]] * 4, placement=[[0, -1]] * 4, spread={"node": 2}
+    )
+    placement = cluster.placement.replaced(
+        np.array([0, 0, 0, 0, 0, -1, 0, -1], np.int32), cluster.placement.leader
+    )
+    audited = audit(cluster, placement)
+    assert not is_hopeless(cluster, ek.Limits(moves=2), placement, audited, False)
+    result = ek.solve(cluster, goals=ek.Goals(level=None), limits=ek.Limits(moves=2))
+    assert len(result.unplaced) == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.judge.broken import SLACK, Key, is_hard, leaving, of_group, of_nodes, of_partition
 from tests.judge.verdict import Finding, moved_bytes, way
-from tests.judge.world import Standing, World
+from tests.judge.world import VOTER, Standing, World
 
 
 def left_undone(world: World, after: Standing) -> Iterator[Finding]:
@@ -153,6 +153,16 @@ def _surplus(world: World, p: int, after: Standing, budget: _Budget) -> Iterator
             world.wanted[p], world.live(row)
         ):
             continue
-        if _harmless(world, p, after, [*row[:slot], -1, *row[slot + 1 :]], after.leaders[p]):
+        less = [*row[:slot], -1, *row[slot + 1 :]]
+        quorum = world.voters[p] // 2 + 1
+        if _voting(world, p, less) < min(quorum, _voting(world, p, row)):
+            continue
+        if _harmless(world, p, after, less, after.leaders[p]):
             yield Finding("kept a surplus replica", f"partition {p}, node {n}")
             return
+
+
+def _voting(world: World, p: int, row: list[int]) -> int:
+    """Count the voters that live."""
+    ballots = zip(row, world.roles[p], strict=True)
+    return sum(n >= 0 and world.serves[n] and role == VOTER for n, role in ballots)

@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.strategies.levelling.run import searched
+from evenkeel.strategies.registry import find
+from evenkeel.strategies.run import checked
+from evenkeel.strategies.shared.stopping import Watch
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 from tests.support.random_problems import random_cluster
@@ -186,3 +190,18 @@ def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is
     tried = try_one(draw(family, seed))
     assert tried.findings == []
     assert tried.strikes == 0
+
+
+def test_a_search_that_began_without_a_live_replica_does_not_put_it_back() -> None:
+    """CP-SAT had let another stand where it stood; both together are too much for that node."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0], [1.0]], load=[[1.0]] * 2, placement=[[0, -1], [1, -1]],
+        replicas=[2, 1], forbidden=[[0, 1]],
+    )  # fmt: skip
+    start = cluster.placement.replaced(np.array([-1, -1, 0, 1], np.int32), cluster.placement.leader)
+    request = checked(
+        find("balance"), cluster, goals=ek.Goals(level=None), limits=None, options=None,
+        start=start, watch=Watch(None, None, None), seed=0,
+    )  # fmt: skip
+    ended = searched(request)
+    assert np.bincount(ended.node[ended.node >= 0]).max() == 1

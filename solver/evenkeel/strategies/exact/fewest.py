@@ -14,11 +14,10 @@ from evenkeel.measure.compare import compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
-from evenkeel.strategies.exact.stages import Found, Search, Stages, led
+from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
-from evenkeel_kernels.core.problem import UNLIMITED
 
 LARGEST = 1_000
 """Replicas x nodes up to which it is tried."""
@@ -44,7 +43,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     missed = outcome.stop_reason != "tolerance"
     if not missed and made - request.bounds.moves_level < FAR:
         return outcome
-    found = _fewest(request, stands, UNLIMITED if missed else made)
+    found = _fewest(request, stands, None if missed else made)
     if found is None or found.node is None or found.leader is None:
         return outcome
     node = kept(cluster, found.node)
@@ -55,21 +54,32 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     return better if is_better and not harms(request, better) else outcome
 
 
-def _fewest(request: Request, stands: Placement, made: int) -> Found | None:
-    """Look for the fewest moves within the targets, fewer than were ``made``; None for none."""
+def _fewest(request: Request, stands: Placement, made: int | None) -> Found | None:
+    """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
+
+    Where nothing within them is known yet, any is looked for first: that is found more easily.
+    """
     watch = request.watch
     unhurried = watch.time_limit is not None or watch.work_limit is not None
     search = Search(1, LONGEST if unhurried else EFFORT, request.seed, watch)
     stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
     _hold_what_is_reached(stages, stands)
     moves = sum(count for count, _, _ in stages.joins)
+    if made is None:
+        search.linearization = SOME
+        stages.minimise("reached", 0 * moves, 1)
+        if stages.answer is None:
+            return None
+        stages.start_from(stands)  # it has few moves, and what reaches the goals may have many
+        search.effort, search.linearization = search.spent + search.effort, FULL
+        search.seed += 1
     stages.minimise("moves", moves, 1)
     last = stages.last("moves")
     if last is not None and last.gap >= FAR and not unhurried:
         search.effort, search.seed = search.spent + AGAIN, search.seed + 1
         stages.minimise("moves", moves, 1)
         last = stages.last("moves")
-    if last is None or last.value >= made:
+    if made is not None and (last is None or last.value >= made):
         return None
     search.effort = search.spent + LEADERS
     stages.minimise("leader changes", sum(stages.changes), 1)

@@ -32,13 +32,22 @@ def is_hopeless(
     missing = missing_places(cluster, placement)
     if limits.moves is not None and not is_endangered and {one.kind for one in broken} <= OF_PLACES:
         placed = int((missing_places(cluster, cluster.placement) - missing).sum())
-        if placed >= limits.moves:
+        if placed >= limits.moves and _stand_apart(cluster):
             return True  # each of these took a move, and so would each of the others
     if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):
         return False
     lacking = lacking_nodes(cluster)
     beyond = all((lacking[one.partition] > 0).all() for one in broken)
     return beyond and bool((missing <= lacking).all())
+
+
+def _stand_apart(cluster: Cluster) -> bool:
+    """Whether no two replicas of a partition may share a node: who joins one makes no move."""
+    apart = np.zeros(len(cluster.partitions), bool)
+    for binding in partition_scope(cluster).bindings:
+        if binding.kind == "spread" and binding.hard and binding.tier == "node":
+            apart |= binding.amount == 1
+    return bool(apart.all())
 
 
 def missing_places(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
 from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
+from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
@@ -33,16 +34,21 @@ PRECISION = 0.01
 
 
 def rescued(request: Request, outcome: Outcome) -> Outcome:
-    """Place and mend by CP-SAT what a search left over, if the cluster is small.
+    """Place and mend by CP-SAT what a search left over, if the cluster is small; then step by step.
 
     Nothing more is tried once it is known that no more can be placed or mended in the time given.
     """
-    cluster = request.cluster
-    if size_of(cluster) > Exact().largest:
+    if size_of(request.cluster) > Exact().largest:
         return outcome
     before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
+    return with_last_steps(request, _asked_of_cp_sat(request, outcome, before))
+
+
+def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcome:
+    """Place and mend what CP-SAT can, if that may be any."""
+    cluster = request.cluster
     start = cluster.placement.replaced(outcome.node, outcome.leader)
     audited = audit(cluster, start)
     if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):

@@ -113,7 +113,8 @@ def seat(
         q = int(rule_of[p])
         wanted = int(cluster.partitions.replicas[p])
         ballots = min(int(cluster.partitions.voters[p]), wanted)
-        by_kind = []
+        by_kind: list[dict[int, Any]] = []
+        leaving = []
         for kind in (Role.VOTER, Role.NON_VOTER):
             slots = standing.slots.get((p, int(kind)), 0)
             number = slots if leeway.mends else min(slots, wanted)
@@ -146,13 +147,20 @@ def seat(
                 found[n] = model.new_int_var(pinned, top, "")
                 if outstays:
                     leeway.broken.append(found[n])
+                if outstays and not cluster.nodes.may_hold[n]:
+                    leaving.append(found[n])
                 if barred and reasons.switches is not None:
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
         seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
-        model.add(seated + lacking == wanted + leeway.surplus(standing.total(p) - wanted))
+        surplus = leeway.surplus(standing.total(p) - wanted)
+        if leaving:  # who stands beside what has yet to leave is not too many
+            beside = model.new_int_var(0, standing.total(p), "")
+            model.add(beside <= sum(leaving))
+            surplus = surplus + beside
+        model.add(seated + lacking == wanted + surplus)
         seats.missing.append(lacking)
         swapped = model.new_int_var(0, wanted, "")
         model.add(sum(by_kind[0].values()) <= ballots + swapped)

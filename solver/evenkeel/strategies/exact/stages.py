@@ -168,8 +168,13 @@ class Stages:
         order_twins(seats)
         joins, changes = moved(seats), changed_leaders(seats)
         hold_budgets(seats, limits, joins, changes)
-        _hint(seats, in_order(seats, hint))
-        return cls(seats, search, wishes, gauges, floors, joins, changes)
+        stages = cls(seats, search, wishes, gauges, floors, joins, changes)
+        stages.start_from(hint)
+        return stages
+
+    def start_from(self, placement: Placement) -> None:
+        """Let the next stage start from a placement; it starts from the best answer else."""
+        _hint(self.seats, in_order(self.seats, placement))
 
     @property
     def found(self) -> Found:

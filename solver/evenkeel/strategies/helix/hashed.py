@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.names import Names
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.helix.java_order import text_order
 from evenkeel_kernels.core.jenkins_hash import java_hashes
 
@@ -39,6 +40,26 @@ class HashedNames:
         """Take names in."""
         return cls(names if isinstance(names, Names) else Names(names, len(names), ""))
 
+    @classmethod
+    def joined(cls, parts: Sequence["HashedNames"]) -> "HashedNames":
+        """Put lists of names one behind the other; hashes that are known of all are taken over.
+
+        Examples
+        --------
+        >>> whole = HashedNames.of(["a", "b", "c"])
+        >>> parts = [whole.some(np.array(places)) for places in ([0, 1], [2])]
+        >>> HashedNames.joined(parts) is whole
+        True
+        """
+        chosen = [part.among for part in parts if part.among is not None]
+        wholes = {id(whole): whole for whole, _ in chosen}
+        if len(chosen) < len(parts) or len(wholes) != 1:
+            return cls.of([name for part in parts for name in part.names])
+        (whole,) = wholes.values()
+        places = np.concatenate([places for _, places in chosen])
+        beat()
+        return whole if np.array_equal(places, np.arange(len(whole))) else whole.some(places)
+
     def some(self, places: NDArray[np.int64]) -> "HashedNames":
         """Select some of the names.
 
@@ -65,7 +86,9 @@ class HashedNames:
         if self.among is not None:
             whole, places = self.among
             return whole.hash[places]
+        beat()
         first, units = self.names.utf16
+        beat()
         return java_hashes(units.copy(), first.copy())
 
     @property

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.helix import crushed
 from evenkeel.strategies.helix.crush import Base, crush
 from evenkeel.strategies.helix.hashed import HashedNames
@@ -87,12 +88,18 @@ def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) ->
     whole = some.all_live()
     width = max((sum(group.states) for group in groups), default=0)
     rows = [_widened(base(group.partitions, whole, group.states), width) for group in groups]
-    together = HashedNames.of([name for group in groups for name in group.partitions.names])
+    beat()
+    together = HashedNames.joined([group.partitions for group in groups])
     placed = np.concatenate(rows) if rows else np.empty((0, 0), np.int32)
-    hands = cards.hands_of(placed, map_order(together.hash), len(some))
-    hands = dealt(together, some, hands, width)
+    beat()
+    walk = map_order(together.hash)
+    beat()
+    hands = dealt(together, some, cards.hands_of(placed, walk, len(some)), width)
+    beat()
     lists = crushed.in_leading_order(together, some, hands, width)
+    beat()
     leading.level_leaders(lists, len(some))
+    beat()
     if not some.live.all():
         _rehome(groups, some, hands, lists)
     return _parted(groups, lists, heavy)
@@ -108,11 +115,15 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hand
     hands = hands._replace(
         partition=hands.partition[crushed.shuffled_overfull(hands.first, limit, names)]
     )
-    deal = cards.give_up(hands, limit, tree.zone, partitions.rank, width)
+    beat()
+    by_name = partitions.rank
+    beat()
+    deal = cards.give_up(hands, limit, tree.zone, by_name, width)
     whole = np.floor(target).astype(np.int64)
     count = 0
     for room in (whole, whole + 1, whole + 2, np.full(len(tree), np.iinfo(np.int64).max)):
         count = cards.deal_out(deal, room, tree.zone, names, count)
+        beat()
     return settled(cards.dealt_hands(hands, deal, count), tree, target, len(partitions))
 
 
@@ -125,6 +136,7 @@ def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: i
     holder = np.repeat(np.arange(len(tree)), load)
     taken = np.zeros((partitions, tree.zones), np.bool_)
     taken[hands.partition, tree.zone[holder]] = True
+    beat()
 
     def fitting(taker: int) -> NDArray[np.bool_]:
         """Cards that a node could take: of its own zone, or of partitions its zone has not."""
@@ -134,6 +146,7 @@ def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: i
     for level in (whole, whole + 1):
         waiting = load < level
         while waiting.any() and (over := load > level).any():
+            beat()
             taker = int(np.argmin(np.where(waiting, load - target, np.inf)))
             way = _way(taker, over, lambda node: np.unique(holder[fitting(node)]))
             waiting[taker] &= bool(way)
@@ -149,6 +162,7 @@ def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: i
                 load[giver] -= 1
                 load[receiver] += 1
             waiting[taker] &= load[taker] < level[taker]
+    beat()
     order = np.argsort(holder, kind="stable")
     first = np.concatenate([[0], np.cumsum(load)])
     fresh = np.flatnonzero((load > 0) & ~np.isin(np.arange(len(tree)), hands.entered))
@@ -245,6 +259,7 @@ def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> 
     ring = endless(crushed.ring(tree))
     begin = 0
     for group in groups:
+        beat()
         end = begin + len(group.partitions)
         part = Lists(lists.node[begin:end], lists.size[begin:end], lists.entered)
         on_dead = (part.node >= 0) & ~tree.live[part.node]

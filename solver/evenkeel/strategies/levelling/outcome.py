@@ -36,12 +36,14 @@ def outcome_of(run: Run) -> Outcome:
 def _node(run: Run) -> NDArray[np.int32]:
     """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it.
 
-    One that is alive and found no other node stays in any case.
+    One that is alive and found no other node stays in any case, unless the search began without it.
     """
     node = run.state.node.copy()
     stays = kept(run.request.cluster, node)
     waiting = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
     lives = run.request.cluster.nodes.alive[stays[waiting]]
+    stood = run.request.start.node[waiting] >= 0
+    waiting, lives = waiting[stood | ~lives], lives[stood | ~lives]
     if lives.any():
         relocate(run.problem, run.state, waiting[lives], stays[waiting[lives]])
         node = run.state.node.copy()

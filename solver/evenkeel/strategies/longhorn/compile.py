@@ -9,6 +9,7 @@ from evenkeel.measure.rows import distinct_rows
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import writable
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.longhorn.naming import ReplicaNames, ranks
 from evenkeel.strategies.longhorn.settings import AUTO_BALANCE, DATA_LOCALITY, Longhorn, Settings
 from evenkeel.strategies.longhorn.system import DEGRADED, FAULTED, HEALTHY, IGNORED, System
@@ -104,11 +105,15 @@ def bundle(cluster: Cluster, options: Longhorn) -> Bundle:
     system = system_of(cluster)
     settings = system.settings.overridden(options)
     kind, barred = _classes(system, settings)
+    beat()
     idle, fresh = _idle(system, cluster)
     unstable = unstable_host(system)
     problem = _problem(system, settings, options, kind, barred, idle, fresh, unstable, cluster)
+    beat()
     names = ReplicaNames(system.replicas.names, system.volumes.names)
+    beat()
     state, slot = _state(system, settings, cluster, unstable, names)
+    beat()
     width = int(np.diff(state.first).max(initial=0))
     return Bundle(problem, state, _room(system, width), slot, idle, names)
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.heartbeat import beat
+
 NEW_NAME = re.compile(r"^(.*)-r-new(\d{5,})$")
 """How new replicas are called: after their volume, with a number."""
 
@@ -18,6 +20,9 @@ PLACE_BITS, NUMBER_BITS = 40, 16
 """A rank is a place among the names that were there, above these bits; below them it is 0 for the
 name that stands there, else the place of a volume among those whose new names fall behind that one,
 and the number of the new replica of that volume."""
+
+STRETCH = 1 << 13
+"""Volumes between two heartbeats."""
 
 
 class ReplicaNames:
@@ -46,11 +51,16 @@ class ReplicaNames:
         self._slots = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         self.rank = np.empty(len(names), np.int64)
         self.rank[self._slots] = (np.arange(len(names), dtype=np.int64) + 1) << PLACE_BITS
+        beat()
         self._made = self._numbers()
+        beat()
         first = [self._new(v, 1) for v in range(len(volumes))]
+        beat()
         ordered = [names[k] for k in self._slots.tolist()]
         self.next_rank = np.empty(len(volumes), np.int64)
         for turn, v in enumerate(sorted(range(len(volumes)), key=first.__getitem__)):
+            if turn % STRETCH == 0:
+                beat()
             place = bisect_left(ordered, first[v])
             self.next_rank[v] = (place << PLACE_BITS) + ((turn + 1) << NUMBER_BITS)
 

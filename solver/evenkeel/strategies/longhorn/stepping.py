@@ -21,11 +21,11 @@ from evenkeel_kernels.longhorn import auto_balance as kernel
 from evenkeel_kernels.longhorn import state as marks
 from evenkeel_kernels.longhorn.place_replica import NOTHING
 
-LOGGED = 4096
-"""Actions that one slice of a run may log."""
+LOGGED = 1024
+"""Actions that one slice of a run may log: they take some hundredths of a second."""
 
-BUDGET = 50_000_000
-"""Candidates that one slice of a run may look at."""
+BUDGET = 500_000
+"""Candidates that one slice of a run may look at, which takes as long."""
 
 
 class AutoBalance:

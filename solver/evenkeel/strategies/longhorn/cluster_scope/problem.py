@@ -12,6 +12,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.longhorn.cluster_scope.rules import hard_only, rules_of
 from evenkeel.strategies.longhorn.cluster_scope.volumes import Standings
 from evenkeel.strategies.longhorn.settings import Settings
@@ -68,6 +69,7 @@ def space_problem(
     held = np.zeros((len(disks), 2))
     np.add.at(held, node[there], weight[owner[there]])
     capacity = _room(system, settings, held)
+    beat()
     dimensions = [DATA, PROMISED]
     if load:
         cost = np.array([float(load.get(name, 0.0)) for name in volumes.names])
@@ -79,9 +81,11 @@ def space_problem(
     alive = hosts.ready[on] & disks.ready
     receives = alive & receiving(system, settings)
     made = rules_of(system, settings, found.effort, found.wanted, receives, owner, node)
+    beat()
     zones = [hosts.zone_names[z] or NO_ZONE for z in hosts.zone[on].tolist()]
     banned = np.stack([owner[found.leaving], node[found.leaving]], axis=1)
     slot = _sharing_first(system, owner, node, held[:, 0] / np.maximum(capacity[:, 0], 1.0))
+    beat()
     problem = Cluster.from_arrays(
         capacity=capacity,
         load=weight,
