@@ -70,6 +70,8 @@ class Names(Sequence[str]):
         if len(listed) != count:
             faults.add(path, len(listed), f"needs {count} names")
             return cls(None, count, prefix)
+        if {*map(type, listed)} <= {str} and len({*listed}) == count:
+            return cls(listed, count, prefix)
         names = [str(name) for name in listed]
         seen: dict[str, int] = {}
         for i, name in enumerate(names):
@@ -98,12 +100,12 @@ class Names(Sequence[str]):
     @overload
     def __getitem__(self, i: slice) -> Sequence[str]: ...
     def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+        if self._given is not None:
+            return self._given[i]
         if isinstance(i, slice):
             return tuple(self[j] for j in range(*i.indices(self._count)))
         if not -self._count <= i < self._count:
             raise IndexError(i)
-        if self._given is not None:
-            return self._given[i]
         return f"{self._prefix}{i % self._count}"
 
     def __len__(self) -> int:
