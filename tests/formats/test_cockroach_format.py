@@ -85,6 +85,14 @@ class TestReading:
     def test_yaml_says_what_sql_says(self, cluster):
         assert registry.read(RANGES, NODES, YAML).native.configs == cluster.native.configs
 
+    def test_what_the_tool_prints_of_zones_says_what_sql_says(self, cluster):
+        _, _, statements = SQL.read_text().partition("\n")  # but for a comment
+        rows = [text.strip() for text in statements.split(";") if text.strip()]
+        table = io.StringIO()
+        csv.writer(table).writerows([["target", "raw_config_sql"], *(["x", one] for one in rows)])
+        table.write("RANGE liveness,NULL\n")
+        assert_same(registry.read(RANGES, NODES, table.getvalue().encode()), cluster)
+
     def test_one_zone_alone_is_everybodys(self):
         zone = b"num_replicas: 5\nconstraints: {+region=us-east1: 2}\nrange_max_bytes: 9\n"
         cluster = registry.read(RANGES, NODES, zone)
@@ -139,6 +147,16 @@ class TestWhatIsWrong:
         found = faults_of(RANGES, NODES, zones)
         assert [path for path, _ in found] == [
             "<bytes>:1: num_replicas", "<bytes>:1: bogus", "<bytes>:2", "<bytes>:3",
+        ]  # fmt: skip
+
+    def test_zones_in_a_table(self):
+        zones = (
+            b"target,raw_config_sql\n"
+            b'TABLE t,"ALTER TABLE t CONFIGURE ZONE USING\n\tnum_replicas = 3,\n\tbogus = 3"\n'
+            b"PARTITION p OF TABLE t,ALTER PARTITION p OF TABLE t CONFIGURE ZONE USING a = 3\n"
+        )
+        assert [path for path, _ in faults_of(RANGES, NODES, zones)] == [
+            "<bytes>:2: raw_config_sql:1: bogus", "<bytes>:5: raw_config_sql:1",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.formats.plans.fingerprint import fingerprint
+from evenkeel.formats.plans.targets import observed_by_name
 from evenkeel.formats.plans.writing import encoded
 from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
@@ -267,3 +268,20 @@ def test_a_plan_is_no_cluster(tmp_path):
     file = ek.write_plan(small(), tmp_path / "plan.json")
     with pytest.raises(ek.InvalidInput, match="is a plan: read_plan reads it"):
         ek.read(file)
+
+
+def test_what_is_seen_among_other_names_keeps_its_slots():
+    plan = small()
+    now = ek.Cluster.from_arrays(
+        capacity=[[2.0]] * 4, load=[[1.0]], placement=[["a", "b"]], leader=[1],
+        node_names=["new", "b", "a", "c"], partition_names=["p1"], alive=[True, True, True, False],
+    )  # fmt: skip
+    seen = observed_by_name(plan.cluster, now)
+    assert seen.placement.first.tolist() == [0, 1, 3]
+    assert seen.placement.node.tolist() == [0, 0, 1]
+    assert seen.placement.leader.tolist() == [plan.cluster.placement.leader[0], 1]
+    assert seen.nodes.alive.tolist() == [True, True, False]
+    rest = plan.resume(seen)
+    assert rest.end.node.tolist() == plan.target.node.tolist()
+    with pytest.raises(ek.InvalidInput, match="is not a partition of the cluster"):
+        observed_by_name(plan.cluster, now.replace(partition_names=["p9"]))

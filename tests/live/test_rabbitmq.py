@@ -1,15 +1,17 @@
 """RabbitMQ, live: quorum queues read, levelled wave by wave, broken, resumed and undone."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import evenkeel as ek
-from tests.live.daemons import until
+from tests.live import folders
+from tests.live.daemons import CallFailed, call, until
 from tests.live.parts import say
-from tests.live.rabbitmq_cluster import RabbitMQ
+from tests.live.rabbitmq_cluster import BIN, RabbitMQ
 from tests.live.seen import after_wave, apart, where
 
 ZONES = {1: "z1", 2: "z2", 3: "z3", 4: "z1", 5: "z2"}
@@ -134,3 +136,33 @@ def test_a_node_dies_within_the_plan_which_is_resumed_and_undone(rabbit, read):
     carry_out(rabbit, read, plan.undo())
     assert not apart(where(read()), where(before))
     data_is_whole(rabbit)
+
+
+def test_a_folder_that_stops_between_two_members_is_resumed_and_undone(rabbit, read):
+    before = read()
+    dumps = rabbit.dumps(read.folder / "dumps")
+    words = ("--level", 9, "--drain", rabbit.name(3), "--throttle", "node-in=2")
+    folder = folders.plan(dumps, read.folder / "plan", *words)
+    plan = ek.read_plan(folder / "plan.json")
+    with pytest.raises(CallFailed, match="delete_member: stopped"):
+        folders.run(folder, rabbit.env() | {"PATH": deleting_nothing(read.folder / "bin")})
+    assert MEMBERS + 1 in {len(nodes) for nodes, _ in where(read()).values()}
+
+    seen, rest = rabbit.dumps(read.folder / "seen"), read.folder / "rest"
+    call([folders.program(read.folder), "resume", folder / "plan.json", *seen, "-o", rest])
+    say(folders.run(rest, rabbit.env()))
+    assert not apart(where(read()), where(plan.cluster, plan.end))
+    data_is_whole(rabbit)
+    say(folders.run(folder / "undo", rabbit.env()))
+    assert not apart(where(read()), where(before))
+    data_is_whole(rabbit)
+
+
+def deleting_nothing(folder: Path) -> str:
+    """Put a tool in front of the path that fails where it is to delete a member; the path."""
+    folder.mkdir()
+    file = folder / "rabbitmq-queues"
+    refusing = "case $1 in delete_member) exit 1 ;; esac"
+    file.write_text(f'#!/bin/sh\n{refusing}\nexec "{BIN}/rabbitmq-queues" "$@"\n')
+    file.chmod(0o755)
+    return f"{folder}{os.pathsep}{BIN}{os.pathsep}{os.environ['PATH']}"

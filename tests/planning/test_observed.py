@@ -45,6 +45,42 @@ def test_a_copy_that_is_listed_beside_what_it_replaces_is_under_way():
     assert rest.end.node.tolist() == plan.target.node.tolist()
 
 
+def test_what_has_arrived_beside_what_it_replaces_still_has_that_to_remove():
+    plan = moving()
+    flags = np.array([[Flag.HEALTHY] * 3, [0, 0, 0], [0, 0, 0]], np.uint16)
+    seen = shown(plan, [[0, 1, 3], [1, 2, -1], [2, 0, -1]], [0, 0, 0], flags)
+    progress = plan.progress(seen)
+    assert (int(progress.under_way.sum()), progress.finished) == (1, False)
+    rest = plan.resume(seen)
+    assert rest.cluster.placement.node[:2].tolist() == [0, 1]
+    assert rest.copies == 3
+    there = next(row for row in rest.rows() if (row.kind, row.partition) == ("copy", "p0"))
+    assert (there.target, there.start, there.finish) == ("n3", 0.0, 0.0)
+    assert rest.check().end == "target"
+    assert rest.end.node.tolist() == plan.target.node.tolist()
+
+
+def test_the_way_back_removes_what_has_arrived_there():
+    plan = moving().undo()
+    seen = shown(plan, [[0, 1, 3], [3, 1, -1], [2, 3, -1]], [0, 0, 0])
+    rest = plan.resume(seen)
+    assert [row.source for row in rest.rows() if (row.kind, row.partition) == ("remove", "p0")] == [
+        "n3"
+    ]
+    assert rest.end.node.tolist() == plan.target.node.tolist()
+
+
+def test_a_partition_on_its_way_wants_no_more_replicas_than_before():
+    plan = moving()
+    wide = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 3, placement=[[0, 1, 3], [1, 2, -1], [2, 0, -1]],
+        replicas=[3, 2, 2], alive=[True, True, False, True],
+    )  # fmt: skip
+    rest = plan.resume(wide)
+    assert rest.cluster.partitions.replicas.tolist() == [2, 2, 2]
+    assert rest.cluster.nodes.alive.tolist() == [True, True, False, True]
+
+
 def test_a_replica_too_many_is_told():
     plan = moving()
     seen = shown(plan, [[1, 2, 3], [1, 2, -1], [2, 0, -1]], [0, 0, 0])

@@ -29,7 +29,7 @@ from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.underway.copies import Cancelled, settled
 from evenkeel.planning.underway.flights import Arrived, Flights
-from evenkeel.planning.underway.slots import in_slots
+from evenkeel.planning.underway.slots import as_described, in_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,13 +251,14 @@ class Plan(Reported, Shown):
         ----------
         observed : Cluster or Placement
             Where replicas are now; a cluster also says which nodes still live. A replica that is
-            flagged ``INCOMING`` is on its way to its node: it still serves where this plan had it
-            before. Its copy goes on from the beginning of the new plan, or is ``cancelled`` if its
-            node has died or is not where it is to be. What is to go to a node that has died stays,
-            and is ``blocked``.
+            flagged ``INCOMING``, or is seen beside the one that it replaces, is on its way to its
+            node: it still serves where this plan had it before. Its copy goes on from the beginning
+            of the new plan, or is ``cancelled`` if its node has died or is not where it is to be.
+            What is to go to a node that has died stays, and is ``blocked``.
         arrived : mapping of (str, str) to float, optional
             Of copies in flight, by the names of the partition and of the node that it is copied to:
-            the share that is there, 0 to 1. That is not copied again; it is 0 by default.
+            the share that is there, 0 to 1. That is not copied again; it is 0 by default, and 1 of
+            what is ``HEALTHY`` or ``CAUGHT_UP``.
 
         Returns
         -------
@@ -350,8 +351,7 @@ class Plan(Reported, Shown):
         check_target(faults, self.cluster, target)
         faults.raise_if_any()
         now = in_slots(self.cluster, self.target, observed)
-        seen = observed if isinstance(observed, Cluster) else self.cluster
-        cluster = replace(seen, placement=now)
+        cluster = replace(as_described(self.cluster, observed), placement=now)
         start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
         onwards = gone_on_with(
             replace(cluster, placement=start), target, self.throttle, self.protocol,

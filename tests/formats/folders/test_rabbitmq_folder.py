@@ -31,10 +31,16 @@ def asked(system, *arguments):
     return done.stdout
 
 
+def read(system):
+    vhost = system.state["vhost"]
+    return ek.read(
+        asked(system, "list_queues", "--vhost", vhost), asked(system, "cluster_status"), vhost=vhost
+    )
+
+
 @pytest.fixture
 def plan(system):
-    listed = asked(system, "list_queues", "--vhost", system.state["vhost"])
-    cluster = ek.read(listed, asked(system, "cluster_status"), vhost=system.state["vhost"])
+    cluster = read(system)
     result = ek.solve(cluster, goals=ek.Goals(level=0.0, leaders=0.1))
     return ek.plan(cluster, result, throttle=ek.Throttle(node_in=4))
 
@@ -76,6 +82,20 @@ def test_it_goes_on_where_it_stopped(system, plan, call):
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
     assert shown(system) == stands(plan)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_queue_with_a_member_too_many_is_resumed_there_and_back(system, plan, back):
+    before = shown(system)
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"breaks": 1}
+    assert system.run(folder).returncode == 1
+    assert max(len(members) for members, _ in shown(system).values()) == 4
+    rest = (plan.undo() if back else plan).resume(read(system))
+    assert rest.complete
+    done = system.run(ek.write_plan_folder(rest, system.folder / "rest"))
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == (before if back else stands(plan))
 
 
 def test_a_node_that_has_died_stops_it(system, plan):

@@ -43,10 +43,19 @@ def relocated(statement):
 
 def execute(statement):
     if statement.startswith("SELECT range_id"):
-        print("range_id,replicas,voting_replicas,non_voting_replicas,learner_replicas,lease_holder")
+        asks_beside = "[SHOW CLUSTER RANGES WITH INDEXES]" in statement
+        if asks_beside == state.get("old", False):
+            sys.exit("syntax error" if asks_beside else 'column "database_name" does not exist')
+        print("range_id,replicas,voting_replicas,non_voting_replicas,learner_replicas,lease_holder"
+              ",database_name,schema_name,table_name,index_name")  # fmt: skip
         for name, one in ranges.items():
             lists = [one["voters"] + one["nonvoters"], one["voters"], one["nonvoters"], []]
-            print(",".join([name, *map(array, lists), str(one["lease"])]))
+            belongs = ["bank", "public", "accounts", "primary"] if one["table"] else ["NULL"] * 4
+            print(",".join([name, *map(array, lists), str(one["lease"]), *belongs]))
+    elif "FROM [SHOW ZONE CONFIGURATIONS]" in statement:
+        print("target,raw_config_sql")
+        for target, text in state["zones"].items():
+            print(target, '"' + text.replace('"', '""') + '"', sep=",")
     elif statement.startswith("SELECT node_id"):
         print("node_id,store_id,attrs,capacity")
         for store in stores:

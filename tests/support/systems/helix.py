@@ -40,10 +40,12 @@ if TOOL == "curl":
     assert ARGUMENTS[:2] == ["-fsSn", "--path-as-is"]
     prefix = "http://rest/clusters/c 1/"
     assert ARGUMENTS[2].startswith(prefix)
-    kind, name, what = (ARGUMENTS[2].removeprefix(prefix) + "/").split("/")[:3]
+    kind, name, what = (ARGUMENTS[2].removeprefix(prefix) + "//").split("/")[:3]
     name = unquote(name)
     if kind == "statemodeldefs":
         print(json.dumps(state["models"][name]))
+    elif "configs" in (kind, what):
+        print(json.dumps(state["configs"][kind][name]))
     else:
         look(name)
         save()

@@ -4,7 +4,7 @@ import gzip
 import json
 import struct
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
@@ -26,8 +26,6 @@ class World:
     environment: dict
     shown: object
     protocol: str = "plain"
-    beside: list = field(default_factory=list)
-    """What is read beside the dump."""
 
     def seen(self):
         """Where all partitions are, as sets of nodes by name."""
@@ -47,7 +45,7 @@ class World:
         script.write_text(f"dump={dump} here={here} PAUSE=0\n{shell}\ntake\n")
         environment = self.system.environment(**self.environment)
         subprocess.run(["/bin/sh", script], env=environment, check=True)
-        return ek.read(dump, *self.beside)
+        return ek.read(dump)
 
     def plan(self, cluster=None, **throttle):
         cluster = self.read() if cluster is None else cluster
@@ -85,11 +83,18 @@ def elasticsearch(folder, names=("orders", "logs"), nodes=("a", "b", "c", "d"), 
 
 def cockroach(folder, count=9):
     ranges = {
-        str(40 + r): {"voters": [1, 2, 3], "nonvoters": [4], "lease": 1 + r % 3}
+        str(40 + r): {"voters": [1, 2, 3], "nonvoters": [4], "lease": 1 + r % 3,
+                      "table": r > 0}
         for r in range(count)
+    }  # fmt: skip
+    zone = "ALTER {0} CONFIGURE ZONE USING\n\trange_min_bytes = 134217728,\n\t{1}"
+    zones = {
+        "RANGE default": zone.format("RANGE default", "num_replicas = 4,\n\tnum_voters = 3"),
+        "DATABASE system": zone.format("DATABASE system", "num_replicas = 5"),
+        "DATABASE bank": zone.format("DATABASE bank", "constraints = '{\"+region=r1\": 1}'"),
     }
     stores = [1, 2, 3, 4, 5, 6, 7]
-    state = {"ranges": ranges, "stores": stores, "setting": "leases and replicas"}
+    state = {"ranges": ranges, "stores": stores, "setting": "leases and replicas", "zones": zones}
     system = System(folder / "cockroach", "cockroach", ["cockroach"], state)
     return World(
         system, {"URL": "postgresql://it's here"},
@@ -98,7 +103,6 @@ def cockroach(folder, count=9):
             for name, one in state["ranges"].items()
         },
         "cockroach",
-        [b"ALTER RANGE default CONFIGURE ZONE USING num_replicas = 4, num_voters = 3;\n"],
     )  # fmt: skip
 
 
@@ -152,7 +156,14 @@ def longhorn(folder, count=6, space="space-1", pace=1):
     return World(system, {"NAMESPACE": space}, shown, "longhorn")
 
 
-def helix(folder, names=("DB", "Logs"), nodes=("h1", "h2", "h3", "h4"), parts=4, mode="SEMI_AUTO"):
+def helix(
+    folder,
+    names=("DB", "Logs"),
+    nodes=("h1", "h2", "h3", "h4"),
+    parts=4,
+    mode="SEMI_AUTO",
+    zones=(),
+):
     def record(name, simple=None, lists=None, maps=None):
         return {"id": name, "simpleFields": simple or {}, "listFields": lists or {},
                 "mapFields": maps or {}}  # fmt: skip
@@ -167,13 +178,30 @@ def helix(folder, names=("DB", "Logs"), nodes=("h1", "h2", "h3", "h4"), parts=4,
         })
         for name in names
     }  # fmt: skip
-    state = {"ideals": ideals, "views": views, "least": 1, "models": {}}
+    topology = {"TOPOLOGY": "/zone/instance", "FAULT_ZONE_TYPE": "zone",
+                "TOPOLOGY_AWARE_ENABLED": "true"}  # fmt: skip
+    keys = {"INSTANCE_CAPACITY_KEYS": ["DISK"]}
+    configs = {} if not zones else {
+        "configs": {"": record("c 1", topology, keys)},
+        "instances": {
+            node: record(node, {"HELIX_HOST": node, "DOMAIN": f"zone={zone},instance={node}"},
+                         maps={"INSTANCE_CAPACITY_MAP": {"DISK": "1000"}})
+            for node, zone in zip(nodes, zones, strict=True)
+        },
+        "resources": {
+            name: record(name, maps={"PARTITION_CAPACITY_MAP": {"DEFAULT": '{"DISK": 7}'}})
+            for name in names
+        },
+    }  # fmt: skip
+    state = {"ideals": ideals, "views": views, "least": 1, "models": {}, "configs": configs}
     system = System(folder / "helix", "helix", ["curl", "helix-admin.sh"], state)
     live = [record(node, {"LIVE_INSTANCE": "x", "SESSION_ID": "1"}) for node in nodes]
 
     class Read(World):
         def read(self):
-            records = [*self.system.state["ideals"].values(), *self.system.state["views"].values()]
+            state = self.system.state
+            kinds = (state["ideals"], state["views"], *state["configs"].values())
+            records = [record for kind in kinds for record in kind.values()]
             return ek.read(json.dumps([*records, *live]).encode())
 
     environment = {"CLUSTER": "c 1", "REST": "http://rest", "ZOOKEEPER": "zk:1"}

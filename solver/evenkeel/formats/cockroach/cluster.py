@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.documents import kind_of, table_of
-from evenkeel.formats.cockroach.zones import Zones, read_zone_sql, read_zone_yaml
+from evenkeel.formats.cockroach.zones import (
+    Zones,
+    read_zone_sql,
+    read_zone_table,
+    read_zone_yaml,
+)
 from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.number_lists import number_lists
@@ -116,6 +121,8 @@ def _read_document(found: _Found, document: Document) -> None:
         found.stores.append(table_of(found.faults, document))
     elif kind == "zone SQL":
         read_zone_sql(found.faults, document, found.zones)
+    elif kind == "zone table":
+        read_zone_table(found.faults, table_of(found.faults, document), found.zones)
     elif kind == "zone YAML":
         read_zone_yaml(found.faults, document, found.zones)
     else:
@@ -381,7 +388,8 @@ def _grouped(cluster: Cluster, tables: Tables) -> Cluster:
     if "table_name" not in tables.columns or not len(tables.of):
         return cluster
     shown = [i for i, name in enumerate(tables.columns) if name != "index_name"]
-    labels = [".".join(row[i] for i in shown if row[i]) or "-" for row in tables.rows]
-    names = {label: g for g, label in enumerate(dict.fromkeys(labels))}
-    group = np.array([names[label] for label in labels], np.int64)
-    return cluster.replace(group=group[tables.of], group_names=list(names))
+    named = [[row[i] for i in shown if row[i] not in ("", "NULL")] for row in tables.rows]
+    labels = [".".join(names) or "-" for names in named]
+    groups = {label: g for g, label in enumerate(dict.fromkeys(labels))}
+    group = np.array([groups[label] for label in labels], np.int64)
+    return cluster.replace(group=group[tables.of], group_names=list(groups))

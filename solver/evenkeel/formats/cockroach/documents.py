@@ -11,7 +11,9 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import note_syntax
 from evenkeel.model.errors import FaultList
 
-Kind = Literal["ranges", "node status", "store status", "zone SQL", "zone YAML", ""]
+Kind = Literal[
+    "ranges", "node status", "store status", "zone SQL", "zone table", "zone YAML", ""
+]  # fmt: skip
 
 HEAD = 65536
 ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
@@ -35,9 +37,11 @@ def kind_of(document: Document) -> Kind:
     if head.lstrip()[:1] in (b"{", b"["):
         names = frozenset(name.decode() for name in KEY.findall(head))
     else:
-        if ZONE_SQL.search(head):
-            return "zone SQL"
         names = header_of(document)
+        if ZONE_SQL.search(head) and "raw_config_sql" not in names:
+            return "zone SQL"
+    if "raw_config_sql" in names:
+        return "zone table"
     if "range_id" in names and names & {"replicas", "voting_replicas"}:
         return "ranges"
     if names >= {"store_id", "node_id"} and names & {"capacity", "attrs"}:

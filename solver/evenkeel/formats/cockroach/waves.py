@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from evenkeel.formats.cockroach.cluster import read
+from evenkeel.formats.cockroach.documents import kind_of
 from evenkeel.formats.cockroach.statements import KINDS, check_numbers
+from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.formats.folders.observing import Observed, observed
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
@@ -18,9 +22,22 @@ cockroach_() {
 
 sql() { cockroach_ sql --format=csv "$@"; }
 
+HELD='range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder'
+NAMES='database_name, schema_name, table_name, index_name'
+
+# ranges: later releases do not name tables in their internal table, earlier ones only there
+ranges() {
+  sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges LEFT JOIN
+    (SELECT range_id, $NAMES FROM [SHOW CLUSTER RANGES WITH INDEXES]) AS named USING (range_id)" \
+    >"$dump/ranges.csv" 2>/dev/null </dev/null ||
+    sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges" >"$dump/ranges.csv" </dev/null
+}
+
+# which ranges are of a partition nobody tells, and so its zone is none that could be kept
 take() {
-  sql -e 'SELECT range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas,
-    lease_holder FROM crdb_internal.ranges' >"$dump/ranges.csv" </dev/null &&
+  ranges &&
+    sql -e "SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS]
+      WHERE target NOT LIKE 'PARTITION %'" >"$dump/zones.csv" </dev/null &&
     sql -e 'SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status' \
       >"$dump/stores.csv" </dev/null &&
     cockroach_ node status --all --format=csv >"$dump/nodes.csv" </dev/null
@@ -113,4 +130,15 @@ def leader(change: Change) -> int:
     return change.leads if change.leads != change.led else -1
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, gives_up=False)
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return where ranges are seen; zones, which ``resume`` reads, have no part in that.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    return observed(read([one for one in documents if not kind_of(one).startswith("zone")]))
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, gives_up=False)

@@ -1,4 +1,4 @@
-"""Zone configurations out of SQL or YAML, and which of them holds for a range.
+"""Zone configurations out of SQL, a table of it or YAML, and which of them holds for a range.
 
 What a configuration leaves out it inherits: an index from its table, a table from its database, a
 database from the default range. Fields that do not place replicas are passed over.
@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from evenkeel.formats.cockroach.flow import parse_flow
+from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.strategies.cockroach.zone_configs.documents import FIELDS
@@ -91,6 +92,13 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
             continue
         config = _settings(faults, at, found["rest"])
         zones.add(faults, at, (kind, target), config)
+
+
+def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
+    """Read what ``SHOW ZONE CONFIGURATIONS`` prints: a statement in each row."""
+    for row, text in enumerate(table.columns["raw_config_sql"]):
+        at = table.at(row, "raw_config_sql")
+        read_zone_sql(faults, Document(at, text.encode("utf-8", "replace")), zones)
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:

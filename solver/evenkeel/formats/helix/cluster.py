@@ -243,7 +243,7 @@ def _disabled(
 
 
 def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
-    """Return what is needed to write ideal states: themselves, and the states of replicas."""
+    """Return what is needed to write ideal states, and which configurations can be asked for."""
     definitions = {
         one.found.text("STATE_MODEL_DEF_REF"): [list(one.model.states), one.model.leads]
         for one in found
@@ -256,7 +256,14 @@ def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
         for one in found
         if one.name in records.view
     }
-    return {"ideal_states": ideal, "state_models": definitions, "states": states}
+    configs: dict[str, Any] = {
+        "cluster": bool(records.cluster),
+        "instances": [*records.instance],
+        "resources": [name for name in ideal if name in records.resource],
+    }
+    return {
+        "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs
+    }  # fmt: skip
 
 
 def _plain(found: Found) -> dict[str, Any]:

@@ -31,7 +31,9 @@ ideal() {
 
 take() {
   [ -n "$CLUSTER" ] || { echo 'CLUSTER is not set' >&2; return 1; }
-  mkdir "$dump/IDEALSTATES" "$dump/EXTERNALVIEW" "$dump/STATEMODELDEFS" || return 1
+  for kind in IDEALSTATES EXTERNALVIEW STATEMODELDEFS CLUSTER PARTICIPANT RESOURCE; do
+    mkdir "$dump/$kind" || return 1
+  done
   while read -r path file; do
     curl -fsSn --path-as-is "$REST/clusters/$CLUSTER/$path" >"$dump/$file" </dev/null || return 1
   done <"$here/records.txt"
@@ -154,15 +156,24 @@ def beside(plan: "Plan") -> dict[str, bytes]:
     views = payload.get("states", {})
     lines = []
     for i, (name, record) in enumerate(payload["ideal_states"].items()):
-        resource = f"resources/{quote(name, safe='')}".replace(".", "%2E")
+        resource = f"resources/{_in_address(name)}"
         if name in views or record["simpleFields"]:
             lines.append(f"{resource}/idealState IDEALSTATES/{i}.json\n")
         if name in views:
             lines.append(f"{resource}/externalView EXTERNALVIEW/{i}.json\n")
     for i, name in enumerate(payload["state_models"]):
-        model = quote(name, safe="").replace(".", "%2E")
-        lines.append(f"statemodeldefs/{model} STATEMODELDEFS/{i}.json\n")
+        lines.append(f"statemodeldefs/{_in_address(name)} STATEMODELDEFS/{i}.json\n")
+    configs = payload.get("configs", {})
+    if configs.get("cluster"):
+        lines.append("configs CLUSTER/0.json\n")
+    for kind, folder in (("instances", "PARTICIPANT"), ("resources", "RESOURCE")):
+        for i, name in enumerate(configs.get(kind, ())):
+            lines.append(f"{kind}/{_in_address(name)}/configs {folder}/{i}.json\n")
     return {"records.txt": "".join(lines).encode()}
+
+
+def _in_address(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")
 
 
 def observe(documents: Sequence[Document]) -> Observed:

@@ -102,7 +102,8 @@ NOTES = (
     "replaces is deleted only when it is healthy; `numberOfReplicas` is not changed. This was made "
     "from longhorn-manager's sources and not tried on a live cluster: try it on one volume first.",
     "While a wave is on its way its volumes have `replicaAutoBalance` and `dataLocality` disabled; "
-    "then they are as they were. Who stops in the middle of a wave and does not go on looks there.",
+    "then they are as they were. Who stops in the middle of a wave, and does not run this folder "
+    "again but resumes the plan into another, looks there.",
     "A volume that is detached is waited for: Longhorn copies data only while it is attached.",
 )
 

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
@@ -20,22 +22,15 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     """
     faults = FaultList()
     start, there = cluster.placement, other.placement
-    nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
-    numbers = {name: p for p, name in enumerate(cluster.partitions.names)}
-    place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
-    used = np.unique(there.node[there.node >= 0])
-    for n in used[place[used] == -2].tolist():
-        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is not a node of the cluster")
+    place, numbers = _numbered(faults, cluster, other)
     node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
     width, has = np.diff(start.first), np.diff(there.first)
-    for q, name in enumerate(other.partitions.names):
-        p = numbers.get(name, -1)
-        at = f"target: partitions[{q}]"
-        if p < 0:
-            faults.add(at, name, "is not a partition of the cluster")
-        elif has[q] != width[p]:
-            faults.add(at, int(has[q]), f"needs the {int(width[p])} slots of partition {name}")
-        else:
+    for q, p in enumerate(numbers.tolist()):
+        if p >= 0 and has[q] != width[p]:
+            name = other.partitions.names[q]
+            message = f"needs the {int(width[p])} slots of partition {name}"
+            faults.add(f"target: partitions[{q}]", int(has[q]), message)
+        elif p >= 0:
             here, row = slice(*start.first[p : p + 2]), slice(*there.first[q : q + 2])
             node[here] = place[there.node[row]]
             role[here] = there.role[row]
@@ -45,9 +40,10 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
 
 
 def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
-    """Return a later description of a cluster in the nodes, partitions and slots of the first one.
+    """Return a later description of a cluster in the nodes and partitions of the first one.
 
-    One that names the same is taken as it is; of another count where replicas are and who has died.
+    One that names the same is taken as it is; of another where replicas are, in as many slots as
+    there are seen, and who has died.
 
     Raises
     ------
@@ -55,11 +51,39 @@ def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
         If it has partitions, or nodes that hold any, that the first one has not.
     """
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
-    if all(list(a) == list(b) for a, b in names) and np.array_equal(
-        cluster.placement.first, now.placement.first
-    ):
+    if all(list(a) == list(b) for a, b in names):
         return now
-    seen = cluster.with_placement(target_by_name(cluster, now))
-    there = {name: n for n, name in enumerate(cluster.nodes.names)}
-    died = [now.nodes.names[n] for n in np.flatnonzero(~now.nodes.alive).tolist()]
-    return seen.down([there[name] for name in died if name in there])
+    faults = FaultList()
+    place, numbers = _numbered(faults, cluster, now)
+    faults.raise_if_any()
+    start, there = cluster.placement, now.placement
+    both = Placement(
+        np.concatenate([there.first, there.first[-1] + start.first[1:]]),
+        np.concatenate([place[there.node], start.node]),
+        *(
+            np.concatenate([getattr(there, name), getattr(start, name)])
+            for name in ("role", "flags", "leader")
+        ),
+    )
+    row = len(there) + np.arange(len(start))
+    row[numbers] = np.arange(len(there))
+    live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
+    died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, True)]
+    return cluster.down(died).with_placement(rows_alone(both, row))
+
+
+def _numbered(
+    faults: FaultList, cluster: Cluster, other: Cluster
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return a cluster's number of each node of another, -1 behind them, and of each partition."""
+    nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
+    place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
+    used = np.unique(other.placement.node[other.placement.node >= 0])
+    for n in used[place[used] == -2].tolist():
+        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is not a node of the cluster")
+    known = {name: p for p, name in enumerate(cluster.partitions.names)}
+    numbers = np.array([known.get(name, -1) for name in other.partitions.names], np.int64)
+    for q in np.flatnonzero(numbers < 0).tolist():
+        name = other.partitions.names[q]
+        faults.add(f"target: partitions[{q}]", name, "is not a partition of the cluster")
+    return place, numbers

@@ -24,7 +24,7 @@ class Flights:
 
     @classmethod
     def of(cls, cluster: Cluster, now: Placement, arrived: Arrived | None) -> "Flights":
-        """Read what has arrived of replicas that are flagged as incoming.
+        """Read what has arrived of replicas that are flagged as incoming: all, where that is seen.
 
         Raises
         ------
@@ -35,7 +35,7 @@ class Flights:
         if arrived is not None and not isinstance(arrived, Mapping):
             faults.add("arrived", arrived, "must map (partition, node) to a share")
             faults.raise_if_any()
-        coming = np.ones(len(now.node))
+        coming = np.where((now.flags & (Flag.HEALTHY | Flag.CAUGHT_UP)) != 0, 0.0, 1.0)
         rows: dict[tuple[str, str], int] = {}
         names, nodes = cluster.partitions.names, cluster.nodes.names
         if arrived:

@@ -18,7 +18,8 @@ def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement)
 
     Systems order a partition's replicas as they like, and list one that is being copied beside the
     one that it is to replace. A slot holds the node that it is to go to if that is there, else the
-    one that it comes from, else what no other slot accounts for.
+    one that it comes from, else what no other slot accounts for. Where both are there it is on its
+    way, ``INCOMING``, even if all of it has arrived: what it replaces has still to go.
     """
     faults = FaultList()
     now = observed.placement if isinstance(observed, Cluster) else observed
@@ -40,6 +41,22 @@ def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement)
     check_target(faults, cluster, now, path="observed")
     faults.raise_if_any()
     return now
+
+
+def as_described(cluster: Cluster, observed: Cluster | Placement) -> Cluster:
+    """Return the description that a plan of a cluster goes on with: what is observed, if it can be.
+
+    One whose partitions have other slots counts replicas on their way among those that are wanted:
+    of that only who has died is taken, and what its system knows of it.
+    """
+    if not isinstance(observed, Cluster):
+        return cluster
+    if np.array_equal(observed.placement.first, cluster.placement.first):
+        return observed
+    return replace(
+        cluster.down(cluster.nodes.alive & ~observed.nodes.alive),
+        native=observed.native, native_format=observed.native_format,
+    )  # fmt: skip
 
 
 def _flying(start: Placement, now: Placement) -> Placement:
@@ -112,7 +129,10 @@ def _seated(
         taken = [place.get(n, -1) for n in row]
         some, roles = now.flags[theirs], now.role[theirs]
         node[mine] = row
-        flags[mine] = [int(some[i]) if i >= 0 else 0 for i in taken]
+        flags[mine] = [
+            int(some[i]) | Flag.INCOMING * beside if i >= 0 else 0
+            for i, beside in zip(taken, _beside(row, before, place), strict=True)
+        ]
         # a copy on its way has the role of its source
         home = [
             place.get(was, i) if i >= 0 and some[i] & Flag.INCOMING else i
@@ -130,6 +150,14 @@ def _seated(
     return Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
     )
+
+
+def _beside(row: list[int], before: list[int], place: Mapping[int, int]) -> list[bool]:
+    """Return the slots of which a new node is seen beside the one that it is to replace."""
+    return [
+        n not in before and was in place and was not in row
+        for n, was in zip(row, before, strict=True)
+    ]
 
 
 def _each_once(wanted: list[int], before: list[int], place: Mapping[int, int]) -> list[int]:
