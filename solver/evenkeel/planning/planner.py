@@ -11,6 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.matching import rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
@@ -91,11 +92,15 @@ def plan(
 
 
 class _Aim(NamedTuple):
-    """A target, the replicas that cannot join their node there, (K,), and what changes."""
+    """A target, the replicas that cannot join their node there, (K,), and what changes.
+
+    Slots that are ``free`` may trade what they are to become.
+    """
 
     target: Placement
     lost: NDArray[np.bool_]
     ends: Ends
+    free: bool
 
 
 def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
@@ -108,14 +113,15 @@ def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
-    return _Aim(in_full(wanted, lost, within), lost, ends)
+    return _Aim(in_full(wanted, lost, within), lost, ends, free=True)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
     """Return the plan to a target in the cluster's own slots; what it cannot reach stays."""
     lost = out_of_reach(cluster, target)
     within = within_reach(cluster, target, lost)
-    aim = _Aim(in_full(target, lost, within), lost, Ends.of(cluster.placement, within))
+    ends = Ends.of(cluster.placement, within)
+    aim = _Aim(in_full(target, lost, within), lost, ends, free=False)
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -137,8 +143,15 @@ def _planned(
     blocked = _beyond_reach(cluster, aim)
     if len(ends) == 0:
         none = np.zeros(0, np.int32)
-        return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked)
+        return Plan(cluster, target, Steps.none(), throttle, protocol, none, blocked)
     draft = _drafted(cluster, target, ends, throttle, protocol, flights)
+    if aim.free and draft.acts.blocked.any():
+
+        def acts_in(other: Ends) -> Acts:
+            return acts_of(cluster, other, protocol, throttle.at_once)
+
+        target, ends = rematched(cluster, target, ends, draft.acts, acts_in)
+        draft = _drafted(cluster, target, ends, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
         # who finds no room in another role may find it once it has moved
         left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
@@ -159,7 +172,7 @@ def _planned(
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
-    return Plan(cluster, aim.target, steps, throttle, protocol, change, blocked)
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
 
 
 def _drafted(

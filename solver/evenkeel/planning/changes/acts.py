@@ -139,7 +139,9 @@ def acts_of(
 
     exchanged = (ends.led == ends.leads) & (front < 0) & (ends.led >= 0)
     exchanged &= flag_at(moves & ends.votes, ends.led)
-    split = exchanged & safety.admits_union(ends.led, exchanged, place)
+    stands = before.copy()
+    stands[away, detour[away]] = spare[away]
+    split = exchanged & safety.admits_union(ends.led, exchanged, place, stands)
     via = exchanged & ~split & turns.deputes & protocol.joint
     # who leads without a vote, or with nobody to hand over to, cannot go
     stranded = (current == ends.leads) | ((ends.leads < 0) & led_live)
