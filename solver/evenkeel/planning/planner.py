@@ -12,6 +12,7 @@ from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.matching import rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
@@ -92,11 +93,15 @@ def plan(
 
 
 class _Aim(NamedTuple):
-    """A target, the replicas that cannot join their node there, (K,), and what changes."""
+    """A target, the replicas that cannot join their node there, (K,), and what changes.
+
+    Slots that are ``free`` may trade what they are to become.
+    """
 
     target: Placement
     lost: NDArray[np.bool_]
     ends: Ends
+    free: bool
 
 
 def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
@@ -109,7 +114,7 @@ def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
-    return _Aim(in_full(wanted, lost, within), lost, ends)
+    return _Aim(in_full(wanted, lost, within), lost, ends, free=True)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
@@ -121,7 +126,7 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
     target = replace(target, leader=read_only(leader))
     lost = out_of_reach(cluster, target)
     within = within_reach(cluster, target, lost)
-    aim = _Aim(in_full(target, lost, within), lost, Ends.of(start, within))
+    aim = _Aim(in_full(target, lost, within), lost, Ends.of(start, within), free=False)
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -143,8 +148,15 @@ def _planned(
     blocked = _beyond_reach(cluster, aim)
     if len(ends) == 0:
         none = np.zeros(0, np.int32)
-        return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked)
+        return Plan(cluster, target, Steps.none(), throttle, protocol, none, blocked)
     draft = _drafted(cluster, target, ends, throttle, protocol, flights)
+    if aim.free and draft.acts.blocked.any():
+
+        def acts_in(other: Ends) -> Acts:
+            return acts_of(cluster, other, protocol, throttle.at_once)
+
+        target, ends = rematched(cluster, target, ends, draft.acts, acts_in)
+        draft = _drafted(cluster, target, ends, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
         # a replica without room in its new role may have it once it has moved
         left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
@@ -165,7 +177,7 @@ def _planned(
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
-    return Plan(cluster, aim.target, steps, throttle, protocol, change, blocked)
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
 
 
 def _drafted(

@@ -140,7 +140,9 @@ def acts_of(
     # who leads to the end moves itself: with a vote at both places for an instant, or by way of a
     # deputy
     exchanged = (current == ends.leads) & flag_at(moves & ends.votes, current)
-    split = exchanged & safety.admits_union(current, exchanged, place)
+    stands = before.copy()
+    stands[away, detour[away]] = spare[away]
+    split = exchanged & safety.admits_union(current, exchanged, place, stands)
     via = exchanged & ~split & turns.deputes & protocol.joint
     # a leader without a vote, or without a successor, cannot go
     stranded = (current == ends.leads) | ((ends.leads < 0) & led_live & (front < 0))

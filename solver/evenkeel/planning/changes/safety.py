@@ -109,15 +109,22 @@ class Safety:
         return np.where(found[:, None], chosen, order[rows]), found
 
     def admits_union(
-        self, slot: NDArray[np.int64], which: NDArray[np.bool_], place: NDArray[np.int64]
+        self,
+        slot: NDArray[np.int64],
+        which: NDArray[np.bool_],
+        place: NDArray[np.int64],
+        stands: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
-        """Whether the old and the new replica of a slot may both serve at its place."""
+        """Whether the old and the new replica of a slot may both serve at its place.
+
+        What comes later ``stands (A, R)`` on these nodes until then.
+        """
         rows = np.flatnonzero(which)
         admitted = np.zeros(len(which), bool)
         if len(rows):
             ends, at = self.ends, slot[rows]
             done = place[rows] < place[rows, at][:, None]
-            base = np.where(done, ends.after[rows], ends.before[rows])
+            base = np.where(done, ends.after[rows], stands[rows])
             recast = np.any(done & ends.recasts[rows], axis=1, keepdims=True)
             role = np.where(recast, ends.becomes[rows], ends.role[rows])
             admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at), at)

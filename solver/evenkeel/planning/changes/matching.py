@@ -1,0 +1,102 @@
+"""Matching: replicas of a partition whose changes are blocked go to its new nodes in other ways."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain, islice, permutations, product, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.ends import Ends
+
+MOST = 500
+"""Partitions of which other ways are tried."""
+
+WAYS = 120
+"""Ways that are tried of each: all of five replicas."""
+
+BLOCKED = np.iinfo(np.int64).max
+"""Acts of what is blocked: more than of any other way."""
+
+
+def rematched(
+    cluster: Cluster,
+    target: Placement,
+    ends: Ends,
+    acts: Acts,
+    acts_of: Callable[[Ends], Acts],
+) -> tuple[Placement, Ends]:
+    """Return a target, and its ends, in which what was blocked goes another way if one is open.
+
+    Replicas of a partition are alike if their roles are, so it is all one which of them goes to
+    which of its new nodes. The way of the fewest acts is taken, the first of those.
+    """
+    blocked = np.isin(ends.partition, acts.partition[acts.blocked])
+    # a slot that stands elsewhere in the target waits for a node that is down
+    inside = ends.replica >= 0
+    blocked &= ((ends.after == target.node[ends.replica]) | ~inside).all(1)
+    rows = np.flatnonzero(blocked)[:MOST]
+    fewest = np.full(len(rows), BLOCKED)
+    usual = np.broadcast_to(np.arange(ends.before.shape[1]), (len(rows), ends.before.shape[1]))
+    origin = usual.copy()
+    for ways in zip_longest(*(_ways(cluster, ends, row) for row in rows.tolist())):
+        some = np.array([i for i, way in enumerate(ways) if way is not None], np.intp)
+        tried = np.array([ways[i] for i in some.tolist()], np.intp)
+        count = _counts(acts_of(_by_way(ends, rows[some], tried)), ends.partition[rows[some]])
+        better = count < fewest[some]
+        fewest[some[better]], origin[some[better]] = count[better], tried[better]
+    found = fewest < BLOCKED
+    return _renamed(target, ends, rows[found], origin[found])
+
+
+def _ways(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
+    """Yield from which slot each slot takes its node, in all ways but the usual one."""
+    replica = ends.replica[row]
+    begun = (cluster.placement.flags[replica] & Flag.INCOMING) != 0
+    free = np.flatnonzero(ends.moves[row] & ~ends.recasts[row] & ~begun).tolist()
+    alike: dict[tuple[int, int], list[int]] = {}
+    for slot in free:
+        alike.setdefault((int(ends.role[row, slot]), int(ends.becomes[row, slot])), []).append(slot)
+    slots = [slot for group in alike.values() for slot in group]
+    ways = product(*(islice(permutations(group), WAYS) for group in alike.values()))
+    for way in islice(ways, 1, WAYS):
+        origin = list(range(len(replica)))
+        for slot, other in zip(slots, chain.from_iterable(way), strict=True):
+            origin[slot] = other
+        yield origin
+
+
+def _by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends:
+    """Return some rows of the ends in which slots take the nodes of others."""
+    some = ends.take(rows)
+    leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
+    return replace(some, after=np.take_along_axis(some.after, origin, 1), leads=leads)
+
+
+def _counts(acts: Acts, partition: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return how many acts some partitions take, (n,)."""
+    low = np.searchsorted(acts.partition, partition)
+    high = np.searchsorted(acts.partition, partition, side="right")
+    return np.where(np.isin(partition, acts.partition[acts.blocked]), BLOCKED, high - low)
+
+
+def _renamed(
+    target: Placement, ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]
+) -> tuple[Placement, Ends]:
+    """Return target and ends in which slots of some rows take the nodes of others."""
+    if len(rows) == 0:
+        return target, ends
+    some = _by_way(ends, rows, origin)
+    inside = some.replica >= 0
+    node, leader = target.node.copy(), target.leader.copy()
+    node[some.replica[inside]] = some.after[inside]
+    led = some.partition[some.leads >= 0]
+    leader[led] = some.leads[some.leads >= 0]
+    after, leads = ends.after.copy(), ends.leads.copy()
+    after[rows], leads[rows] = some.after, some.leads
+    target = replace(target, node=read_only(node), leader=read_only(leader))
+    return target, replace(ends, after=after, leads=leads)

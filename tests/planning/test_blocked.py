@@ -1,0 +1,79 @@
+"""What is blocked has no way out: other orders, other slots, and nodes that come free are tried."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
+
+
+def to(cluster, node, leader=None, **given):
+    """The plan to nodes, by slot; the leaders stay where they are by default."""
+    leader = cluster.placement.leader if leader is None else np.array(leader, np.int16)
+    target = cluster.placement.replaced(np.array(node, np.int32), leader)
+    return ek.plan(cluster, target, **given)
+
+
+def arrives(plan):
+    """Whether a plan is complete and safe."""
+    found = plan.check()
+    assert found.ok, str(found)
+    return plan.complete
+
+
+def empty(nodes, placement, **given):
+    """One partition of one byte, and more room than it needs."""
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * nodes, load=[[1.0]], placement=[placement], leader=[0], **given
+    )
+
+
+@pytest.mark.parametrize("protocol", ["helix", "longhorn"])
+@pytest.mark.parametrize("leader", [0, 1])
+def test_the_same_nodes_in_other_slots_are_the_same_target(protocol, leader):
+    """Both replicas on n3's host, or both on n4's, would not survive its loss."""
+    cluster = empty(5, [0, 1], domains={"zone": ["z0", "z1", "z2", "z0", "z1"]})
+    for node in ([4, 3], [3, 4]):
+        plan = to(cluster, node, [leader], protocol=protocol)
+        assert arrives(plan)
+        assert plan.end.leader_node[0] == node[leader]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_who_goes_where_does_not_block_a_chain_of_zones(protocol):
+    cluster = empty(
+        7, [5, 4, 3], domains={"zone": ["z0", "z1", "z2", "z3", "z0", "z1", "z2"]},
+        rules=[ek.Rule(spread={"zone": 1}, place={"zone=z0": 1})],
+    )  # fmt: skip
+    for node in ([2, 0, 5], [0, 2, 5], [5, 0, 2], [5, 2, 0]):
+        for leader in range(3):
+            plan = to(cluster, node, [leader], protocol=protocol)
+            assert arrives(plan), (node, leader)
+            assert plan.copies == 2
+            assert plan.end.leader_node[0] == node[leader]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_gone_on_with_was_not_blocked_before(protocol):
+    """A skew over zones beside racks that cross them: not all renamings have an order."""
+    cluster = empty(
+        11, [5, 4, 2], rules=[ek.Rule(skew={"zone": 1})], min_active=3, crossing=["rack"],
+        domains={"zone": ["z0", "z1"] * 5 + ["z0"], "rack": [f"r{i % 5}" for i in range(11)]},
+    )  # fmt: skip
+    assert arrives(to(cluster, [8, 7, 0], [0], protocol=protocol))
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "ceph", "cockroach"])
+def test_a_replica_on_its_detour_is_not_where_it_was(protocol):
+    """A voter takes the place of a non-voter, which waits elsewhere, and back again."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 11, load=[[1.0]], placement=[[0, 5, 1]], leader=[0], crossing=["rack"],
+        role=[[0, 1, 1]], min_active=0, rules=[ek.Rule(spread={"rack": 2, "node": 2})],
+        domains={"zone": ["z0", "z1"] * 5 + ["z0"], "rack": [f"r{i % 5}" for i in range(11)]},
+    )  # fmt: skip
+    there = to(cluster, [1, 5, 0], protocol=protocol)
+    assert arrives(there)
+    back = there.undo()
+    assert arrives(back)
+    assert np.array_equal(back.end.node, cluster.placement.node)
