@@ -15,8 +15,8 @@ from evenkeel.measure.compare import compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
+from evenkeel.strategies.exact.loads import Scale
 from evenkeel.strategies.exact.seats import Seats
-from evenkeel.strategies.exact.whole import Scale
 
 ROUNDING = 1e-9
 """Sums of data in another order agree within this share."""

@@ -1,4 +1,7 @@
-"""Loads as constraints: capacities, shared ones too, and what is to be held against the targets."""
+"""Loads as constraints: capacities, shared ones too, and what is to be held against the targets.
+
+A ``Scale`` is the door to whole numbers: loads are rounded up, capacities down.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,67 @@ from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.exact.seats import Seats, class_names
-from evenkeel.strategies.exact.whole import WIDEST, Scale
+
+SNUG = 1e-9
+"""A node this far above its target, relatively, is at it."""
+
+DECIMALS = 6
+"""Loads with so many decimals stay exact."""
+
+WIDEST = 2.0**34
+"""Loads may add up to so much where that keeps them exact."""
 
 UNBOUND = 4.0 * WIDEST
 """More than all loads together."""
 
-SNUG = 1e-9
-"""A node this far above its target, relatively, is at it."""
+FINEST = 2.0**26
+"""Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
+
+NEAR = 1e-9
+"""What is this close to a whole number, relative to its size, is taken for it."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How one dimension becomes whole numbers."""
+
+    factor: float
+
+    @classmethod
+    def of(cls, loads: NDArray[np.float64], total: float) -> Scale:
+        """Choose the finest scale that keeps loads exact, or just the finest.
+
+        Examples
+        --------
+        >>> scale = Scale.of(np.array([0.1, 0.25]), 10.0)
+        >>> scale.up(0.25) * 2 == scale.up(0.1) * 5
+        True
+        """
+        if total < 1e-200:
+            return cls(1.0)
+        most = total
+
+        def finer(factor: float) -> float:
+            return float(2.0 ** max(np.floor(np.log2(FINEST / (most * factor))), 0.0))
+
+        for decimals in range(DECIMALS + 1):
+            factor = 10.0**decimals
+            scaled = loads * factor
+            if most * factor > WIDEST:
+                break
+            if np.all(np.abs(scaled - np.rint(scaled)) <= NEAR * np.maximum(scaled, 1.0)):
+                return cls(factor * finer(factor))
+        return cls(float(2.0 ** np.floor(np.log2(FINEST / most))))
+
+    def up(self, load: float) -> int:
+        """Scale a load."""
+        scaled = min(load * self.factor, 4.0 * WIDEST)
+        return int(np.ceil(scaled - NEAR * max(scaled, 1.0)))
+
+    def down(self, capacity: float) -> int:
+        """Scale a capacity."""
+        scaled = min(capacity * self.factor, 4.0 * WIDEST)
+        return int(np.floor(scaled + NEAR * max(scaled, 1.0)))
 
 
 @dataclass(frozen=True)
