@@ -98,12 +98,12 @@ class Names(Sequence[str]):
     @overload
     def __getitem__(self, i: slice) -> Sequence[str]: ...
     def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+        if self._given is not None:
+            return self._given[i]
         if isinstance(i, slice):
             return tuple(self[j] for j in range(*i.indices(self._count)))
         if not -self._count <= i < self._count:
             raise IndexError(i)
-        if self._given is not None:
-            return self._given[i]
         return f"{self._prefix}{i % self._count}"
 
     def __len__(self) -> int:

@@ -22,12 +22,14 @@ NAMES = st.lists(
 PLAIN = ["a", "b", "c", "d", "e", "f"]
 
 RECORDER = """
-import json, os, sys
-told = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if {stdin} else ""
+import io, json, os, sys
+told = {read}.read().decode("utf-8", "surrogateescape")
 with open(os.environ["CALLS"], "a") as log:
     log.write(json.dumps([{tool!r}, sys.argv[1:], told]) + "\\n")
 print({answer!r}, end="")
 """
+READ = {"curl": "sys.stdin.buffer", "helix-admin.sh": "open(sys.argv[-1], 'rb')"}
+"""What is handed to a tool beside its arguments."""
 
 
 def elasticsearch(names):
@@ -87,8 +89,8 @@ def of_helix(cluster, calls):
     assert all(argv[:4] == ["--zkSvr", "localhost:2181", "--addIdealState", "it's c"]
                for _, argv, _ in calls)  # fmt: skip
     assert {argv[4] for _, argv, _ in calls} == {*cluster.partitions.group_names}
-    for _, argv, _ in calls:
-        assert json.loads(Path(argv[5]).read_text())["id"] == argv[4]
+    for _, argv, record in calls:
+        assert json.loads(record)["id"] == argv[4]
 
 
 def of_rabbitmq(cluster, calls):
@@ -150,10 +152,11 @@ def test_names_reach_tools_as_they_are_or_not_at_all(system, names):
 
 
 def applied(here, folder, carrier, tools):
-    """Order all waves against recorders; returns tool, arguments and standard input of each."""
+    """Order all waves against recorders; returns tool, arguments and what it was handed of each."""
     (here / "bin").mkdir()
     for tool, answer in tools.items():
-        code = RECORDER.format(stdin=tool == "curl", tool=tool, answer=answer)
+        read = READ.get(tool, "io.BytesIO()")
+        code = RECORDER.format(read=read, tool=tool, answer=answer)
         file = here / "bin" / tool
         file.write_text(f"#!{sys.executable} -IS\n{code}")
         file.chmod(0o755)

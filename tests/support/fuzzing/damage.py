@@ -101,7 +101,7 @@ def damage_archive(draw: random.Random, data: bytes) -> bytes:
     elif choice == 5:
         content = npy(draw.choice(ARRAYS))
     elif choice > 6 and name == "meta.npy":
-        content = npy(np.array(damage_text(draw, text_of(content)).decode("utf-8", "replace")))
+        content = npy(np.frombuffer(damage_text(draw, text_of(content)), np.uint8))
     else:
         content = damage_header(draw, damage_header(draw, content))
     members[i] = (name, content)
@@ -140,6 +140,7 @@ def npy(array: np.ndarray) -> bytes:
 def text_of(content: bytes) -> bytes:
     """Return the text in a ``.npy`` file; nothing if there is none."""
     try:
-        return str(np.load(io.BytesIO(content), allow_pickle=False)).encode("utf-8", "replace")
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+        return array.tobytes() if array.dtype == np.uint8 else str(array).encode("utf-8", "replace")
     except Exception:
         return b"{}"

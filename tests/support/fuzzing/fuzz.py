@@ -41,6 +41,8 @@ def fuzz(reader: Reader, mutants: int, seed: int, most_memory: int = 100 << 20) 
     """Read damaged files; what is neither read nor refused, or takes much memory, is an escape."""
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
+        for files in reader.samples:  # what is loaded or compiled first is no damaged file's doing
+            reader.read(files, Path(folder))
         for files in mutated(reader, mutants, seed):
             held, began = _peak(), time.process_time()
             outcome, wrong = _outcome(reader, files, Path(folder))

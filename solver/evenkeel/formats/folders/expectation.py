@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from evenkeel.formats.folders.carrier import Change, Wave
-from evenkeel.formats.folders.outside import digest_of
+from evenkeel.formats.folders.outside import digest_of, load_of
 from evenkeel.formats.json_text import Int32
 from evenkeel.model.cluster import Cluster
 
@@ -79,14 +79,13 @@ def has_room_for_both(cluster: Cluster, waves: Sequence[Wave]) -> bool:
     """
     if cluster.topology.tier_capacity:
         return False
-    load = np.zeros_like(cluster.nodes.capacity)
-    placement = cluster.placement
-    of_role = cluster.partitions.load
-    most = np.maximum(np.maximum(of_role.leader, of_role.voter), of_role.non_voter)
-    held = placement.node >= 0
-    np.add.at(load, placement.node[held], most[placement.owner[held]])
-    pairs = [(n, one.partition) for wave in waves for one in wave for n in one.joins]
-    if pairs:
-        node, partition = np.array(pairs).T
-        np.add.at(load, node, most[partition])
-    return bool((load <= cluster.nodes.capacity).all())
+    placement, most = cluster.placement, load_of(cluster)
+    joins = [(n, one.partition) for wave in waves for one in wave for n in one.joins]
+    held = np.flatnonzero(placement.node >= 0)
+    node, partition = np.array(joins, np.int64).reshape(-1, 2).T
+    node = np.concatenate([placement.node[held], node])
+    partition = np.concatenate([placement.owner[held], partition])
+    return all(
+        (np.bincount(node, most[partition, d], len(room)) <= room).all()
+        for d, room in enumerate(cluster.nodes.capacity.T)
+    )

@@ -19,7 +19,7 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
 
     ``original`` is how everything was before any plan: where a plan begins, and its undo leads.
     """
-    names = plan.cluster.partitions.names
+    names = [*plan.cluster.partitions.names]
     # of the others nothing changes: rows of those that are touched are all there is to follow
     touched = np.unique(plan.steps.partition)
     start, target, origin = (
@@ -29,26 +29,30 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
     moved = start.first[place] - plan.cluster.placement.first[plan.steps.partition]
     replica = (plan.steps.replica + moved).astype(np.int32)
     steps = replace(plan.steps, partition=place, replica=replica)
+    at, first = listed(start), listed(origin)
     waves: list[list[Change]] = []
     done = np.zeros(0, np.intp)
-    before = outcome(start, steps, target, done)
     for wave in plan.waves:
         done = np.sort(np.concatenate([done, wave]))
-        after = outcome(start, steps, target, done)
+        own = np.unique(place[wave])
         changes = []
-        for r in np.unique(place[wave]).tolist():
-            was, row = _row(before, r), _row(after, r)
-            if row != was:
-                p, first = int(touched[r]), _row(origin, r)
-                restored = row[0] == first[0] and row[1] in (first[1], -1)
+        after = listed(rows_alone(outcome(start, steps, target, done), own))
+        for r, row in zip(own.tolist(), after, strict=True):
+            if row != (was := at[r]):
+                p = int(touched[r])
+                restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
                 changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored))
+                at[r] = row
         if changes:
             waves.append(changes)
-        before = after
     return waves
 
 
-def _row(placement: Placement, p: int) -> Row:
-    nodes = tuple(placement.node[placement.first[p] : placement.first[p + 1]].tolist())
-    slot = int(placement.leader[p])
-    return nodes, nodes[slot] if 0 <= slot < len(nodes) else -1
+def listed(placement: Placement) -> list[Row]:
+    """Return the rows of a placement one by one."""
+    first, nodes = placement.first.tolist(), placement.node.tolist()
+    led = placement.leader_node.tolist()
+    return [
+        (tuple(nodes[begin:end]), leads)
+        for begin, end, leads in zip(first, first[1:], led, strict=False)
+    ]

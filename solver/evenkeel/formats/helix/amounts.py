@@ -1,7 +1,7 @@
 """Capacities of instances and weights of partitions, by the capacity keys of the cluster."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -17,6 +17,9 @@ COUNT = "replicas"
 
 DEFAULT = "DEFAULT"
 """Under which a resource says what a partition weighs that is not named."""
+
+WEIGHTS = msgspec.json.Decoder(dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]])
+"""Reads amounts as Helix writes them."""
 
 
 def keys_of(faults: FaultList, records: Records) -> list[str]:
@@ -50,26 +53,27 @@ def weights(
 ) -> NDArray[np.float64]:
     """Return what a replica of each partition weighs, (P, D)."""
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_PARTITION_WEIGHT_MAP")
-    parts = [np.zeros((0, len(keys)))]
+    wanted, rows = {*keys}, []
     for name, partitions in resources.items():
         found = records.resource.get(name)
         told = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
-        own = {key: _decoded(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
+        own = {key: usual | one for key, one in _decoded(faults, at, told).items()}
         for stranger in sorted(own.keys() - {*partitions, DEFAULT}):
             faults.add(
                 f"{at}.{quoted(stranger)}", quoted(stranger), f"is not a partition of {name}"
             )
-        general = usual | own.get(DEFAULT, {})
+        general = own.get(DEFAULT, usual)
         if not own.keys() >= {*partitions}:
             _check_complete(faults, at or _place(records, name), general, keys)
-        rows = np.tile([general.get(key, 0.0) for key in keys], (len(partitions), 1))
-        for p, partition in enumerate(partitions):
-            if partition in own:
-                _check_complete(faults, f"{at}.{quoted(partition)}", usual | own[partition], keys)
-                rows[p] = [(usual | own[partition]).get(key, 0.0) for key in keys]
-        parts.append(rows.reshape(len(partitions), len(keys)))
-    return np.concatenate(parts)
+        for partition in partitions:
+            if partition in own and not own[partition].keys() >= wanted:
+                _check_complete(faults, f"{at}.{quoted(partition)}", own[partition], keys)
+        rows += [
+            [one.get(key, 0.0) for key in keys]
+            for one in (own.get(partition, general) for partition in partitions)
+        ]
+    return np.array(rows, np.float64).reshape(len(rows), len(keys))
 
 
 def _cluster(records: Records) -> Found | None:
@@ -98,8 +102,16 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
     return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
 
 
-def _decoded(faults: FaultList, at: str, text: str) -> dict[str, float]:
-    """Read amounts that are JSON inside a text."""
+def _decoded(faults: FaultList, at: str, told: Mapping[str, str]) -> dict[str, Mapping[str, float]]:
+    """Read amounts that are JSON inside texts."""
+    try:
+        return {key: WEIGHTS.decode(text) for key, text in told.items()}
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return {key: _read(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
+
+
+def _read(faults: FaultList, at: str, text: str) -> dict[str, float]:
+    """Read amounts of which some may be texts themselves, or wrong."""
     try:
         told = msgspec.json.decode(text, type=dict[str, int | str | float])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

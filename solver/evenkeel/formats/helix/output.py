@@ -3,7 +3,6 @@
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
@@ -52,8 +51,10 @@ def encode(
     after = dict(before)
     for name, rows in rows_by_group(cluster).items():
         if resources == "all" or _differs(cluster, placement, payload, name, rows):
-            own = Writer(cluster, payload, name)
-            after[name] = own.ideal_state({p: held_in(placement, p) for p in rows}, mode)
+            own = Writer(cluster, payload, name, mode)
+            for p in rows:
+                own.hold(p, held_in(placement, p))
+            after[name] = own.record
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
     return {
@@ -84,11 +85,10 @@ def _check(cluster: Cluster, placement: Placement) -> None:
 
 def rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
     """Return the partitions of each resource."""
-    names = cluster.partitions.group_names
-    found: dict[str, list[int]] = {name: [] for name in names}
+    found: list[list[int]] = [[] for _ in cluster.partitions.group_names]
     for p, group in enumerate(cluster.partitions.group.tolist()):
-        found[names[group]].append(p)
-    return found
+        found[group].append(p)
+    return dict(zip(cluster.partitions.group_names, found, strict=True))
 
 
 class Held(NamedTuple):
@@ -118,54 +118,56 @@ def _differs(
 class Writer:
     """Writes the ideal state of one resource."""
 
-    def __init__(self, cluster: Cluster, payload: Mapping[str, Any], name: str) -> None:
-        self.cluster = cluster
+    def __init__(
+        self, cluster: Cluster, payload: Mapping[str, Any], name: str, mode: Mode | None = None
+    ) -> None:
+        self._partitions, self._nodes = cluster.partitions.names, tuple(cluster.nodes.names)
         self.before: Raw = payload["ideal_states"][name]
         self.states: Mapping[str, Mapping[str, str]] = payload.get("states", {}).get(name, {})
         told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
         given = payload["state_models"].get(told)
         self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
-        self._written: dict[int, tuple[Held, str, list[str], dict[str, str]]] = {}
-        """What was made of partitions last, for those that are held so again."""
-
-    def ideal_state(self, rows: Mapping[int, Held], mode: Mode | None) -> Raw:
-        """Return the record with the lists or states that make partitions be held like this."""
-        record: Raw = deepcopy(
-            {"id": self.before["id"], "simpleFields": self.before["simpleFields"]}
-        )
-        simple = record["simpleFields"]
+        simple = dict(self.before["simpleFields"])
         key = "REBALANCE_MODE" if "IDEAL_STATE_MODE" not in simple else "IDEAL_STATE_MODE"
         custom = (mode or simple.get(key, "").upper()) == "CUSTOMIZED"
         simple[key] = "CUSTOMIZED" if custom else "SEMI_AUTO"
-        lists: dict[str, list[str]] = dict(self.before["listFields"])
-        states: dict[str, dict[str, str]] = dict(self.before["mapFields"])
-        prefix = f"{self.before['id']}/"
-        names = self.cluster.partitions.names
-        for p, held in rows.items():
-            known = self._written.get(p)
-            if known is None or known[0] is not held:
-                partition = names[p]
-                if partition not in lists and partition not in states:
-                    partition = partition.removeprefix(prefix)
-                nodes = self._in_order(held, lists.get(partition, ()))
-                known = held, partition, nodes, self._states(held, partition, nodes)
-                self._written[p] = known
-            _, partition, nodes, own = known
-            if lists or not custom:
-                lists[partition] = nodes
-            if custom or partition in states:
-                states[partition] = own
-        return record | {"mapFields": states, "listFields": lists}
+        self.record: Raw = {
+            "id": self.before["id"],
+            "simpleFields": simple,
+            "mapFields": dict(self.before["mapFields"]),
+            "listFields": dict(self.before["listFields"]),
+        }
+        """The record, in which partitions are held as was said last."""
+
+        self.widths: dict[int, int] = {}
+        """By how many each of them is held."""
+
+        self._lists = not custom or bool(self.before["listFields"])
+        self._custom = custom
+
+    def hold(self, p: int, held: Held) -> None:
+        """Have a partition be held like this."""
+        lists, states = self.before["listFields"], self.before["mapFields"]
+        partition = self._partitions[p]
+        if partition not in lists and partition not in states:
+            partition = partition.removeprefix(f"{self.before['id']}/")
+        nodes = self._in_order(held, lists.get(partition, ()))
+        self.widths[p] = len(nodes)
+        if self._lists:
+            self.record["listFields"][partition] = nodes
+        if self._custom or partition in states:
+            self.record["mapFields"][partition] = self._states(held, partition, nodes)
 
     def _in_order(self, held: Held, listed: Sequence[str]) -> list[str]:
         """Return the instances of a partition: who leads, those listed, and who joins."""
-        names = self.cluster.nodes.names
+        names = self._nodes
         nodes = [names[n] for n in held.nodes]
-        order = {name: i for i, name in enumerate(listed)}
-        nodes.sort(key=lambda name: order.get(name, len(order)))
-        if self.model.leads and held.leader >= 0:
-            nodes.remove(names[held.leader])
-            nodes.insert(0, names[held.leader])
+        if nodes != listed:
+            order = {name: i for i, name in enumerate(listed)}
+            nodes.sort(key=lambda name: order.get(name, len(order)))
+        if self.model.leads and held.leader >= 0 and nodes[0] != (leader := names[held.leader]):
+            nodes.remove(leader)
+            nodes.insert(0, leader)
         return nodes
 
     def _states(self, held: Held, partition: str, nodes: Sequence[str]) -> dict[str, str]:

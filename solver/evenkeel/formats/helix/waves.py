@@ -10,8 +10,9 @@ import msgspec
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.folders.observing import Observed, Standing
+from evenkeel.formats.folders.waves import listed
 from evenkeel.formats.helix.cluster import instances_in, leading_slot, partition_names
-from evenkeel.formats.helix.output import Held, Writer, held_in, payload_of, rows_by_group
+from evenkeel.formats.helix.output import Held, Writer, payload_of, rows_by_group
 from evenkeel.formats.helix.records import gather
 from evenkeel.formats.helix.resources import resources
 from evenkeel.model.cluster import Cluster
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
 
 SHELL = r"""
-# ideal RESOURCE NUMBER: what REST calls an update adds to lists, only the tool replaces a record
+# ideal RESOURCE LINE: what REST calls an update adds to lists, only the tool replaces a record
 ideal() {
-  helix-admin.sh --zkSvr "$ZOOKEEPER" --addIdealState "$CLUSTER" "$1" "$wave_file.$2.json"
+  record=$here/record.json
+  sed -n "$2{p;q;}" "$wave_file.records.jsonl" >"$record" || return 1
+  helix-admin.sh --zkSvr "$ZOOKEEPER" --addIdealState "$CLUSTER" "$1" "$record"
 }
 
 take() {
@@ -76,7 +79,7 @@ def stages(wave: Wave) -> list[Wave]:
 
 
 def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
-    """Return the ideal states that each wave changes, as they are after it, and calls for them.
+    """Return the ideal states that each wave changes, a line each, and calls for them.
 
     Raises
     ------
@@ -92,21 +95,25 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     for name in touched:
         _check(faults, payload, name)
     writers = {name: Writer(cluster, payload, name) for name in touched}
-    held = {p: held_in(cluster.placement, p) for name in touched for p in rows[name]}
+    before = listed(cluster.placement)
+    for name, writer in writers.items():
+        for p in rows[name]:
+            writer.hold(p, Held([n for n in before[p][0] if n >= 0], before[p][1]))
     found: list[dict[str, bytes]] = []
     for wave in waves:
         for one in wave:
             nodes = [n for n in one.after if n >= 0]
             if not nodes:
                 faults.add(one.name, [], "would be left without replicas")
-            held[one.partition] = Held(nodes, one.leads if one.leads in nodes else -1)
+            held = Held(nodes, one.leads if one.leads in nodes else -1)
+            writers[groups[group[one.partition]]].hold(one.partition, held)
         changed = dict.fromkeys(groups[group[one.partition]] for one in wave)
-        calls, parts = [], {}
+        calls, lines = [], []
         for i, name in enumerate(changed, start=1):
-            record = _wide(writers[name], {p: held[p] for p in rows[name]})
             calls.append(f"ideal {shlex.quote(name)} {i}\n")
-            parts[f"{i}.json"] = _formatted(faults, name, record)
-        found.append({"calls.sh": "".join(calls).encode("utf-8", "replace"), **parts})
+            lines.append(_line(faults, name, _wide(writers[name])))
+        text = "".join(calls).encode("utf-8", "replace")
+        found.append({"calls.sh": text, "records.jsonl": b"".join(lines)})
     faults.raise_if_any()
     return found
 
@@ -121,21 +128,21 @@ def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
         faults.add("resource", name, message)
 
 
-def _wide(writer: Writer, held: Mapping[int, Held]) -> dict[str, Any]:
-    """Return an ideal state, with as many replicas as its longest list; or the one of before."""
-    record = writer.ideal_state(held, None)
+def _wide(writer: Writer) -> Mapping[str, Any]:
+    """Return an ideal state with as many replicas as its longest list; or the one of before."""
+    record = writer.record
     if all(record[key] == writer.before[key] for key in ("listFields", "mapFields")):
         return writer.before
     simple = record["simpleFields"]
-    wanted, most = simple.get("REPLICAS", ""), max(len(one.nodes) for one in held.values())
+    wanted, most = simple.get("REPLICAS", ""), max(writer.widths.values())
     if wanted.isdecimal() and int(wanted) < most:
-        simple["REPLICAS"] = f"{most}"
+        return record | {"simpleFields": simple | {"REPLICAS": f"{most}"}}
     return record
 
 
-def _formatted(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
+def _line(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
     try:
-        return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+        return msgspec.json.encode(record) + b"\n"
     except UnicodeEncodeError as error:
         faults.add(name, error.object, "cannot be written as UTF-8")
         return b""

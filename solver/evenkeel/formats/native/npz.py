@@ -1,8 +1,9 @@
 """Native columnar ``.npz``: arrays by the names that ``Cluster.from_arrays`` gives them.
 
 Mappings are spread over members such as ``domains/zone`` and ``tags/ssd``; names are unicode
-arrays; what is no array (rules, order of the tiers, dependencies) is JSON in the member ``meta``.
-A file without ``meta``, written by ``numpy.savez(path, capacity=..., load=...)``, is read as well.
+arrays; what is no array (rules, order of the tiers, dependencies) is JSON in the member ``meta``,
+byte by byte; in one string, which takes four times the room, it is read as well. A file without
+``meta``, written by ``numpy.savez(path, capacity=..., load=...)``, is read, too.
 """
 
 import io
@@ -96,7 +97,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     given["dimensions"] = list(given["dimensions"])
     meta = Meta("evenkeel", VERSION, **given)
     # the description comes first, where it is also recognised
-    ordered = {"meta": np.array(_encoded(meta))} | members
+    ordered = {"meta": np.frombuffer(_encoded(meta), np.uint8)} | members
     file = io.BytesIO()
     np.savez(file, **ordered)  # type: ignore[arg-type]
     return {path: file.getvalue()}
@@ -107,10 +108,14 @@ def _read_meta(faults: FaultList, document: Document, array: NDArray[Any] | None
     if array is None:
         return nothing
     at = f"{document.name}: meta"
-    if array.shape != () or array.dtype.kind != "U":
-        faults.add(at, f"{array.dtype} of shape {array.shape}", "must be one string of JSON")
+    if array.dtype == np.uint8:
+        text = array.tobytes()
+    elif array.shape == () and array.dtype.kind == "U":  # as it was written at first
+        text = str(array).encode()
+    else:
+        faults.add(at, f"{array.dtype} of shape {array.shape}", "must be JSON in UTF-8, (n,) uint8")
         return nothing
-    meta = decode_json(faults, Document(at, str(array).encode()), Meta)
+    meta = decode_json(faults, Document(at, text), Meta)
     if meta is None:
         return nothing
     if (meta.format, meta.version) != ("evenkeel", VERSION):
@@ -174,9 +179,9 @@ def _names_array(argument: str, names: list[str]) -> NDArray[Any]:
     return array
 
 
-def _encoded(meta: Meta) -> str:
+def _encoded(meta: Meta) -> bytes:
     try:
-        return msgspec.json.encode(meta).decode()
+        return msgspec.json.encode(meta)
     except UnicodeEncodeError as error:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
 

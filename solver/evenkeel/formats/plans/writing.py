@@ -24,6 +24,7 @@ from evenkeel.formats.plans.documents import (
     WindowsDocument,
 )
 from evenkeel.formats.plans.fingerprint import fingerprint
+from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement, Role
@@ -219,16 +220,19 @@ def _rows(plan: Plan, start: Placement, target: Placement) -> list[TargetDocumen
     kinds: list[Any] = [role.name.lower() for role in Role]
     other_roles = _differ(start, start.role, target.role)
     other_flags = _differ(start, start.flags, target.flags)
+    changed = _changed(start, target)
+    own = rows_alone(target, changed)
+    first, node, role = own.first.tolist(), own.node.tolist(), own.role.tolist()
     found = []
-    for p in _changed(start, target).tolist():
-        slots = slice(int(start.first[p]), int(start.first[p + 1]))
-        flags: Any = flags_listed(target.flags[slots]) if other_flags[p] else None
+    for i, p in enumerate(changed.tolist()):
+        slots = slice(first[i], first[i + 1])
+        flags: Any = flags_listed(own.flags[slots]) if other_flags[p] else None
         found.append(
             TargetDocument(
                 partitions[p],
-                [nodes[n] for n in target.node[slots].tolist()],
-                int(target.leader[p]),
-                [kinds[r] for r in target.role[slots].tolist()] if other_roles[p] else None,
+                [nodes[n] for n in node[slots]],
+                int(own.leader[i]),
+                [kinds[r] for r in role[slots]] if other_roles[p] else None,
                 flags,
             )
         )
