@@ -59,7 +59,7 @@ def read(
         "partition_names": Names(names, len(names), ""),
         "group": rows.topic if names else None,
         "group_names": rows.topics,
-        "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int64)[
+        "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[
             rows.topic
         ],
         "native_format": NAME,
@@ -71,6 +71,7 @@ def read(
     folders = _folders(found, rows, names, brokers)
     if folders:
         given["native"] = {"log_dirs": folders}
+    del rows
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
 
 
@@ -88,17 +89,17 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
     return found, rows or rows_of(found.partitions, found.min_in_sync)
 
 
-def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int64]:
+def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
     """Return all brokers by number; capacities only say more about those that others name."""
     named = {*np.unique(rows.broker).tolist(), *found.racks, *found.reporting, *found.states}
     named |= found.listed
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
-    return np.array(sorted(named), np.int64)
+    return np.array(sorted(named), np.int32)
 
 
 def _check_references(
-    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int64]
+    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int32]
 ) -> None:
     """Note what one file names and another one, which should know it, does not."""
     if found.sizes:
@@ -126,7 +127,7 @@ def _check_references(
 
 
 def _states(
-    found: Findings, rows: Rows, brokers: NDArray[np.int64], offline: Collection[int] | None
+    found: Findings, rows: Rows, brokers: NDArray[np.int32], offline: Collection[int] | None
 ) -> dict[str, NDArray[np.bool_]]:
     """Return the states of brokers: as told, or by what shows it."""
     if offline is not None:
@@ -141,7 +142,7 @@ def _states(
     return given
 
 
-def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return which brokers show that they are up.
 
     Who leads is up, and who is in sync with a leader. The last replica in sync of a partition that
@@ -152,37 +153,45 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int64]) -> NDArray[n
     if not (rows.described.any() or found.reporting):
         return np.ones(len(brokers), np.bool_)
     led = rows.described & (rows.leader >= 0)
-    synced = rows.broker[rows.in_sync & led[rows.owner]]
-    shown = np.isin(brokers, np.concatenate([rows.leader[led], synced, [*found.reporting]]))
+    synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
+    leading = np.unique(rows.leader[led])
+    shown = np.isin(brokers, np.concatenate([leading, synced, [*found.reporting]]))
     if not found.reporting:
         shown |= ~np.isin(brokers, rows.broker[rows.described[rows.owner]])
     return shown
 
 
-def _placement(rows: Rows, brokers: NDArray[np.int64]) -> dict[str, Any]:
+def _placement(rows: Rows, brokers: NDArray[np.int32]) -> dict[str, Any]:
     """Return replicas in Kafka's order, with what a description says of each."""
-    width = np.diff(rows.first)
-    leads = rows.broker == np.repeat(rows.leader, width)
-    at = np.flatnonzero(leads)
-    leader = np.where((rows.leader == UNSAID) & (width > 0), 0, -1)
-    leader[rows.owner[at]] = at - rows.first[rows.owner[at]]
-    flags = (
-        Flag.CAUGHT_UP * rows.in_sync.astype(np.int64)
-        | Flag.INCOMING * rows.adding.astype(np.int64)
-        | Flag.OUTGOING * rows.removing.astype(np.int64)
-    )
-    leaving = np.bincount(rows.owner[rows.removing], minlength=len(width))
+    node = np.searchsorted(brokers, rows.broker).astype(np.int32)
+    width = np.diff(rows.first).astype(np.int32)
+    at = np.flatnonzero(rows.broker == np.repeat(rows.leader, width))
+    leader = np.where((rows.leader == UNSAID) & (width > 0), np.int32(0), np.int32(-1))
+    led = _rows_at(rows, at)
+    at -= rows.first[led]
+    leader[led] = at
+    flags = np.zeros(len(rows.broker), np.uint16)
+    for flag, marked in (
+        (Flag.CAUGHT_UP, rows.in_sync), (Flag.INCOMING, rows.adding), (Flag.OUTGOING, rows.removing)
+    ):  # fmt: skip
+        flags[marked] |= np.uint16(flag)
+    leaving = np.bincount(_rows_at(rows, np.flatnonzero(rows.removing)), minlength=len(width))
     return {
-        "placement": np.searchsorted(brokers, rows.broker),
+        "placement": node,
         "first": rows.first,
         "leader": leader,
         "flags": flags,
-        "replicas": width - leaving,
+        "replicas": width - leaving.astype(np.int32),
     }
 
 
+def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rows of some replicas."""
+    return np.searchsorted(rows.first, replicas, "right") - 1
+
+
 def _amounts(
-    found: Findings, rows: Rows, names: list[str], brokers: NDArray[np.int64]
+    found: Findings, rows: Rows, names: list[str], brokers: NDArray[np.int32]
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
@@ -200,7 +209,7 @@ def _amounts(
     for name, loads in every.items():
         d = order.index(name)
         load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
-    leader_load = load.copy()
+    leader_load = load.copy() if leading else load
     for name, loads in leading.items():
         d = order.index(name)
         leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
@@ -234,7 +243,7 @@ def room_for_all(
 
 def _racks(
     found: Findings,
-    brokers: NDArray[np.int64],
+    brokers: NDArray[np.int32],
     alive: NDArray[np.bool_],
     wanted: NDArray[np.int64],
     spread: Mapping[str, Amount] | None,
@@ -262,7 +271,7 @@ def _racks(
 
 
 def _folders(
-    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int64]
+    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int32]
 ) -> dict[str, dict[str, str]]:
     """Return the log directory of each replica that any file tells, by partition and broker."""
     if not (found.sizes or rows.log_dirs):

@@ -5,10 +5,10 @@ or merely rare, is left to those who read line by line and can say what it is.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,13 @@ class Rows:
     ----------
     topics : list of str
         Sorted.
-    topic, number : ndarray of int64, shape (P,)
+    topic, number : ndarray of int32, shape (P,)
         Which partition each row is.
     first : ndarray of int64, shape (P + 1,)
         Where its replicas start.
-    broker : ndarray of int64, shape (K,)
+    broker : ndarray of int32, shape (K,)
         Who holds them.
-    leader : ndarray of int64, shape (P,)
+    leader : ndarray of int32, shape (P,)
         Broker that leads; -1 for none, ``UNSAID`` where nothing is said.
     described : ndarray of bool, shape (P,)
         Of which rows it is said who is in sync.
@@ -65,11 +65,11 @@ class Rows:
     """
 
     topics: list[str]
-    topic: NDArray[np.int64]
-    number: NDArray[np.int64]
+    topic: NDArray[np.int32]
+    number: NDArray[np.int32]
     first: NDArray[np.int64]
-    broker: NDArray[np.int64]
-    leader: NDArray[np.int64]
+    broker: NDArray[np.int32]
+    leader: NDArray[np.int32]
     described: NDArray[np.bool_]
     in_sync: NDArray[np.bool_]
     adding: NDArray[np.bool_]
@@ -79,14 +79,19 @@ class Rows:
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def owner(self) -> NDArray[np.int64]:
-        """Row of each replica, (K,) int64."""
-        return np.repeat(np.arange(len(self.topic)), np.diff(self.first))
+    def owner(self) -> NDArray[np.int32]:
+        """Row of each replica, (K,) int32."""
+        return np.repeat(np.arange(len(self.topic), dtype=np.int32), np.diff(self.first))
 
     def names(self) -> list[str]:
         """Return the names of the partitions."""
-        pairs = zip(self.topic.tolist(), self.number.tolist(), strict=True)
-        return [f"{self.topics[t]}-{n}" for t, n in pairs]
+        # topic by topic: a list of the numbers of all of them would take as much as the names
+        ends = np.searchsorted(self.topic, np.arange(len(self.topics) + 1, dtype=np.int32)).tolist()
+        return [
+            f"{topic}-{number}"
+            for topic, begin, end in zip(self.topics, ends, ends[1:], strict=False)
+            for number in self.number[begin:end].tolist()
+        ]
 
 
 def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, int]) -> Rows:
@@ -102,11 +107,11 @@ def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, 
 
     return Rows(
         topics,
-        np.array([place[key.topic] for key in keys], np.int64),
-        np.array([key.number for key in keys], np.int64),
+        np.array([place[key.topic] for key in keys], np.int32),
+        np.array([key.number for key in keys], np.int32),
         _starts([len(row.brokers) for row in rows]),
-        np.array([broker for row in rows for broker in row.brokers], np.int64),
-        np.array([UNSAID if row.leader is None else row.leader for row in rows], np.int64),
+        np.array([broker for row in rows for broker in row.brokers], np.int32),
+        np.array([UNSAID if row.leader is None else row.leader for row in rows], np.int32),
         np.array([row.in_sync is not None for row in rows], np.bool_),
         said("in_sync"),
         said("adding"),
@@ -117,65 +122,99 @@ def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, 
     )
 
 
+class _Part(NamedTuple):
+    """Partitions of a stretch of a description, in its order; topics by the order they come in."""
+
+    topic: NDArray[np.int32]
+    number: NDArray[np.int32]
+    leader: NDArray[np.int32]
+    width: NDArray[np.int32]
+    broker: NDArray[np.int32]
+    in_sync: NDArray[np.bool_]
+
+
 def rows_of_description(document: Document) -> Rows | None:
     """Take a description apart at once; None if any of it is unlike what Kafka prints."""
     names: dict[bytes, int] = {}
     announced: dict[bytes, int] = {}
     least: dict[str, int] = {}
-    parts: list[tuple[NDArray[np.int64], ...]] = []
-    for chunk in _chunks(document.data):
-        headers = TOPIC_LINE.findall(chunk)
-        lines = PARTITION_LINE.findall(chunk)
-        if len(headers) + len(lines) != chunk.count(b"Topic:"):
+    parts: list[_Part] = []
+    data = document.data
+    for stretch in _stretches(data):
+        headers = TOPIC_LINE.findall(data, *stretch)
+        lines = PARTITION_LINE.findall(data, *stretch)
+        if len(headers) + len(lines) != data.count(b"Topic:", *stretch):
             return None
-        for topic, count, configs in headers:
+        for name, count, configs in headers:
             set_to = MIN_IN_SYNC.search(configs)
-            if topic in announced or (set_to is None and b"min.insync.replicas" in configs):
+            if name in announced or (set_to is None and b"min.insync.replicas" in configs):
                 return None
-            announced[topic] = int(count)
+            announced[name] = int(count)
             if set_to is not None:
-                least[topic.decode("utf-8", "replace")] = int(set_to[1])
-        if not lines:
-            continue
-        topic, numbers, leaders, replicas, in_sync = zip(*lines, strict=True)
-        for name in dict.fromkeys(topic):
-            names.setdefault(name, len(names))
-        lists = number_lists(replicas), number_lists(in_sync)
-        if lists[0] is None or lists[1] is None:
+                least[name.decode("utf-8", "replace")] = int(set_to[1])
+        if lines and (part := _part(names, lines)) is None:
             return None
-        parts.append(
-            (
-                np.fromiter(map(names.__getitem__, topic), np.int64, len(topic)),
-                whole_numbers(b",".join(numbers)),
-                whole_numbers(b",".join(leaders).replace(b"none", b"-1")),
-                *lists[0],
-                *lists[1],
-            )
-        )
+        parts += [part] if lines and part else []
     if not parts:
         return None
-    joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    which, number, leader, width, broker, synced, sync = joined
-    counts = np.bincount(which, minlength=len(names))
+    whole = _Part(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    del parts
+    counts = np.bincount(whole.topic, minlength=len(names))
     if announced and announced != dict(zip(names, counts.tolist(), strict=True)):
         return None
     try:
         labels = [name.decode() for name in names]
     except UnicodeDecodeError:
         return None
-    in_sync_keys = _keys(synced, sync)
-    found = _sorted_rows(labels, which, number, leader, width, broker, in_sync_keys)
+    found = _sorted_rows(labels, whole, described=True)
     if found is None:
         return None
     rows = found[0]
     rows.min_in_sync = least
+    topics, topic, number = rows.topics, rows.topic, rows.number
 
     def path(p: int) -> str:
-        line = f"\tTopic: {rows.topics[rows.topic[p]]}\tPartition: {rows.number[p]}\t"
-        return f"{document.name}:{document.line_at(document.data.find(line.encode()) + 1)}"
+        line = f"\tTopic: {topics[topic[p]]}\tPartition: {number[p]}\t"
+        return f"{document.name}:{document.line_at(data.find(line.encode()) + 1)}"
 
     rows.path = path
     return rows
+
+
+def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part | None:
+    """Lay out the lines of some partitions; None if any of them contradicts itself."""
+    topic, numbers, leaders, replicas, in_sync = zip(*lines, strict=True)
+    for name in dict.fromkeys(topic):
+        names.setdefault(name, len(names))
+    held, synced = number_lists(replicas), number_lists(in_sync)
+    if held is None or synced is None:
+        return None
+    leader = whole_numbers(b",".join(leaders).replace(b"none", b"-1"))
+    keys = _agreeing(leader, *held)
+    if keys is None:
+        return None
+    told = _keys(*synced)
+    if not _within(np.sort(keys), told).all():
+        return None
+    return _Part(
+        np.fromiter(map(names.__getitem__, topic), np.int32, len(topic)),
+        whole_numbers(b",".join(numbers)).astype(np.int32),
+        leader.astype(np.int32),
+        held[0].astype(np.int32),
+        held[1].astype(np.int32),
+        _within(np.sort(told), keys),
+    )
+
+
+def _agreeing(
+    leader: NDArray[np.integer], width: NDArray[np.integer], broker: NDArray[np.integer]
+) -> NDArray[np.int64] | None:
+    """Return a number for each replica; None if a row has a broker twice, or not who leads it."""
+    keys = _keys(width, broker)
+    known = np.sort(keys)
+    led = np.flatnonzero(leader >= 0)
+    once = (known[1:] != known[:-1]).all() and _within(known, (led << 31) | leader[led]).all()
+    return keys if once else None
 
 
 class Entry(Protocol):
@@ -190,17 +229,21 @@ class Entry(Protocol):
 def rows_of_assignment(entries: Sequence[Entry], name: str) -> Rows | None:
     """Lay out the entries of a reassignment; None if anything is wrong with them."""
     names: dict[str, int] = {}
-    topic = np.fromiter((names.setdefault(one.topic, len(names)) for one in entries), np.int64)
-    number = np.fromiter((one.partition for one in entries), np.int64)
-    width = np.fromiter((len(one.replicas) for one in entries), np.int64)
-    broker = np.fromiter(chain.from_iterable(one.replicas for one in entries), np.int64)
+    topic = np.fromiter((names.setdefault(one.topic, len(names)) for one in entries), np.int32)
+    number = np.fromiter((one.partition for one in entries), np.int32)
+    width = np.fromiter((len(one.replicas) for one in entries), np.int32)
+    broker = np.fromiter(chain.from_iterable(one.replicas for one in entries), np.int32)
     told = [i for i, one in enumerate(entries) if one.log_dirs]
     if number.min(initial=0) < 0 or broker.min(initial=0) < 0:
         return None
     if any(len(entries[i].log_dirs or ()) != width[i] for i in told):
         return None
-    leader = np.full(len(topic), UNSAID)
-    found = _sorted_rows([*names], topic, number, leader, width, broker, None)
+    leader = np.full(len(topic), UNSAID, np.int32)
+    if _agreeing(leader, width, broker) is None:
+        return None
+    unsaid = np.zeros(len(broker), np.bool_)
+    part = _Part(topic, number, leader, width, broker, unsaid)
+    found = _sorted_rows([*names], part, described=False)
     if found is None:
         return None
     rows, order = found
@@ -212,62 +255,46 @@ def rows_of_assignment(entries: Sequence[Entry], name: str) -> Rows | None:
     return rows
 
 
-def _chunks(data: bytes) -> list[bytes]:
-    """Divide a text into stretches of whole lines."""
-    found, begin = [], 0
+def _stretches(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of whole lines begin and end."""
+    begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin + CHUNK)
         end = len(data) if end < 0 else end + 1
-        found.append(data[begin:end])
+        yield begin, end
         begin = end
-    return found
 
 
-def _starts(width: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(width: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
     first = np.zeros(len(width) + 1, np.int64)
     np.cumsum(width, out=first[1:])
     return first
 
 
-def _keys(width: NDArray[np.int64], broker: NDArray[np.int64]) -> NDArray[np.int64]:
+def _keys(width: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return one number for each pair of a row and a broker."""
     return np.repeat(np.arange(len(width)) << 31, width) | broker
 
 
 def _sorted_rows(
-    topics: list[str],
-    topic: NDArray[np.int64],
-    number: NDArray[np.int64],
-    leader: NDArray[np.int64],
-    width: NDArray[np.int64],
-    broker: NDArray[np.int64],
-    in_sync: NDArray[np.int64] | None,
-) -> tuple[Rows, NDArray[np.int64]] | None:
-    """Sort rows by topic and number; None if they contradict each other or themselves."""
-    held = _keys(width, broker)
-    led = np.flatnonzero(leader >= 0)
-    leading = _keys(np.ones(len(led), np.int64), leader[led]) & (2**31 - 1) | (led << 31)
-    known = np.sort(held)
-    if (known[1:] == known[:-1]).any() or not _within(known, leading).all():
-        return None
-    marks = np.full(len(held), in_sync is not None)
-    if in_sync is not None and not np.array_equal(held, in_sync):
-        if not _within(known, in_sync).all():
-            return None
-        marks = _within(np.sort(in_sync), held)
-    rank = np.empty(len(topics), np.int64)
+    topics: list[str], told: _Part, *, described: bool
+) -> tuple[Rows, NDArray[np.intp]] | None:
+    """Sort rows by topic and number, and return their order; None if one comes twice."""
+    rank = np.empty(len(topics), np.int32)
     rank[np.argsort(np.array(topics, object), kind="stable")] = np.arange(len(topics))
-    order = np.lexsort((number, rank[topic]))
-    topic, number = rank[topic][order], number[order]
+    topic = rank[told.topic]
+    order = np.lexsort((told.number, topic))
+    topic, number, width = topic[order], told.number[order], told.width[order]
     if ((topic[1:] == topic[:-1]) & (number[1:] == number[:-1])).any():
         return None
-    first = _starts(width[order])
-    moved = np.repeat(_starts(width)[:-1][order] - first[:-1], width[order])
-    at = np.arange(len(broker)) + moved
-    none = np.zeros(len(broker), np.bool_)
+    first = _starts(width)
+    begin = (_starts(told.width)[:-1][order] - first[:-1]).astype(np.int32)
+    at = np.arange(len(told.broker), dtype=np.int32)
+    at += np.repeat(begin, width)
+    none = np.zeros(len(at), np.bool_)
     rows = Rows(
-        sorted(topics), topic, number, first, broker[at], leader[order],
-        np.full(len(topic), in_sync is not None), marks[at], none, none, str,
+        sorted(topics), topic, number, first, told.broker[at], told.leader[order],
+        np.full(len(topic), described), told.in_sync[at], none, none, str,
     )  # fmt: skip
     return rows, order
 
