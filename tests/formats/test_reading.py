@@ -9,6 +9,7 @@ import pytest
 
 from evenkeel.formats import registry
 from evenkeel.formats.documents import FREE_GROWTH, Document
+from evenkeel.formats.kafka.rows import CHUNK
 from evenkeel.model.errors import InvalidInput
 from tests.support import places
 from tests.support.clusters import assert_same
@@ -113,6 +114,28 @@ def test_packed_files_that_are_broken_or_bombs_are_refused(data, said):
     finally:
         tracemalloc.stop()
     assert caught.value.faults[0].path == "<bytes>"
+
+
+def test_a_long_description_takes_less_than_twice_itself_and_its_arrays():
+    count = 100_000
+    rows = "".join(
+        f"\tTopic: t\tPartition: {p}\tLeader: {p % 90}\tReplicas: {p % 90},{p % 90 + 1},{p % 90 + 2}"
+        f"\tIsr: {p % 90},{p % 90 + 1},{p % 90 + 2}\n"
+        for p in range(count)
+    )
+    data = f"Topic: t\tPartitionCount: {count}\tReplicationFactor: 3\tConfigs: \n{rows}".encode()
+    registry.read(data[: data.index(b"\tTopic: t\tPartition: 1\t")].replace(b"100000", b"1"))
+    del rows
+    tracemalloc.start()
+    try:
+        cluster = registry.read(data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    parts = cluster.partitions, cluster.placement
+    arrays = sum(a.nbytes for part in parts for a in vars(part).values() if hasattr(a, "nbytes"))
+    # what is taken apart at a time is no part of what grows
+    assert peak < 2 * (len(data) + arrays) - len(data) + 12 * CHUNK
 
 
 def test_no_file_at_all_is_refused():

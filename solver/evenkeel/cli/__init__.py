@@ -1,5 +1,6 @@
 """The command ``evenkeel``: what each command does stands in a module of its name."""
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,9 @@ COMMANDS = (
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""
 
+COLLECTED_EVERY = 100_000
+"""Objects after which circular garbage is looked for: a command that is short is over before."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
@@ -43,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     True
     """
     _keep_printable()
+    gc.set_threshold(COLLECTED_EVERY)
     try:
         given = sys.argv[1:] if argv is None else argv
         arguments = parsed(*command_parser(), given)

@@ -58,7 +58,7 @@ def weights(
         found = records.resource.get(name)
         told = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
-        own = {key: usual | one for key, one in _decoded(faults, at, told).items()}
+        own = {key: {**usual, **one} for key, one in _decoded(faults, at, told).items()}
         for stranger in sorted(own.keys() - {*partitions, DEFAULT}):
             faults.add(
                 f"{at}.{quoted(stranger)}", quoted(stranger), f"is not a partition of {name}"
@@ -102,7 +102,9 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
     return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
 
 
-def _decoded(faults: FaultList, at: str, told: Mapping[str, str]) -> dict[str, Mapping[str, float]]:
+def _decoded(
+    faults: FaultList, at: str, told: Mapping[str, str]
+) -> Mapping[str, Mapping[str, float]]:
     """Read amounts that are JSON inside texts."""
     try:
         return {key: WEIGHTS.decode(text) for key, text in told.items()}

@@ -273,7 +273,8 @@ def _starts(width: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
 
 def _keys(width: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return one number for each pair of a row and a broker."""
-    return np.repeat(np.arange(len(width)) << 31, width) | broker
+    keys: NDArray[np.int64] = np.repeat(np.arange(len(width)) << 31, width) | broker
+    return keys
 
 
 def _sorted_rows(

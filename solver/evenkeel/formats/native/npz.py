@@ -99,7 +99,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     # the description comes first, where it is also recognised
     ordered = {"meta": np.frombuffer(_encoded(meta), np.uint8)} | members
     file = io.BytesIO()
-    np.savez(file, **ordered)  # type: ignore[arg-type]
+    np.savez(file, **ordered)
     return {path: file.getvalue()}
 
 

@@ -1,0 +1,25 @@
+"""numba's start without SciPy's linear algebra, loaded only to learn whether it is there.
+
+numba imports ``scipy.linalg``, and half of numpy's rarer rooms with it, before the first kernel is
+compiled or loaded: a tenth of a second, to know whether ``numpy.dot`` can be compiled. SciPy is
+among what we depend on, so that this is known; who compiles ``numpy.dot`` has it loaded then.
+"""
+
+import contextlib
+import sys
+
+
+def start_without_blas() -> None:
+    """Load the part of numba that asks, and tell it yes; another version may ask as it likes."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from numba.np import linalg
+
+        asked = linalg.ensure_blas
+        if "numba.np.arraymath" in sys.modules:
+            return
+        linalg.ensure_blas = lambda: None
+        try:
+            from numba.np import arraymath
+        finally:
+            linalg.ensure_blas = asked
+        arraymath.ensure_blas = asked
