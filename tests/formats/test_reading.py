@@ -119,9 +119,8 @@ def test_packed_files_that_are_broken_or_bombs_are_refused(data, said):
 def test_a_long_description_takes_less_than_twice_itself_and_its_arrays():
     count = 100_000
     rows = "".join(
-        f"\tTopic: t\tPartition: {p}\tLeader: {p % 90}\tReplicas: {p % 90},{p % 90 + 1},{p % 90 + 2}"
-        f"\tIsr: {p % 90},{p % 90 + 1},{p % 90 + 2}\n"
-        for p in range(count)
+        f"\tTopic: t\tPartition: {p}\tLeader: {p % 90}\tReplicas: {held}\tIsr: {held}\n"
+        for p, held in ((p, f"{p % 90},{p % 90 + 1},{p % 90 + 2}") for p in range(count))
     )
     data = f"Topic: t\tPartitionCount: {count}\tReplicationFactor: 3\tConfigs: \n{rows}".encode()
     registry.read(data[: data.index(b"\tTopic: t\tPartition: 1\t")].replace(b"100000", b"1"))

@@ -7,6 +7,7 @@ among what we depend on, so that this is known; who compiles ``numpy.dot`` has i
 
 import contextlib
 import sys
+from typing import Any
 
 
 def start_without_blas() -> None:
@@ -22,4 +23,5 @@ def start_without_blas() -> None:
             from numba.np import arraymath
         finally:
             linalg.ensure_blas = asked
-        arraymath.ensure_blas = asked
+        loaded: Any = arraymath
+        loaded.ensure_blas = asked
