@@ -70,6 +70,8 @@ class Names(Sequence[str]):
         if len(listed) != count:
             faults.add(path, len(listed), f"needs {count} names")
             return cls(None, count, prefix)
+        if {*map(type, listed)} <= {str} and len({*listed}) == count:
+            return cls(listed, count, prefix)
         names = [str(name) for name in listed]
         seen: dict[str, int] = {}
         for i, name in enumerate(names):

@@ -135,7 +135,7 @@ def _arguments(
         elif member in NAMES:
             if array.ndim != 1 or (array.dtype.kind != "U" and array.size):
                 faults.add(f"{name}: {member}", str(array.dtype), "must be one row of strings")
-            given[member] = [str(text) for text in array.ravel().tolist()]
+            given[member] = array.ravel().tolist()
         elif member in ARRAYS:
             given[member] = array
         else:
