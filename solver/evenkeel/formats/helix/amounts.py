@@ -66,8 +66,8 @@ def weights(
         general = own.get(DEFAULT, usual)
         if not own.keys() >= {*partitions}:
             _check_complete(faults, at or _place(records, name), general, keys)
-        for partition in own.keys() & {*partitions}:
-            if not own[partition].keys() >= wanted:
+        for partition in partitions:
+            if partition in own and not own[partition].keys() >= wanted:
                 _check_complete(faults, f"{at}.{quoted(partition)}", own[partition], keys)
         rows += [
             [one.get(key, 0.0) for key in keys]
