@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.changes.ends import Ends
@@ -57,9 +57,12 @@ def _ways(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
     """Yield from which slot each slot takes its node, in all ways but the usual one."""
     replica = ends.replica[row]
     begun = (cluster.placement.flags[replica] & Flag.INCOMING) != 0
-    free = np.flatnonzero(ends.moves[row] & ~ends.recasts[row] & ~begun).tolist()
+    free = ends.moves[row] & ~ends.recasts[row] & ~begun
+    leads = int(ends.leads[row])
+    # what leads without a vote goes on, but no other takes that over
+    free[leads] &= leads < 0 or ends.becomes[row, leads] == Role.VOTER
     alike: dict[tuple[int, int], list[int]] = {}
-    for slot in free:
+    for slot in np.flatnonzero(free).tolist():
         alike.setdefault((int(ends.role[row, slot]), int(ends.becomes[row, slot])), []).append(slot)
     slots = [slot for group in alike.values() for slot in group]
     ways = product(*(islice(permutations(group), WAYS) for group in alike.values()))
