@@ -208,6 +208,15 @@ class TestFaults:
             (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
         }
 
+    @pytest.mark.parametrize("time", ["0333-02-28T12:45:00Z", "yesterday"])
+    def test_a_time_before_1970_is_refused_where_it_stands(self, listed, time):
+        i = next(i for i, one in enumerate(listed["items"]) if one["kind"] == "Node")
+        conditions = listed["items"][i]["status"]["conditions"]
+        j = next(j for j, one in enumerate(conditions) if one["type"] == "Ready")
+        conditions[j]["lastTransitionTime"] = time
+        at = f"<bytes>: items[{i}].status.conditions[{j}].lastTransitionTime"
+        assert faults_of(encoded(listed)) == [(at, time)]
+
     def test_what_is_wrong_is_said_once_and_not_of_all_that_name_it(self, listed):
         items = listed["items"]
         at = {one["metadata"]["name"]: f"<bytes>: items[{i}]" for i, one in enumerate(items)}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import nan
@@ -226,11 +227,13 @@ class _Reader:
         """Return a time in seconds since 1970; NaN if none is stated."""
         if not text:
             return nan
-        try:
+        time = -1.0
+        with suppress(ValueError, OverflowError):
             time = datetime.fromisoformat(text).timestamp()
-        except (ValueError, OverflowError):
+        if time < 0.0:
             if path:
-                self.faults.add(path, quoted(text), "must be a time such as 2026-01-31T12:00:00Z")
+                message = "must be a time from 1970 on, such as 2026-01-31T12:00:00Z"
+                self.faults.add(path, quoted(text), message)
             return nan
         self.latest = max(self.latest, time)
         return time
