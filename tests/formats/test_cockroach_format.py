@@ -241,6 +241,7 @@ class TestWriting:
             r"ALTER RANGE \d+ RELOCATE (VOTERS|NONVOTERS) FROM \d+ TO \d+;"
             r"|ALTER RANGE \d+ RELOCATE LEASE TO \d+;"
             r"|-- range \d+, (VOTERS|NONVOTERS): left to CockroachDB: [-+0-9 ]+"
+            r"|-- range \d+ stays as it is: \d+ is down"
         )
         assert all(re.fullmatch(statement, line) for line in there + back)
         moved = {line.split()[2] for line in there if " FROM " in line}
@@ -250,6 +251,23 @@ class TestWriting:
             names[p] for p in range(len(names)) if sorted(before.nodes[p]) != sorted(after.nodes[p])
         ]
         assert moved <= set(changed)
+
+    def test_on_the_way_back_nothing_goes_to_a_store_that_is_down(self, tmp_path):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, 1], [1, 2]],
+            node_names=["1", "2", "3", "5"], partition_names=["60", "61"], leader=[1, 1],
+        )  # fmt: skip
+        cluster = cluster.down(["1"])
+        moved = np.array([3, 1, 1, 0], np.int32)
+        moved = cluster.placement.replaced(moved, cluster.placement.leader)
+        there, back = (
+            file.read_text().splitlines()
+            for file in registry.write(cluster, tmp_path / "p.sql", "cockroach", moved)
+        )
+        assert there[0] == "ALTER RANGE 60 RELOCATE VOTERS FROM 1 TO 5;"
+        assert back[0] == "-- range 60 stays as it is: 1 is down"
+        assert "TO 1;" not in "".join(back)
+        assert "ALTER RANGE 61 RELOCATE VOTERS FROM 1 TO 3;" in back
 
     def test_names_that_are_no_numbers_are_refused(self, tmp_path):
         hostile = ek.Cluster.from_arrays(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.runtime.figures import duration
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.view.layout import duration
 from evenkeel.view.markup import UNSEEN
 from evenkeel.view.page.curves import axis_of
 from evenkeel.view.page.frontier import frontier_page

@@ -88,3 +88,19 @@ def test_every_plan_is_reported_in_a_page(seed):
     assert ("blocked" in text) == bool(found.blocked)
     assert "\x1b[" not in text
     assert "Plan" in found._repr_html_()
+
+
+def test_what_comes_closest_to_its_limit_is_first_and_a_loosened_one_is_told():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[3.0], [9.0], [9.0], [9.0]], load=[[1.0]] * 4, dimensions=["disk"],
+        placement=[[0, 1, 2]] * 4, bytes="disk", min_active=1,
+    )  # fmt: skip
+    node = cluster.placement.node.copy()
+    node[0] = 3
+    plan = ek.plan(
+        cluster, cluster.placement.replaced(node, cluster.placement.leader),
+        throttle=ek.Throttle(node_bandwidth=1.0),
+    )  # fmt: skip
+    told = report_plan(plan, plan.check()).split("closest to its limit")[1]
+    assert told.index("bytes_in") < told.index("min_active")
+    assert "node n0, disk: over-full at an end, its capacity is 3" in told

@@ -82,6 +82,9 @@ def note_misfits(faults: FaultList, path: str, value: Any, shape: Any) -> None:
         return
     except msgspec.ValidationError as error:
         message = str(error).split(" - at `")[0]
+    if typing.get_origin(_plain(shape, value)) is typing.Literal and isinstance(value, str):
+        known = [one for one in typing.get_args(_plain(shape, value)) if isinstance(one, str)]
+        message = f"is unknown; known: {known}{did_you_mean(value, known)}"
     before = len(faults.faults)
     for inner_path, inner, inner_shape in _parts(faults, path, value, shape):
         note_misfits(faults, inner_path, inner, inner_shape)

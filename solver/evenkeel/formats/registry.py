@@ -343,7 +343,11 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     if known_by[likely.name]:
         told = f"the others are of {likely.name!r}, which reads {likely.summary}"
     return [
-        Fault(document.name, document.data[:40], f"is not in a known format; {told}")
+        Fault(
+            document.name,
+            document.data[:40],
+            f"is not in a known format; {told}" if document.data.strip() else "is empty",
+        )
         for document in documents
         if not any(one.recognises(document) for one in there)
     ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.keywords import did_you_mean, known_fields
 
 
 @known_fields
@@ -66,7 +66,15 @@ class Protocol:
         """
         if name not in PRESETS:
             known = sorted(PRESETS)
-            raise InvalidInput([Fault("protocol", name, f"unknown protocol; known: {known}")])
+            raise InvalidInput(
+                [
+                    Fault(
+                        "protocol",
+                        name,
+                        f"unknown protocol; known: {known}{did_you_mean(str(name), known)}",
+                    )
+                ]
+            )
         return PRESETS[name]
 
 

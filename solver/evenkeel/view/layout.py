@@ -43,21 +43,6 @@ def escaped(text: str) -> str:
     return escape(printable(text))
 
 
-def duration(seconds: float) -> str:
-    """Write seconds in a unit that suits them.
-
-    Examples
-    --------
-    >>> duration(0.25), duration(7.5), duration(600.0), duration(9000.0)
-    ('250.0 ms', '7.50 s', '10.0 min', '2.5 h')
-    """
-    if seconds < 1.0:
-        return f"{1000 * seconds:,.1f} ms"
-    if seconds < 600.0:
-        return f"{seconds:,.2f} s"
-    return f"{seconds / 60:,.1f} min" if seconds < 7200.0 else f"{seconds / 3600:,.1f} h"
-
-
 def rendered(parts: Sequence["RenderableType"], width: int, styled: bool) -> str:
     """Write the sections one below the other, a blank line before each table."""
     import io

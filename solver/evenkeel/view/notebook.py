@@ -13,9 +13,9 @@ from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.figures import amount, percent, ratio
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.bars import histogram
-from evenkeel.view.figures import amount, percent, ratio
 from evenkeel.view.markup import Raw, box, heading, line, shortened, signs, table
 
 SHOWN_ROWS = 6

@@ -1,11 +1,13 @@
 """What notebooks show of a plan: what it comes to, its waves, and what is blocked."""
 
+from evenkeel.model.runtime.figures import duration
+from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
 from evenkeel.view.bars import bar
-from evenkeel.view.layout import SHOWN_ROWS, duration
+from evenkeel.view.layout import SHOWN_ROWS
 from evenkeel.view.markup import box, heading, line, shortened, signs, table
-from evenkeel.view.plan_report import held_to, summary
+from evenkeel.view.plan_report import summary
 
 CHART = 24
 """Characters of a bar."""

@@ -4,18 +4,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenkeel.model.runtime.figures import duration
+from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
+from evenkeel.planning.replay.certificate import Tightest
 from evenkeel.planning.steps import StepKind
-from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
 from evenkeel.view.bars import bar
 from evenkeel.view.layout import (
     NARROWEST,
     SHOWN_ROWS,
     WIDEST_BAR,
     WIDTH,
-    duration,
     escaped,
     marked_line,
     plain_table,
@@ -58,7 +59,7 @@ def report_plan(
     ]
     if len(plan):
         parts.append(steps_table(plan) if len(plan) <= FEW_STEPS else _waves(plan, width))
-    parts += _breaches(certificate) if certificate.breaches else _tightest(certificate)
+    parts += _breaches(certificate) if certificate.breaches else _tightest(plan, certificate)
     parts += _blocked(plan)
     return rendered(parts, width, styled)
 
@@ -79,24 +80,6 @@ def summary(plan: Plan) -> str:
     if not plan.throttle.paces:
         least += "; a copy counts as 1 s"
     return f"{copies}{amount} in {len(plan):,} steps, {waves}: {duration(plan.makespan)}; {least}."
-
-
-def held_to(plan: Plan) -> str:
-    """Return the protocol and the throttle in words."""
-    throttle = plan.throttle
-    told = [f"protocol {plan.protocol.name}"]
-    told += [
-        f"{name} {value:g}"
-        for name in (*COUNTS, "group_copies", *RATES)
-        if (value := getattr(throttle, name)) is not None
-    ]  # fmt: skip
-    for name in (*BY_TIER, *RATES_BY_TIER):
-        told += [f"{name} {tier} {most:g}" for tier, most in getattr(throttle, name).items()]
-    if throttle.windows is not None:
-        told.append("in windows of time")
-    if throttle.recovery_first:
-        told.append("recovery first")
-    return " · ".join(told)
 
 
 def steps_table(plan: Plan) -> "Table":
@@ -141,20 +124,35 @@ def _waves(plan: Plan, width: int) -> "Table":
     return table
 
 
-def _tightest(certificate: Certificate) -> list["RenderableType"]:
+def _tightest(plan: Plan, certificate: Certificate) -> list["RenderableType"]:
     """Lay out where the plan comes closest to each limit."""
     if not certificate.tightest:
         return []
     table = plain_table()
     for name in ("closest to its limit", "reached", "limit", "at", "where"):
         table.add_column(name, justify="right" if name in ("reached", "limit", "at") else "left")
-    closest = sorted(certificate.tightest, key=lambda one: one.limit - one.value)
+    # some limits are the least that is allowed, and amounts are of many sizes
+    closest = sorted(
+        certificate.tightest, key=lambda one: abs(one.limit - one.value) / max(abs(one.limit), 1.0)
+    )
     for one in closest[:SHOWN_ROWS]:
         table.add_row(
             escaped(f"{one.kind} {one.of}".strip()), f"{one.value:g}", f"{one.limit:g}",
-            duration(one.time), f"[dim]{escaped(one.where)}[/]",
+            duration(one.time), f"[dim]{escaped(one.where + _loosened(plan, one))}[/]",
         )  # fmt: skip
     return [table]
+
+
+def _loosened(plan: Plan, one: Tightest) -> str:
+    """Say where the limit is what a node carries at an end of the plan, above its capacity."""
+    cluster = plan.cluster
+    name = one.where.removeprefix("node ").removesuffix(f", {one.of}")
+    if one.kind != "capacity" or one.of not in cluster.dimensions or name == one.where:
+        return ""
+    of = cluster.dimensions.index(one.of)
+    found = [n for n, node in enumerate(cluster.nodes.names) if node == name]
+    own = [float(cluster.nodes.capacity[n, of]) for n in found]
+    return "".join(f": over-full at an end, its capacity is {c:g}" for c in own if c < one.limit)
 
 
 def _breaches(certificate: Certificate) -> list["RenderableType"]:

@@ -9,14 +9,13 @@ from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.figures import duration, number
 from evenkeel.view.bars import axis, bar, histogram
-from evenkeel.view.figures import number
 from evenkeel.view.layout import (
     NARROWEST,
     SHOWN_ROWS,
     WIDEST_BAR,
     WIDTH,
-    duration,
     escaped,
     marked_line,
     plain_table,

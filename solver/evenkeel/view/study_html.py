@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from evenkeel.model.runtime.figures import amount, percent, ratio
 from evenkeel.model.runtime.printable import counted
-from evenkeel.view.figures import amount, percent, ratio
 from evenkeel.view.markup import box, heading, line, shortened, table
 
 SHOWN_ROWS = 10

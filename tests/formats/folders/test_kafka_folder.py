@@ -1,6 +1,7 @@
 """A folder for Kafka, carried out from end to end."""
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 
@@ -9,6 +10,9 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.formats import registry
+from evenkeel.formats.folders.listing import seconds_of
+from evenkeel.formats.folders.waves import waves_of
+from evenkeel.model.runtime.figures import duration
 from tests.support import places
 from tests.support.systems.bench import System
 
@@ -188,7 +192,7 @@ def test_where_all_that_is_left_is_on_a_dead_broker_its_page_promises_no_way_bac
     plan = ek.solve(cluster, goals=ek.Goals(level=None)).plan(protocol="kafka")
     ek.write_plan_folder(plan, tmp_path / "move")
     page = (tmp_path / "move" / "README.md").read_text()
-    assert "There is no way back: 2 moves" in page and "(3 is down)" in page
+    assert "There is no way back: 2 changes" in page and "(3 is down)" in page
     assert "goes back to where everything was" not in page
 
 
@@ -216,3 +220,95 @@ class TestLeftOut:
         assert "no racks" in capsys.readouterr().err
         main(["check", described, "-q"])
         assert "note" not in capsys.readouterr().err
+
+
+def dumped(system, tmp_path, **states):
+    """What is described now, as a file, with some partitions otherwise."""
+    state = system.state
+    for name, more in states.items():
+        state["partitions"][name.replace("_", "-")] |= more
+    system.state = state
+    file = tmp_path / "described.txt"
+    told = subprocess.run(
+        [system.bin / "kafka-topics.sh", "--describe"], env=system.environment(),
+        capture_output=True, check=True,
+    )  # fmt: skip
+    file.write_bytes(told.stdout)
+    return file
+
+
+class TestAGuardSays:
+    def test_that_waves_before_the_one_asked_for_are_not_done(self, system, tmp_path, capsys):
+        _, folder = folder_of(system)
+        now = str(dumped(system, tmp_path))
+        assert main(["guard", str(folder), now, "--wave", "1"]) == 0
+        assert main(["guard", str(folder), now, "--wave", "2"]) == 3
+        assert "wave 1 is not done: wave 2 cannot be ordered before it" in capsys.readouterr().err
+        assert main(["guard", str(folder), now, "--wave", "3"]) == 3
+        assert "waves 1 and 2 are not done: wave 3" in capsys.readouterr().err
+
+    def test_which_replicas_of_the_wave_are_not_in_sync(self, system, tmp_path, capsys):
+        _, folder = folder_of(system)
+        first = json.loads((folder / "guard.json").read_text())["waves"][0][0]
+        file = dumped(system, tmp_path)
+        assert main(["guard", str(folder), str(file)]) == 0
+        assert "not in sync" not in capsys.readouterr().err
+        number = first[0].removeprefix("t-")
+        lines = [
+            re.sub(r"Isr: (\d+),\d+", r"Isr: \1", line)
+            if f"Partition: {number}\t" in line else line
+            for line in file.read_text().split("\n")
+        ]  # fmt: skip
+        file.write_text("\n".join(lines))
+        assert main(["guard", str(folder), str(file)]) == 0
+        told = capsys.readouterr().err
+        assert "replicas of 1 partition of wave 1 are not in sync: " in told
+        assert first[0] in told
+
+
+class TestItsPage:
+    def test_lists_what_each_wave_changes_and_how_long_it_takes(self, system):
+        plan, folder = folder_of(system, node_in=1, node_out=1)
+        page = (folder / "README.md").read_text()
+        assert "Planned for: protocol kafka · node_in 1 · node_out 1." in page
+        waves = len(list((folder / "waves").glob("*.reassignment.json")))
+        listed = re.findall(r"^- \*\*(\d+)\*\*: (.*)$", page, re.M)
+        assert [int(number) for number, _ in listed] == [*range(1, waves + 1)]
+        assert "goes back to where everything was" in page
+        told = " ".join(line for _, line in listed)
+        for row in plan.rows():
+            if row.kind == "copy":
+                assert re.search(rf"{row.partition} [^;]*-> [^;]*{row.target}", told)
+
+    def test_adds_up_waves_that_wait_for_one_another(self, tmp_path):
+        plan = sized_plan(ek.Throttle(node_bandwidth=10.0, node_in=1))
+        page = page_of(plan, tmp_path)
+        assert "| wave | partitions | copies | leader changes | disk | at least |" in page
+        waves = waves_of(plan, plan.cluster.placement)
+        seconds = seconds_of(plan, waves)
+        assert len(seconds) > 1
+        assert sum(seconds) >= plan.makespan
+        assert f"take {duration(sum(seconds))} at least." in page
+        assert "| `THROTTLE` | `10` |" in page
+        assert "Nothing here enforces" not in page
+
+    def test_says_which_rates_nothing_enforces(self, tmp_path):
+        page = page_of(sized_plan(ek.Throttle(cluster_bandwidth=10.0)), tmp_path)
+        assert "Nothing here enforces the bytes per second planned for. Kafka has" in page
+        assert "| `THROTTLE` |  |" in page
+
+
+def sized_plan(throttle):
+    """Six partitions of 100 bytes that level three brokers."""
+    rows = [{"topic": "t", "partition": p, "replicas": [1]} for p in range(6)]
+    document = json.dumps({"version": 1, "partitions": rows}).encode()
+    loads = "topic,partition,disk\n" + "".join(f"t,{p},100\n" for p in range(6))
+    racks = b'{"1": "a", "2": "b", "3": "c"}'
+    cluster = ek.read(document, racks, loads.encode())
+    cluster = cluster.replace(bytes="disk")
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0))
+    return ek.plan(cluster, result, throttle=throttle, protocol="kafka")
+
+
+def page_of(plan, tmp_path):
+    return (ek.write_plan_folder(plan, tmp_path / "move") / "README.md").read_text()

@@ -23,6 +23,7 @@ from evenkeel.cli.output import (
     check_outputs,
     check_report,
     check_table,
+    complain,
     counted,
     page,
     tell,
@@ -54,7 +55,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--target", action="append", metavar="FILE",
         help="where everything should be, in a file that names the same partitions, such as OUT of "
-        "solve; without it, where solve would place it",
+        "solve; partitions that it leaves out stay; without it, where solve would place it",
     )  # fmt: skip
     parser.add_argument(
         "--protocol", metavar="NAME",
@@ -66,8 +67,9 @@ def add(commands: Commands) -> None:
         help="node-in, node-out, copies, partition-copies: most copies at once; domain-in, "
         "domain-out: TIER=N; node-bandwidth, cluster-bandwidth: bytes per second, such as 100MB; "
         "domain-bandwidth, link-bandwidth: TIER=100MB; group-copies; priority: GROUP=X; "
-        "window: BEGIN-END in which copies run, such as 0-8h, and every: after which windows come "
-        "again, such as 24h; recovery-first: yes; may be given several times",
+        "window: BEGIN-END in which copies run, counted from the plan's beginning and not from "
+        "midnight, such as 0-8h, with every: after which windows come again, such as 24h; "
+        "recovery-first: yes; may be given several times",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--out", metavar="OUT",
@@ -299,7 +301,19 @@ def _target(
     from evenkeel.formats.registry import read
 
     waiting.doing(f"reading {', '.join(arguments.target)}")
-    return target_by_name(cluster, read(arguments.target)), True
+    wanted = read(arguments.target)
+    target = target_by_name(cluster, wanted)
+    note_left_alone(arguments, cluster, wanted, "the target", "stay where they are")
+    return target, True
+
+
+def note_left_alone(
+    arguments: argparse.Namespace, cluster: "Cluster", named: "Cluster", what: str, stay: str
+) -> None:
+    """Say of how many partitions files say nothing, and what is made of that."""
+    there, count = len(named.partitions), len(cluster.partitions)
+    if there < count and not arguments.quiet:
+        complain(f"note: {what} names {there:,} of {count:,} partitions: the other ones {stay}")
 
 
 def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:

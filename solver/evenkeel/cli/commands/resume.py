@@ -3,22 +3,29 @@
 import argparse
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.plan import (
     check_plan_out,
     code_of_plan,
     figures_of_plan,
+    note_left_alone,
     told_plan_files,
     verdict_of_plan,
     write_plan_out,
 )
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.output import page, tell
+from evenkeel.cli.output import complain, page, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 
 if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
     from evenkeel.planning.plan import Plan
+
+MOST_NAMED = 10
+"""Nodes that are named that have died."""
 
 
 def add(commands: Commands) -> None:
@@ -59,7 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
-        now = observed_by_name(plan.cluster, read_cluster(arguments, waiting))
+        seen = read_cluster(arguments, waiting)
+        now = observed_by_name(plan.cluster, seen)
+        _note_missing(arguments, plan, seen, now)
         waiting.doing("planning")
         arrived = arrived_of(plan, arguments.arrived)
         progress = plan.progress(now, elapsed=arguments.elapsed, arrived=arrived)
@@ -83,6 +92,22 @@ def run(arguments: argparse.Namespace) -> int:
         + told_plan_files(written, certificate, out),
         verdict=verdict_of_plan(rest, certificate, ()),
     )  # fmt: skip
+
+
+def _note_missing(
+    arguments: argparse.Namespace, plan: "Plan", seen: "Cluster", now: "Cluster"
+) -> None:
+    """Say which partitions nothing is known of, and which nodes have died since."""
+    taken = "are taken to be where the plan begins"
+    note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)
+    died = np.flatnonzero(plan.cluster.nodes.alive & ~now.nodes.alive).tolist()
+    if died and not arguments.quiet:
+        names = ", ".join(now.nodes.names[n] for n in died[:MOST_NAMED])
+        more = f" and {len(died) - MOST_NAMED:,} more" if len(died) > MOST_NAMED else ""
+        complain(
+            f"note: dead since the plan was made: {names}{more}; what lies there and was not to "
+            "move is not mended by the rest of this plan: plan afresh"
+        )
 
 
 def arrived_of(plan: "Plan", given: list[str]) -> dict[tuple[str, str], float]:

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.exits import DONE
 from evenkeel.cli.output import counted, tell
 from evenkeel.cli.waiting import Waiting
@@ -20,10 +21,15 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "tell what moves, and who leads, between two descriptions of a cluster"
     parser = add_command(commands, "diff", summary, run)
-    parser.add_argument("before", metavar="BEFORE", help="the cluster as it is")
+    parser.add_argument(
+        "before",
+        metavar="BEFORE",
+        help="the cluster as it is, in one file: evenkeel convert makes one of several",
+    )
     parser.add_argument(
         "after", metavar="AFTER", nargs="+",
-        help="where everything should be, or came to be, in files that name the same partitions",
+        help="where everything should be, or came to be, in files that name the same partitions, "
+        "or some of them",
     )  # fmt: skip
     parser.add_argument("--format", metavar="FORMAT", help="format of BEFORE; by its content")
     add_output(parser)
@@ -42,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing(f"reading {arguments.before}")
         cluster = read(arguments.before, format=arguments.format)
         waiting.doing(f"reading {', '.join(arguments.after)}")
-        after = target_by_name(cluster, read(arguments.after))
+        wanted = read(arguments.after)
+        after = target_by_name(cluster, wanted)
+        note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
         moves = moves_of(cluster, after, compared.joined.nonzero()[0])
         leaders = leader_changes_of(cluster, after, led_elsewhere(cluster, after))

@@ -31,17 +31,31 @@ def parsed(
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
     if name not in commands or path is None:
-        return parser.parse_args(given)
+        return _all_known(parser, commands, name, given)
     told = _told(path, commands)
     values = told.get("", {}) | told.get(name, {})
     own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
     repeated = {one.dest for one in _options(commands[name]) if _repeats(one)}
     plain = {dest: value for dest, value in own.items() if dest not in repeated}
     commands[name].set_defaults(**plain)
-    arguments = parser.parse_args(given)
+    arguments = _all_known(parser, commands, name, given)
     for dest in repeated & own.keys():
         stale = dest == "option" and arguments.method != plain.get("method", arguments.method)
         setattr(arguments, dest, _merged([] if stale else own[dest], getattr(arguments, dest)))
+    return arguments
+
+
+def _all_known(
+    parser: argparse.ArgumentParser,
+    commands: Mapping[str, argparse.ArgumentParser],
+    name: str,
+    given: Sequence[str],
+) -> argparse.Namespace:
+    """Parse a command line; what the command does not know is told with the closest it does."""
+    arguments, rest = parser.parse_known_args(given)
+    if rest:
+        known = [one for action in _options(commands[name]) for one in action.option_strings]
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{did_you_mean(rest[0], known)}")
     return arguments
 
 

@@ -9,6 +9,7 @@ Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush d
 from evenkeel.formats.ceph.cluster import read
 from evenkeel.formats.ceph.commands import encode
 from evenkeel.formats.ceph.documents import kind_of
+from evenkeel.formats.ceph.notices import left_out
 from evenkeel.formats.ceph.waves import CARRIER
 from evenkeel.formats.registry import Format
 from evenkeel.strategies.ceph.cluster import FORMAT as NAME
@@ -22,4 +23,5 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    left_out=left_out,
 )

@@ -8,6 +8,7 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 
 from evenkeel.formats.cockroach.cluster import read
 from evenkeel.formats.cockroach.documents import kind_of
+from evenkeel.formats.cockroach.notices import left_out
 from evenkeel.formats.cockroach.statements import encode
 from evenkeel.formats.cockroach.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -22,4 +23,5 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    left_out=left_out,
 )

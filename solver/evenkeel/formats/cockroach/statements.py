@@ -23,6 +23,7 @@ KINDS = {Role.VOTER: "VOTERS", Role.NON_VOTER: "NONVOTERS"}
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
     """Return ``ALTER RANGE`` statements and the way back; a ``.csv`` is the table of ranges.
 
+    On the way back nothing goes to a store that is down: such a range stays where it then is.
     Without a placement there is nothing to alter, and the table says where ranges are.
 
     Raises
@@ -38,7 +39,9 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         return {path: _table(cluster, target)}
     return {
         path: _statements(cluster, cluster.placement, target),
-        path.with_suffix(".rollback.sql"): _statements(cluster, target, cluster.placement),
+        path.with_suffix(".rollback.sql"): _statements(
+            cluster, target, cluster.placement, _down(cluster)
+        ),
     }
 
 
@@ -104,13 +107,28 @@ def _by_role(placement: Placement) -> dict[Role, list[list[int]]]:
     return found
 
 
-def _statements(cluster: Cluster, now: Placement, then: Placement) -> bytes:
-    """Return a statement for each replica and lease that goes elsewhere."""
+def _down(cluster: Cluster) -> frozenset[int]:
+    """Return the stores to which nothing can go back."""
+    return frozenset(np.flatnonzero(~cluster.nodes.alive | cluster.nodes.gone).tolist())
+
+
+def _statements(
+    cluster: Cluster, now: Placement, then: Placement, down: frozenset[int] = frozenset()
+) -> bytes:
+    """Return a statement for each replica and lease that goes elsewhere.
+
+    Of a range of which a replica would join a store that is ``down``, there is only a comment.
+    """
     stores, lines = list(cluster.nodes.names), []
     leads, led = then.leader_node.tolist(), now.leader_node.tolist()
     was, will = _by_role(now), _by_role(then)
     for p, name in enumerate(cluster.partitions.names):
         moved = False
+        to_down = {n for role in KINDS for n in will[role][p] if n not in was[role][p]} & down
+        if to_down:
+            told = ", ".join(stores[n] for n in sorted(to_down))
+            lines.append(f"-- range {name} stays as it is: {told} is down")
+            continue
         for role, kind in KINDS.items():
             before, after = was[role][p], will[role][p]
             leaves = [n for n in before if n not in after]

@@ -141,4 +141,9 @@ def observe(documents: Sequence[Document]) -> Observed:
     return observed(read([one for one in documents if not kind_of(one).startswith("zone")]))
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, gives_up=False)
+PACE = (
+    "The cluster setting `kv.snapshot_rebalance.max_rate` limits what a node sends: set it before, "
+    "and back afterwards."
+)
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, gives_up=False, pace=PACE)

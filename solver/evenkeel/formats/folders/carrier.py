@@ -65,6 +65,11 @@ def nothing_known(plan: "Plan") -> Mapping[str, str]:
     return {}
 
 
+def own_pace(plan: "Plan") -> bool:
+    """Return False: the system copies at its own pace."""
+    return False
+
+
 def at_once(wave: Wave) -> "Sequence[Wave]":
     """Return a wave as the only one: what it does is ordered together."""
     return [wave]
@@ -104,6 +109,11 @@ class Carrier:
         ``stages(wave)``: the waves that the system needs for one wave of the plan.
     beside : callable
         ``beside(plan)``: files beside the waves, which the functions read.
+    keeps_pace : callable
+        ``keeps_pace(plan)``: whether the functions hold copies to all the bytes per second that
+        the plan allows.
+    pace : str
+        Where they do not: what does, in a sentence.
     gives_up : bool
         Whether a replica that was added can be given up again; else what was short of replicas
         before the plan stays as the plan leaves it, on the way back, too.
@@ -118,4 +128,6 @@ class Carrier:
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
     stages: Callable[[Wave], "Sequence[Wave]"] = at_once
     beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside
+    keeps_pace: "Callable[[Plan], bool]" = own_pace
+    pace: str = "The system copies at the pace that it is set to."
     gives_up: bool = True

@@ -24,6 +24,9 @@ Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
 
 PLAN = "plan.json"
 
+MOST_BEHIND = 5
+"""Partitions that are named whose replicas are not in sync."""
+
 BEGUN = 0.5
 """Added to the place of a partition on its way whose next change is under way."""
 
@@ -51,8 +54,8 @@ class Verdict:
     differences : tuple of str
         What is not as expected, a line each.
     notes : tuple of str
-        What has become of partitions outside the plan, a line each; it does not keep it from going
-        on.
+        What has become of partitions outside the plan, and which replicas of the wave are not in
+        sync, a line each; it does not keep it from going on.
     """
 
     word: Word
@@ -171,7 +174,7 @@ def _with_outside(plan: Path, told: Expectation, live: Observed, found: Verdict)
     others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first)
     if others.differences:
         found = replace(found, word="differs", differences=found.differences + others.differences)
-    return replace(found, notes=others.notes)
+    return replace(found, notes=found.notes + others.notes)
 
 
 def _compared(
@@ -222,7 +225,50 @@ def _compared(
     to_do = sum(place <= then - 1 for place, then in now)
     under_way = len(now) - done - to_do
     word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
-    return Verdict("done" if done == len(now) else word, wave, waves, (to_do, under_way, done))
+    if done == len(now):
+        word = "done"
+    elif to_do and (missing := _undone(told, places, after, wave)):
+        return Verdict("differs", wave, waves, differences=(missing,))
+    notes = _behind(told, live, wave) if to_do else ()
+    return Verdict(word, wave, waves, (to_do, under_way, done), notes=notes)
+
+
+def _undone(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
+) -> str:
+    """Say which waves before one are not done, without which it cannot be ordered."""
+    numbers = sorted({
+        w for w, one in _changes(told) if w < wave and places[one.partition] < after[id(one)]
+    })  # fmt: skip
+    if not numbers:
+        return ""
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) == 1:
+        return f"wave {first} is not done: wave {wave} cannot be ordered before it"
+    listed = (
+        f"{first} to {last}"
+        if len(numbers) == last - first + 1 and len(numbers) > 2
+        else ", ".join(map(str, numbers[:-1])) + f" and {last}"
+    )
+    return f"waves {listed} are not done: wave {wave} cannot be ordered before them"
+
+
+def _behind(told: Expectation, live: Observed, wave: int) -> tuple[str, ...]:
+    """Return a note of the replicas, on nodes that live, that are not in sync where a wave is.
+
+    A plan may be what mends them, and systems drop nothing before what is new is in sync.
+    """
+    names = [one.partition for one in told.waves[wave - 1]]
+    rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
+    if not rows:
+        return ()
+    listed = ", ".join(
+        f"{shown(name)} ({_listed(one.behind)} of {_listed(one.nodes)})"
+        for name, one in rows[:MOST_BEHIND]
+    )
+    more = f" and {len(rows) - MOST_BEHIND:,} more" if len(rows) > MOST_BEHIND else ""
+    whose = counted(len(rows), "partition")
+    return (f"replicas of {whose} of wave {wave} are not in sync: {listed}{more}",)
 
 
 def _early(

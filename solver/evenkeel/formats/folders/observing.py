@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 
@@ -11,11 +13,15 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Where one partition is seen: its nodes, who leads ("" for nobody), whether it is copied."""
+    """Where one partition is seen: its nodes, who leads ("" for nobody), whether it is copied.
+
+    ``behind`` are those of its nodes that live and are not in sync, where others are seen to be.
+    """
 
     nodes: Sequence[str]
     leader: str
     copying: bool
+    behind: Sequence[str] = ()
 
 
 class Observed(NamedTuple):
@@ -34,7 +40,11 @@ def observed(live: Cluster) -> Observed:
     names = [*live.nodes.names]
     placement = live.placement
     first, node = placement.first.tolist(), placement.node.tolist()
-    incoming = (placement.flags & int(Flag.INCOMING) > 0).tolist()
+    arriving = placement.flags & int(Flag.INCOMING) > 0
+    synced = placement.flags & int(Flag.CAUGHT_UP) > 0
+    told = np.bincount(placement.owner[synced], minlength=len(placement)) > 0
+    lagging = told[placement.owner] & ~synced & ~arriving & live.nodes.alive[placement.node]
+    incoming, behind = arriving.tolist(), lagging.tolist()
     leader = placement.leader_node.tolist()
     standing = {}
     for p, name in enumerate(live.partitions.names):
@@ -43,5 +53,6 @@ def observed(live: Cluster) -> Observed:
             [names[node[k]] for k in held],
             names[leader[p]] if leader[p] >= 0 else "",
             any(incoming[k] for k in held),
+            [names[node[k]] for k in held if behind[k]],
         )
     return Observed(dict(zip(names, live.nodes.alive.tolist(), strict=True)), standing)

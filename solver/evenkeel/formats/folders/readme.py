@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenkeel.formats.folders.carrier import Carrier, Wave
+from evenkeel.formats.folders.listing import change_list, seconds_of, wave_table
 from evenkeel.formats.folders.script import settings_of
 from evenkeel.formats.folders.words import plain, shown
 from evenkeel.formats.registry import find
@@ -12,7 +13,9 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted
+from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.stuck.blocked import Blocked
 
@@ -33,11 +36,11 @@ TEXT = """\
 
 ## Waves
 
-The changes of a wave are ordered together; the next wave waits until they have ended.
+{pace}
 
-| wave | partitions | copies | leader changes |
-|---:|---:|---:|---:|
 {waves}
+
+{changes}
 {blocked}
 ## What is here
 
@@ -81,6 +84,9 @@ the system shows now (`run.sh` leaves what it saw in `dump/`):
 evenkeel resume plan.json dump -o ../rest
 ```
 
+That is the rest of this plan and no more: what lies on a node that has died since, and was not to
+move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
+
 ## Undo
 
 {undo}
@@ -95,12 +101,14 @@ def readme(
         system=plan.cluster.native_format,
         what=_what(plan),
         why=_why(plan),
-        waves="\n".join(_wave(i, wave, carrier) for i, wave in enumerate(waves, start=1)),
+        pace=_pace(plan, waves),
+        waves=wave_table(plan, carrier, waves),
+        changes=change_list(plan, carrier, waves),
         blocked=_blocked(plan),
         notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
         settings="\n".join(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
-            for one in settings_of(carrier)
+            for one in settings_of(carrier, carrier.given(plan))
         ),
         undo=_undo(back, ways_back, gives_up=carrier.gives_up),
     )
@@ -110,7 +118,10 @@ def readme(
 def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     """Return what has to be known of the system, and what the files that were read left out."""
     missing = find(plan.cluster.native_format).left_out(plan.cluster)
-    return [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
+    notes = [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
+    if plan.throttle.paces and not carrier.keeps_pace(plan):
+        notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
+    return notes
 
 
 def _what(plan: Plan) -> str:
@@ -123,11 +134,22 @@ def _what(plan: Plan) -> str:
     size = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
     are = "is" if plan.copies == 1 else "are"
     text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
-    if plan.throttle.paces:
-        text += f" At the pace that was allowed this takes {plan.makespan:,.0f} s at least."
     if plan.cancelled:
         names = _listed([f"{shown(one.partition)} to {shown(one.node)}" for one in plan.cancelled])
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
+    return text
+
+
+def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
+    """Return what was to limit the copies, and how long all waves take one after the other."""
+    text = (
+        "The changes of a wave are ordered together; the next wave waits until they have ended. "
+        f"Planned for: {held_to(plan)}."
+    )
+    if plan.throttle.paces:
+        total = duration(sum(seconds_of(plan, waves)))
+        text += f" So, one wave after the other, all of them take {total} at least"
+        text += ", while copies may run." if plan.throttle.windows is not None else "."
     return text
 
 
@@ -175,12 +197,6 @@ def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
     return float(np.abs(table - share).max(initial=0.0))
 
 
-def _wave(number: int, wave: Wave, carrier: Carrier) -> str:
-    copies = sum(len(one.joins) for one in wave)
-    led = sum(one.led != one.leads and carrier.leader(one) >= 0 for one in wave)
-    return f"| {number} | {len(wave):,} | {copies:,} | {led:,} |"
-
-
 def _blocked(plan: Plan) -> str:
     if not plan.blocked:
         return ""
@@ -193,15 +209,16 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     if back.blocked:
         down = {nodes.names[n] for n in np.flatnonzero(~nodes.alive | nodes.gone).tolist()}
         names = [
-            f"{shown(one.partition)} ({shown(str(one.target))} is down)"
-            if one.target in down else _lacking(one) for one in back.blocked
-        ]  # fmt: skip
-        left = f"{len(back.blocked):,} moves cannot be taken back: {_listed(names)}."
+            _lacking(one, f"{shown(str(one.target))} is down" if one.target in down else "")
+            for one in back.blocked
+        ]
+        left = f"{counted(len(back.blocked), 'change')} cannot be taken back: {_listed(names)}."
     count = len(ways_back)
     if count == 0 and left:
         return f"There is no way back: {left}"
+    where = "as far as there is a way" if left else "to where everything was"
     text = (
-        f"`sh undo/run.sh` goes back to where everything was, in {counted(count, 'wave')}; "
+        f"`sh undo/run.sh` goes back {where}, in {counted(count, 'wave')}; "
         "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
         "may be where the way back does not pass, or where there is no\nroom: it stops with exit "
         "code 3 then, before it orders anything. "
@@ -210,7 +227,7 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     )
     if not gives_up:
         text += "\n\nWhat was short of replicas before the plan stays as the plan leaves it."
-    return f"{text}\n\n{left}" if left else text
+    return f"{text}\n\nIt leaves out what has no way back: {left}" if left else text
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -218,5 +235,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_LISTED]) + more
 
 
-def _lacking(one: Blocked) -> str:
-    return f"{shown(one.partition)} (no {plain(one.lacks)})"
+def _lacking(one: Blocked, why: str = "") -> str:
+    """Say which change of which replica is left out, and why."""
+    ends = [shown(end) if end else "nowhere" for end in (one.source, one.target)]
+    way = " -> ".join(ends) if one.change == "move" else f"{one.change} on {ends[1]}"
+    return f"{shown(one.partition)}[{one.slot}] {way} ({why or f'no {plain(one.lacks)}'})"

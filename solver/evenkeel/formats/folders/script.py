@@ -112,13 +112,14 @@ def script(carrier: Carrier, given: Mapping[str, str]) -> bytes:
         "set -u",
         "",
     ]
-    for name, default, meaning in settings_of(carrier):
+    for name, default, meaning in settings_of(carrier, given):
         lines.append(f"# {meaning}")
-        lines.append(f"{name}=${{{name}-{shlex.quote(given.get(name, default))}}}")
+        lines.append(f"{name}=${{{name}-{shlex.quote(default)}}}")
     text = "\n".join(lines) + "\n" + DEFAULTS + carrier.shell + LOOP
     return text.encode()
 
 
-def settings_of(carrier: Carrier) -> Sequence[Setting]:
-    """Return all that the script asks of the environment."""
-    return (*carrier.settings, *SHARED)
+def settings_of(carrier: Carrier, given: Mapping[str, str]) -> Sequence[Setting]:
+    """Return all that the script asks of the environment; ``given`` are values a plan knows."""
+    all_of = (*carrier.settings, *SHARED)
+    return [one._replace(default=given.get(one.name, one.default)) for one in all_of]

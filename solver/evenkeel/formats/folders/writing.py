@@ -148,7 +148,8 @@ def _carrier(plan: Plan) -> Carrier:
     """Return how the system of a plan's cluster carries it out."""
     name = plan.cluster.native_format
     if not name or name not in known():
-        message = "is of no system: a folder needs a plan for a cluster that was read from one"
+        message = "is of no system: a folder needs a plan for a cluster that was read from one; "
+        message += "a plan alone is a file that ends in .json"
         raise InvalidInput([Fault("plan.cluster", name, message)])
     system = find(name)
     if system.carrier is None:

@@ -1,6 +1,7 @@
 """Waves as Kafka's tools take them: a reassignment each, and an election of preferred leaders."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -67,7 +68,7 @@ settle() {
 SETTINGS = (
     Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first"),
     Setting("PROPERTIES", "", "file of client properties, of a cluster that asks who one is"),
-    Setting("THROTTLE", "", "bytes per second that a broker may spend on copies, any by default"),
+    Setting("THROTTLE", "", "bytes per second that a broker may spend on copies; any where empty"),
     Setting("ZOOKEEPER", "", "address of ZooKeeper, for releases before 2.5 in place of brokers"),
 )
 
@@ -132,4 +133,13 @@ def given(plan: "Plan") -> Mapping[str, str]:
     return {} if rate is None else {"THROTTLE": f"{max(int(rate), 1)}"}
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, given=given)
+def keeps_pace(plan: "Plan") -> bool:
+    """Return whether a broker's rate is all that paces the plan: Kafka knows no other."""
+    others = replace(plan.throttle, node_bandwidth=None)
+    return not others.paces
+
+
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, leader, given=given, keeps_pace=keeps_pace,
+    pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+)  # fmt: skip

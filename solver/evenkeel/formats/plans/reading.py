@@ -85,7 +85,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
         _check_kind(document)
         raise InvalidInput(faults.faults)
     name = document.name
-    read = read_steps(faults, name, found.steps)
+    read, given = read_steps(faults, name, found.steps), cluster is not None
     throttle = _throttle(faults, name, found.throttle)
     protocol = _protocol(faults, name, found)
     if cluster is None and found.cluster_file:
@@ -93,7 +93,10 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     elif cluster is None:
         cluster = _cluster_within(faults, document, found)
     if found.fingerprint and found.fingerprint != fingerprint(cluster):
-        faults.add(f"{name}: fingerprint", quoted(found.fingerprint), "is of another cluster")
+        message = "is of another cluster"
+        if given:
+            message += " or another moment of it: evenkeel resume goes on from there"
+        faults.add(f"{name}: fingerprint", quoted(found.fingerprint), message)
     steps, change = arranged(faults, name, read, cluster)
     target, towards = (
         None if rows is None else _placement(faults, name, key, rows, cluster)
@@ -125,7 +128,7 @@ def _check_kind(document: Document) -> None:
         message = (
             f"is not a plan but {told}: evenkeel plan -o writes a plan, which may be of this file"
         )
-        raise InvalidInput([Fault(document.name, quoted(document.data), message)])
+        raise InvalidInput([Fault(document.name, quoted(document.data[:40]), message)])
 
 
 def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:

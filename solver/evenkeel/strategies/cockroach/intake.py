@@ -293,10 +293,15 @@ def _enough(
     rows: NDArray[np.int32],
 ) -> NDArray[np.float64]:
     """Fill in capacities of which none is known: much more than all replicas need together."""
-    many = np.maximum(replicas, (rows >= 0).sum(axis=1))
-    total = 8.0 * (load * many[:, None]).sum(axis=0)
+    total = plenty(load, np.maximum(replicas, (rows >= 0).sum(axis=1)))
     unknown = np.isinf(limits).all(axis=0) & (total > 0.0)
     return np.where(unknown, total, limits)
+
+
+def plenty(load: NDArray[np.float64], count: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return much more than so many replicas of each range need together, (D,)."""
+    total: NDArray[np.float64] = 8.0 * (load * count[:, None]).sum(axis=0)
+    return total
 
 
 def _flags(

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.model.runtime.figures import amount
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.result_rows import bytes_of, leader_changes_of, led_elsewhere, moves_of
-from evenkeel.view.figures import amount
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import strips
 from evenkeel.view.page.document import left_out, matrix, paragraph, searched, table

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.model.runtime.figures import amount, number
 from evenkeel.model.runtime.printable import counted
-from evenkeel.view.figures import amount, number
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import axis_of_counts
 from evenkeel.view.page.curves import WIDTH, axis_of, figure, panel

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted
-from evenkeel.view.figures import amount
-from evenkeel.view.layout import duration
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import HEIGHT, Axis, axis_of_counts
 from evenkeel.view.page.curves import WIDTH, area, axis_of, figure, panel

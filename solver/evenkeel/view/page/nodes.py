@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
-from evenkeel.view.figures import number, percent
+from evenkeel.model.runtime.figures import number, percent
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import (
     Lineup,

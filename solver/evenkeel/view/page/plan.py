@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted
+from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
-from evenkeel.view.figures import amount
-from evenkeel.view.layout import duration
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import strips
 from evenkeel.view.page.document import (
@@ -21,7 +21,7 @@ from evenkeel.view.page.document import (
     table,
 )
 from evenkeel.view.page.timeline import timeline_parts
-from evenkeel.view.plan_report import held_to, summary
+from evenkeel.view.plan_report import summary
 
 SHOWN_STEPS, SHOWN_WAVES, SHOWN_BLOCKED, SHOWN_POINTS = 500, 200, 200, 40
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.model.runtime.figures import amount
 from evenkeel.model.runtime.printable import counted
-from evenkeel.view.figures import amount
 from evenkeel.view.markup import shortened, text
 from evenkeel.view.page.broken import broken_parts
 from evenkeel.view.page.changes import change_parts, leader_table, move_table

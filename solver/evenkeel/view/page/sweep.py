@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.figures import amount, duration, number, percent
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.view.figures import amount, number, percent
-from evenkeel.view.layout import duration
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import Axis, axis_of_counts, axis_of_shares
 from evenkeel.view.page.curves import axis_of, bars, figure, panel

@@ -6,12 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
-from evenkeel.view.figures import amount
-from evenkeel.view.layout import duration
 from evenkeel.view.markup import shortened, text
 from evenkeel.view.page.charts import HEIGHT, Axis, axis_of_counts
 from evenkeel.view.page.curves import WIDTH, area, axis_of, figure, panel

@@ -1,4 +1,4 @@
-"""Figures as people read them: counts of things, shares, ratios and amounts."""
+"""Figures as people read them: shares, ratios, amounts and lengths of time."""
 
 import numpy as np
 
@@ -30,3 +30,18 @@ def amount(value: float) -> str:
         return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
     prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
     return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Write seconds in a unit that suits them.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(7.5), duration(600.0), duration(9000.0)
+    ('250.0 ms', '7.50 s', '10.0 min', '2.5 h')
+    """
+    if seconds < 1.0:
+        return f"{1000 * seconds:,.1f} ms"
+    if seconds < 600.0:
+        return f"{seconds:,.2f} s"
+    return f"{seconds / 60:,.1f} min" if seconds < 7200.0 else f"{seconds / 3600:,.1f} h"

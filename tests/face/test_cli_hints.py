@@ -1,0 +1,103 @@
+"""What the command line says beside an answer: what was meant, and what is missing."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+from tests.support import places
+
+FORMATS = places.DATA / "formats"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Eight partitions on one of three nodes; where they, and where two of them, should be."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 8, placement=[[0]] * 8, dimensions=["disk"]
+    )
+    node = np.arange(8, dtype=np.int32) % 3
+    wanted = cluster.placement.replaced(node, cluster.placement.leader)
+    some = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[1], [2]], dimensions=["disk"]
+    )
+    names = {name: str(tmp_path / f"{name}.npz") for name in ("now", "wanted", "some", "died")}
+    ek.write(cluster, names["now"])
+    ek.write(cluster, names["wanted"], placement=wanted)
+    ek.write(some, names["some"])
+    ek.write(cluster.down(["n2"]), names["died"])
+    ek.write_plan(ek.plan(cluster, wanted), tmp_path / "plan.json")
+    return names | {"plan": str(tmp_path / "plan.json")}
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--levl", "0.1"], "did you mean '--level'?"),
+        (["--protocol", "kafk"], "did you mean 'kafka'?"),
+        (["-o", "plan.txt"], "a file that ends in .json"),
+    ],
+)
+def test_what_was_meant_is_asked(files, words, hint, capsys):
+    assert main(["plan", files["now"], "--target", files["wanted"], *words]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_a_kind_of_step_that_there_is_not(files, tmp_path, capsys):
+    document = json.loads((tmp_path / "plan.json").read_text())
+    document["steps"][0]["kind"] = "copi"
+    (tmp_path / "plan.json").write_text(json.dumps(document))
+    assert main(["check", files["plan"]]) == 2
+    told = capsys.readouterr().err
+    assert "steps[0].kind: is unknown; known: ['copy', " in told
+    assert "did you mean 'copy'?" in told
+
+
+@pytest.mark.parametrize("data", [b"", b" \n"])
+def test_an_empty_file_is_empty(tmp_path, data, capsys):
+    (tmp_path / "empty.json").write_bytes(data)
+    assert main(["check", str(tmp_path / "empty.json")]) == 2
+    assert "empty.json: is empty" in capsys.readouterr().err
+
+
+def test_a_level_above_the_mean_is_noted(files, capsys):
+    assert main(["solve", files["now"], "--level", "5"]) == 0
+    noted = "--level 5 lets a node stand 500% above the mean; 5% is written 5%"
+    assert noted in capsys.readouterr().err
+    main(["solve", files["now"], "--level", "5%"])
+    assert "above the mean" not in capsys.readouterr().err
+
+
+def test_partitions_that_a_target_leaves_out_stay_and_are_counted(files, capsys):
+    assert main(["plan", files["now"], "--target", files["some"], "--json"]) == 0
+    told = capsys.readouterr()
+    assert "the target names 2 of 8 partitions: the other ones stay where they are" in told.err
+    assert json.loads(told.out)["copies"] == 2
+    assert main(["diff", files["now"], files["some"]]) == 0
+    assert "AFTER names 2 of 8 partitions" in capsys.readouterr().err
+    main(["plan", files["now"], "--target", files["wanted"]])
+    main(["diff", files["now"], files["some"], "-q"])
+    assert "partitions: the other ones" not in capsys.readouterr().err
+
+
+def test_resume_says_what_it_does_not_know_and_does_not_mend(files, capsys):
+    main(["resume", files["plan"], files["some"]])
+    assert "names 2 of 8 partitions" in capsys.readouterr().err
+    main(["resume", files["plan"], files["died"]])
+    told = capsys.readouterr().err
+    assert "dead since the plan was made: n2; what lies there" in told
+    assert "plan afresh" in told
+    main(["resume", files["plan"], files["now"]])
+    assert "note" not in capsys.readouterr().err
+
+
+def test_what_files_of_ceph_and_cockroach_leave_out_is_noted(tmp_path, capsys):
+    ceph = [str(FORMATS / "ceph" / name) for name in ("osd_dump.json", "crush.txt")]
+    main(["check", *ceph])
+    assert "the files tell no sizes: every placement group" in capsys.readouterr().err
+    main(["check", str(FORMATS / "cockroach" / "ranges.csv")])
+    told = capsys.readouterr().err
+    assert "the files tell no load of cpu, qps, writes: " in told
+    assert "the files tell no capacities of bytes" in told
