@@ -95,6 +95,16 @@ def test_any_cluster_comes_back(tmp_path_factory, name, cluster):
 
 
 @each_format
+@pytest.mark.parametrize("label", ["9223372036854775807", "9223372036854775808", "9" * 5000])
+def test_labels_of_many_digits_come_back(tmp_path, name, label):
+    labels = np.array(["7", label], object)
+    cluster = Cluster.from_arrays(capacity=np.ones((2, 1)), load=[[1.0]], domains={"zone": labels})
+    path = tmp_path / ("cluster" + NATIVE[name])
+    registry.write(cluster, path)
+    assert_same(registry.read(path), cluster)
+
+
+@each_format
 def test_a_new_placement_is_written_in_the_place_of_the_old_one(tmp_path, name):
     cluster = full_cluster()
     moved = cluster.placement.replaced(

@@ -158,9 +158,11 @@ def labels_of(codes: NDArray[np.int32], meaning: Sequence[str]) -> NDArray[Any]:
     for text, kept in zip(meaning, table.tolist(), strict=False):
         if text != kept:
             raise InvalidInput([Fault("domains", text, "cannot be written: it ends in a NUL")])
-    if meaning and all(text.isdecimal() and text.isascii() for text in meaning):
+    # what was read as integers fits into 64 bits; longer digits were texts
+    if meaning and all(text.isdecimal() and text.isascii() and len(text) < 20 for text in meaning):
         numbers = [int(text) for text in meaning]
-        if sorted(numbers) == numbers and [str(n) for n in numbers] == list(meaning):
+        told = [str(n) for n in numbers] == list(meaning)
+        if told and sorted(numbers) == numbers and numbers[-1] < 2**63:
             table = np.array([*numbers, -1], np.int64)
     return table[codes]
 
