@@ -47,7 +47,7 @@ def test_helix_needs_a_view_to_look_at(tmp_path):
 
 def test_longhorn_takes_only_names_of_kubernetes(tmp_path):
     world = worlds.longhorn(tmp_path / "system", space="it's")
-    refused(world.plan().cluster, world.plan().end.node, tmp_path / "system", "no name that Kub")
+    refused(world.plan().cluster, world.plan().end.node, tmp_path / "system", "not a name that Kub")
 
 
 def test_the_way_back_leaves_what_was_mended(tmp_path):
