@@ -148,6 +148,11 @@ class Run(Ends):
                     self.fail("wave", i)
             if not (isfinite(row.size) and row.size >= 0) or (row.kind != COPY and row.size):
                 self.fail("size", i)
+            elif row.kind == COPY and not c.placement.flags[k] & Flag.INCOMING:
+                load, d = c.partitions.load, c.bytes_dimension
+                roles = (load.leader, load.voter, load.non_voter)
+                if d >= 0 and row.size < min(by[p, d] for by in roles) * (1.0 - 1e-9):
+                    self.fail("size", i)
             then = self.target
             aim = [] if then is None else then.node[then.first[p] : then.first[p + 1]].tolist()
             if row.kind == COPY:
