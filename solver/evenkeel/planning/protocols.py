@@ -66,15 +66,8 @@ class Protocol:
         """
         if name not in PRESETS:
             known = sorted(PRESETS)
-            raise InvalidInput(
-                [
-                    Fault(
-                        "protocol",
-                        name,
-                        f"unknown protocol; known: {known}{did_you_mean(str(name), known)}",
-                    )
-                ]
-            )
+            told = f"unknown protocol; known: {known}{did_you_mean(str(name), known)}"
+            raise InvalidInput([Fault("protocol", name, told)])
         return PRESETS[name]
 
 

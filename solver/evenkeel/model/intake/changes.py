@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,10 @@ class Changeable:
     partitions: Partitions
     placement: Placement
 
-    def replace(self, **changes: Unpack[Arguments]) -> Self:
-        """Return a cluster with some arguments changed, validated like a new one."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Unpack[Arguments]) -> Self:
+            """Return a cluster with some arguments changed, validated like a new one."""
 
     def down(self, *which: Which) -> Self:
         """Return a cluster in which nodes are dead, with all they hold.

@@ -119,9 +119,9 @@ class Progress:
             f"{int(self.under_way.sum()):,} under way; "
             f"wave {int(np.searchsorted(np.unique(steps.wave), wave)) + 1:,} of {len(plan.waves):,}"
         ]
-        pace = f"{self.left:,.3g} s left at the plan's pace"
+        pace = f"{round(self.left, 2):,.12g} s left at the plan's pace"
         if self.left_so_far is not None:
-            pace += f", {self.left_so_far:,.3g} s at the pace so far"
+            pace += f", {round(self.left_so_far, 2):,.12g} s at the pace so far"
         lines.append(pace)
         for word, which in (
             ("under way", np.flatnonzero(self.under_way)), ("next", self.ready),
