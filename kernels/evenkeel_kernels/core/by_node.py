@@ -1,9 +1,15 @@
-"""The replicas of each node, as one list with an offset per node."""
+"""The replicas of each node, as one list with an offset per node: ascending, or scattered."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit
+from evenkeel_kernels.build.jit import inlined, jit
+
+GOLDEN = 0.6180339887498949
+"""The part of a list after which the next replica is looked at."""
+
+APART = 104_729
+"""How many places further along its list each node begins: a prime."""
 
 
 @jit
@@ -23,3 +29,40 @@ def by_node(node: NDArray[np.int32], n_nodes: int) -> tuple[NDArray[np.int64], N
             member[at[n]] = k
             at[n] += 1
     return first, member
+
+
+@jit
+def scattered_by_node(
+    node: NDArray[np.int32], n_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """List the replicas of each node as `by_node` does, in an order that scatters neighbours. O(K).
+
+    Of replicas that serve alike a search takes the first, and neighbours belong to one group, those
+    of one partition stand at like places of several lists. So a list is gone through by a stride
+    near its golden section, coprime to its length, and each node begins elsewhere: what leaves
+    comes from all groups, and seldom leave several replicas of one partition.
+
+    References
+    ----------
+    Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
+    """
+    first, ascending = by_node(node, n_nodes)
+    member = np.empty_like(ascending)
+    for n in range(n_nodes):
+        begin, held = first[n], first[n + 1] - first[n]
+        stride = max(1, int(GOLDEN * held))
+        while not coprime(stride, held):
+            stride -= 1
+        at = n * APART % max(1, held)
+        for i in range(begin, first[n + 1]):
+            member[i] = ascending[begin + at]
+            at = (at + stride) % held
+    return first, member
+
+
+@inlined
+def coprime(a: int, b: int) -> bool:
+    """Whether nothing but 1 divides both."""
+    while b > 0:
+        a, b = b, a % b
+    return a == 1

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
@@ -173,7 +173,8 @@ def walked(
             left = most_moves - moves_made(problem, state, forced)
             if highest(state, targets) - 1.0 < size:
                 left = min(left, (count_overfull(state, targets) + 1) // 2)
-            members, done, reached = by_node(state.node, n_nodes), np.zeros(2, np.int64), 0
+            members = scattered_by_node(state.node, n_nodes)
+            done, reached = np.zeros(2, np.int64), 0
             looks = looks_in_slice(problem)
             while reached < n_nodes:
                 reached = relieve(

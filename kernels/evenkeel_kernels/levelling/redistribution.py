@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
@@ -133,7 +133,7 @@ def mark_leaving(
     ``forced (K,)`` leaves anyway; ``extra (D,)`` is what the leaders that stood down will add.
     """
     nodes = state.load.shape[1]
-    first, member = by_node(state.node, nodes)
+    first, member = scattered_by_node(state.node, nodes)
     for begin, end in node_slices(nodes, len(member)):
         leaving[
             select_evictions(

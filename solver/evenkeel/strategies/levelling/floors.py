@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.run_state import Run
-from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.levelling.fill import DONORS, ROUNDING, fill
 from evenkeel_kernels.levelling.slices import looks_in_slice
@@ -16,7 +16,7 @@ def fill_to_floors(run: Run) -> None:
         return
     nodes = run.state.load.shape[1]
     floor = np.ascontiguousarray(run.request.bounds.floor.T)
-    members, stuck = by_node(run.state.node, nodes), np.zeros(nodes, np.bool_)
+    members, stuck = scattered_by_node(run.state.node, nodes), np.zeros(nodes, np.bool_)
     donor, surplus, made = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
     turns = max(1, looks_in_slice(run.problem) // DONORS)
     with run.timed("floors"):
