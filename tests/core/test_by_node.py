@@ -5,6 +5,7 @@ import pytest
 
 from evenkeel_kernels.core.by_node import by_node, coprime, scattered_by_node
 from tests.naive.core.by_node import ascending, scattered
+from tests.support.random_problems import random_problem
 
 pytestmark = pytest.mark.small
 
@@ -27,7 +28,16 @@ def drawn():
 def test_lists_of_nodes_are_the_plain_ones():
     for node, nodes in drawn():
         assert rows(by_node(node, nodes)) == ascending(node, nodes)
-        assert rows(scattered_by_node(node, nodes)) == scattered(node, nodes)
+
+
+def test_scattered_lists_are_the_plain_ones():
+    for seed in range(40):
+        _, problem, state = random_problem(seed)
+        first, owner = problem.partitions.first, problem.partitions.owner
+        leads = [k - first[p] == state.leader[p] for k, p in enumerate(owner)]
+        nodes = state.load.shape[1]
+        listed = scattered_by_node(problem.partitions, state.node, state.leader, nodes)
+        assert rows(listed) == scattered(state.node, leads, nodes)
 
 
 def test_coprime_is_what_it_says():

@@ -4,12 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inlined, jit
+from evenkeel_kernels.core.problem import PartitionArrays, index, leads_now
 
 GOLDEN = 0.6180339887498949
 """The part of a list after which the next replica is looked at."""
-
-APART = 104_729
-"""How many places further along its list each node begins: a prime."""
 
 
 @jit
@@ -33,14 +31,18 @@ def by_node(node: NDArray[np.int32], n_nodes: int) -> tuple[NDArray[np.int64], N
 
 @jit
 def scattered_by_node(
-    node: NDArray[np.int32], n_nodes: int
+    partitions: PartitionArrays,
+    node: NDArray[np.int32],
+    leader: NDArray[np.int16],
+    n_nodes: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """List the replicas of each node as `by_node` does, in an order that scatters neighbours. O(K).
 
     Of replicas that serve alike a search takes the first, and neighbours belong to one group, those
     of one partition stand at like places of several lists. So a list is gone through by a stride
-    near its golden section, coprime to its length, and each node begins elsewhere: what leaves
-    comes from all groups, and seldom leave several replicas of one partition.
+    near its golden section, coprime to its length, from one place further on each node: what leaves
+    comes from all groups, and seldom leave several replicas of one partition. Who leads by
+    ``leader (P,)`` comes after all who follow.
 
     References
     ----------
@@ -53,10 +55,17 @@ def scattered_by_node(
         stride = max(1, int(GOLDEN * held))
         while not coprime(stride, held):
             stride -= 1
-        at = n * APART % max(1, held)
-        for i in range(begin, first[n + 1]):
-            member[i] = ascending[begin + at]
+        at = n % max(1, held)
+        following, leading = begin, first[n + 1]
+        for _ in range(held):
+            k = ascending[begin + at]
             at = (at + stride) % held
+            if leads_now(partitions.first, leader, index(partitions.owner[k]), k):
+                leading -= 1
+                member[leading] = k
+            else:
+                member[following] = k
+                following += 1
     return first, member
 
 

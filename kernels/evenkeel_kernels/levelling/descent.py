@@ -173,7 +173,7 @@ def walked(
             left = most_moves - moves_made(problem, state, forced)
             if highest(state, targets) - 1.0 < size:
                 left = min(left, (count_overfull(state, targets) + 1) // 2)
-            members = scattered_by_node(state.node, n_nodes)
+            members = scattered_by_node(problem.partitions, state.node, state.leader, n_nodes)
             done, reached = np.zeros(2, np.int64), 0
             looks = looks_in_slice(problem)
             while reached < n_nodes:

@@ -102,7 +102,7 @@ def give_and_take(
     try:
         leaving = np.zeros_like(forced)
         if too_full:
-            yield from mark_leaving(problem, state, forced, ease, extra, leaving)
+            yield from mark_leaving(problem, state, forced, was, ease, extra, leaving)
         left = max(0, most_moves - moves_made(problem, state, forced))
         if left < leaving.sum():
             leaving[largest_first(problem, leaving)[left:]] = False
@@ -124,16 +124,18 @@ def mark_leaving(
     problem: Problem,
     state: State,
     forced: NDArray[np.bool_],
+    was: NDArray[np.int16],
     ease: Ease,
     extra: NDArray[np.float64],
     leaving: NDArray[np.bool_],
 ) -> Generator[int]:
     """Mark in ``leaving (K,)`` what over-full nodes give away; yields the nodes looked at.
 
-    ``forced (K,)`` leaves anyway; ``extra (D,)`` is what the leaders that stood down will add.
+    ``forced (K,)`` leaves anyway; ``was (P,)`` led before; ``extra (D,)`` is what the leaders that
+    stood down will add.
     """
     nodes = state.load.shape[1]
-    first, member = scattered_by_node(state.node, nodes)
+    first, member = scattered_by_node(problem.partitions, state.node, was, nodes)
     for begin, end in node_slices(nodes, len(member)):
         leaving[
             select_evictions(

@@ -96,13 +96,12 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
     Among equals the ``favoured`` slot, which has led already and needs no room, else the one whose
-    node is least pressed afterwards.
+    node is least pressed afterwards by what leading adds, and of these the one that leads least.
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
-    best_rank = 255
-    best_score = FAR
+    best_rank, best_score, fewest = 255, FAR, 0
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
@@ -115,13 +114,15 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
             score = 0.0
             for d in range(state.load.shape[0]):
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
-                score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
+                if extra != 0.0:
+                    score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
         if not admits_leader(problem, state, p, slot):
             if slot != favoured:
                 continue
             score += 1e200
-        if rank[n] < best_rank or (rank[n] == best_rank and score < best_score):
-            best, best_rank, best_score = slot, rank[n], score
+        led = int(state.leaders[n])
+        if (rank[n], score, led) < (best_rank, best_score, fewest) or best < 0:
+            best, best_rank, best_score, fewest = slot, int(rank[n]), score, led
     if best >= 0:
         lead(problem, state, p, best)
 

@@ -16,7 +16,10 @@ def fill_to_floors(run: Run) -> None:
         return
     nodes = run.state.load.shape[1]
     floor = np.ascontiguousarray(run.request.bounds.floor.T)
-    members, stuck = scattered_by_node(run.state.node, nodes), np.zeros(nodes, np.bool_)
+    members, stuck = (
+        scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
+        np.zeros(nodes, np.bool_),
+    )
     donor, surplus, made = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
     turns = max(1, looks_in_slice(run.problem) // DONORS)
     with run.timed("floors"):
