@@ -88,7 +88,7 @@ def test_it_goes_on_where_it_stopped(system, plan, call):
 def test_a_queue_with_a_member_too_many_is_resumed_there_and_back(system, plan, back):
     before = shown(system)
     folder = ek.write_plan_folder(plan, system.folder / "move")
-    system.state = system.state | {"breaks": 1}
+    system.state = system.state | {"breaks": 2}
     assert system.run(folder).returncode == 1
     assert max(len(members) for members, _ in shown(system).values()) == 4
     rest = (plan.undo() if back else plan).resume(read(system))
