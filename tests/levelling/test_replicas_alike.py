@@ -42,3 +42,15 @@ def test_new_nodes_take_some_of_each_group_and_seldom_two_replicas_of_a_partitio
     np.add.at(held, (group, after.reshape(-1)), 1)
     most = held[:, -sizes[2] :].max(axis=0) / held[:, -sizes[2] :].mean(axis=0)
     assert most.max() <= 3.0
+
+
+def test_what_a_node_leaves_behind_falls_on_many():
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((90, 1), 1e6), load=np.ones((5_000, 1)), replicas=3,
+        domains={"zone": np.arange(90) % 5}, spread={"zone": 1},
+    )  # fmt: skip
+    shares = [set() for _ in range(90)]
+    for row in ek.solve(cluster).placement.nodes.tolist():
+        for n in row:
+            shares[n].update(row)
+    assert min(map(len, shares)) > 10

@@ -19,6 +19,9 @@ from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
 FAR = 1e300
 
+SPREADING = 3_266_489_917
+"""A prime of 32 bits, as xxHash has it: times any number, the bits above look drawn at random."""
+
 
 class Scan(NamedTuple):
     """What one pass over the nodes needs."""
@@ -52,15 +55,18 @@ def inverse(limit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @inline_only
-def lowest(scan: Scan) -> int:
-    """Node with the least score; among those that agree in all bits that count, the first.
+def lowest(scan: Scan, k: int) -> int:
+    """Node with the least score for replica ``k``, of equals one that differs from ``k`` to ``k``.
 
-    The node's index takes the place of the last bits, so that one pass finds both.
+    The node's index takes the place of the last bits, those that do not count, so that one pass
+    finds both. Bits that ``k`` flips there make another node the first of equals: else the same few
+    nodes would share all that they hold.
     """
-    least = scan.bits[0] & scan.keep
+    flipped = (k * SPREADING) >> 32 & ~scan.keep
+    least = scan.bits[0] | ~scan.keep
     for n in range(scan.bits.shape[0]):
-        least = min(least, (scan.bits[n] & scan.keep) | n)
-    return least & ~scan.keep
+        least = min(least, (scan.bits[n] & scan.keep) | (n ^ flipped))
+    return (least & ~scan.keep) ^ flipped
 
 
 @inline_only
@@ -120,7 +126,7 @@ def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> 
     fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
     close_full(problem, state, scan, k)
     while True:
-        n = lowest(scan)
+        n = lowest(scan, k)
         if scan.score[n] > ceiling:
             return -1
         if admits(problem, state, k, n):

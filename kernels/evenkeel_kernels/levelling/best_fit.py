@@ -57,7 +57,7 @@ def best_fit(
         if not affords_move(problem, state, k):
             limit = -1.0
         while True:
-            n = lowest(scan)
+            n = lowest(scan, k)
             if scan.score[n] > limit:
                 scanned = -1
                 break

@@ -184,7 +184,7 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
     fill(scan, state.load, problem.partitions.mask[p])
     close_full(problem, state, scan, k)
     while True:
-        n = lowest(scan)
+        n = lowest(scan, k)
         if scan.score[n] > 0.5 * FAR:
             return -1
         now = breaches(problem, state, p, k, n) + group_breaches(problem, state, k, n)

@@ -1,15 +1,9 @@
 """Best fit in plain Python: every node tried for every replica."""
 
-import struct
-
 import numpy as np
 
+from tests.naive.core.node_scan import preference
 from tests.support.small_problems import Small
-
-
-def bits(score: float) -> int:
-    """Return the bits of a double, read as an integer."""
-    return int(struct.unpack("<q", struct.pack("<d", score))[0])
 
 
 class PlainState:
@@ -74,8 +68,8 @@ def best_fit(
     """Return the placement after moving the replicas (partition, slot) of ``order`` in turn."""
     plain = PlainState(small)
     n_nodes = len(small.zone)
-    keep = -(1 << (n_nodes - 1).bit_length())
     for (p, slot), must in zip(order, forced, strict=True):
+        k = sum(map(len, small.placement[:p])) + slot
         best = None
         for n in range(n_nodes):
             if not plain.admits(p, slot, n):
@@ -86,7 +80,7 @@ def best_fit(
             score = float(used.max())
             if not must and score > ceiling:
                 continue
-            key = ((bits(score) & keep) | n, n)
+            key = (preference(score, n, k, n_nodes), n)
             best = key if best is None else min(best, key)
         if best is not None:
             plain.placement[p][slot] = best[1]

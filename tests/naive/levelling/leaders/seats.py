@@ -1,11 +1,10 @@
 """Moving a replica so that it may lead, in plain Python: every node is tried, every rule asked."""
 
-import struct
-
 import numpy as np
 
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import VOTER, Problem, State
+from tests.naive.core.node_scan import preference
 from tests.naive.core.state import admits, loads, recount, row, spent
 
 
@@ -45,21 +44,12 @@ def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
 
 
 def best_node(problem: Problem, state: State, k: int, ceiling: float) -> int | None:
-    """The admitted node that is least full of its watermarks with the replica; None for none.
-
-    Scores that agree in all bits but the last ones, which a node's number takes up, are equal.
-    """
+    """The admitted node that is least full of its watermarks with the replica; None for none."""
     books, size = recount(problem, state), np.array(loads(problem, state, k))
-    keep = -(1 << (len(state.replicas) - 1).bit_length())
     found = []
     for n in range(len(state.replicas)):
         scale = 1.0 / np.maximum(problem.nodes.watermark[:, n], 1e-30)
         score = float(((books["load"][:, n] + size) * scale).max())
         if score <= ceiling and admits(problem, state, k, n):
-            found.append(((bits(score) & keep) | n, n))
+            found.append((preference(score, n, k, len(state.replicas)), n))
     return min(found)[1] if found else None
-
-
-def bits(score: float) -> int:
-    """The bits of a double, read as an integer."""
-    return int(struct.unpack("<q", struct.pack("<d", score))[0])
