@@ -1,5 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.blocked import Blocked
+from evenkeel.planning.stuck.orders import other_orders
 from evenkeel.planning.stuck.search import searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
@@ -232,11 +234,15 @@ def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
 
 def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     """Return a draft in which as little as can be waits in vain."""
-    cluster, target, ends = draft.cluster, draft.target, draft.ends
-    found = searched(draft, protocol)
-    if found is not None:
-        way = Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
-        draft = min(draft, way, key=lambda one: one.left)
+    cluster, target, ends, first = draft.cluster, draft.target, draft.ends, draft
+
+    def through(others: Sequence[Draft]) -> Draft:
+        found = searched(first, protocol, others)
+        if found is None:
+            return first
+        return Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
+
+    draft = min(draft, through(()), key=lambda one: one.left)
     while len(draft.stuck):
         draft = staged(draft, throttle, protocol)
         half = halfway(draft)
@@ -245,6 +251,9 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
         # what would end on its detour is not to begin
         acts = replace(draft.acts, blocked=draft.acts.blocked | half)
         draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if len(draft.stuck):
+        others = other_orders(first, throttle, protocol)
+        draft = min(draft, through(others), key=lambda one: one.left)
     return draft
 
 

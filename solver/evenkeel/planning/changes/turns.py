@@ -96,6 +96,14 @@ def turns_of(
     return replace(turns, lends=lends)
 
 
+def in_order(
+    ends: Ends, safety: Safety, protocol: Protocol, turns: Turns, order: NDArray[np.intp]
+) -> Turns:
+    """Return turns in which slots change in the order given; those changing come first there."""
+    held = safety.admits(order, turns.moves, ends.leads, turns.current, protocol)
+    return replace(turns, order=order, disorderly=~held, lends=np.zeros_like(turns.lends))
+
+
 def with_detours(
     cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, turns: Turns
 ) -> tuple[Turns, NDArray[np.int64], NDArray[np.int32]]:
