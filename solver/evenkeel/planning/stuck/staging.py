@@ -225,7 +225,7 @@ class Room:
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
         held = (ends.before[row], ends.after[row])
         if self.vacant:
-            held = (self._now(act, row)[0], self.draft.acts.target[act : act + 1])
+            held = (self._now(act, row)[0], ends.after[row])
         for table in held:
             open_to[table[table >= 0]] = False
         least = np.full(len(open_to), np.inf)
