@@ -17,13 +17,14 @@ from evenkeel.planning.changes.matching import rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
+from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.stuck.orders import other_orders
-from evenkeel.planning.stuck.search import searched
+from evenkeel.planning.stuck.search import FEW, searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.flights import Flights
@@ -236,11 +237,14 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     """Return a draft in which as little as can be waits in vain."""
     cluster, target, ends, first = draft.cluster, draft.target, draft.ends, draft
 
+    beginnings = _beginnings(first, throttle, protocol)
+
     def through(others: Sequence[Draft]) -> Draft:
-        found = searched(first, protocol, others)
-        if found is None:
-            return first
-        return Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
+        for begin in beginnings:
+            found = searched(begin, protocol, others)
+            if found is not None:
+                return Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
+        return first
 
     draft = min(draft, through(()), key=lambda one: one.left)
     while len(draft.stuck):
@@ -255,6 +259,28 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
         others = other_orders(first, throttle, protocol)
         draft = min(draft, through(others), key=lambda one: one.left)
     return draft
+
+
+def _beginnings(draft: Draft, throttle: Throttle, protocol: Protocol) -> list[Draft]:
+    """Return drafts from which the orders of what is left are searched, the best first.
+
+    Where there are but a few changes nothing has been done but what is under way, if that can go on
+    at once; and as a last resort nothing at all. Else it is where the draft got stuck.
+    """
+    count = len(draft.previous)
+    if count > FEW:
+        return [draft]
+    none = np.full(count, np.nan)
+    free = np.concatenate(draft.resources.free)
+    found = [replace(draft, schedule=replace(draft.schedule, start=none, free=free))]
+    going = begun(draft.cluster, draft.acts, count)
+    if going.any():
+        acts = draft.acts
+        alone = replace(acts, blocked=acts.blocked | ~going[acts.change])
+        on = Draft.of(draft.cluster, draft.target, draft.ends, alone, throttle, protocol)
+        if (on.schedule.start[going] == 0.0).all():
+            found.insert(0, replace(on, acts=acts))
+    return found
 
 
 def _blocked(draft: Draft) -> tuple[Blocked, ...]:

@@ -169,21 +169,17 @@ def searched(
 ) -> tuple[Acts, list[int]] | None:
     """Return acts with detours, and changes in an order in which all of them get through.
 
-    None where there is no order, or none was found among so many states. Where the draft has but a
-    few changes they are searched from the beginning, else from where it got stuck. What rules admit
-    in no order stays out of it. A partition goes through its changes in the order of the draft, or
-    of the ``others``; where there are such its replicas also wait on nodes that come free.
+    They are searched from where the draft got stuck. None where there is no order, or none was
+    found among so many states. What rules admit in no order stays out of it. A partition goes
+    through its changes in the order of the draft, or of the ``others``; where there are such its
+    replicas also wait on nodes that come free.
     """
     hopeless = draft.acts.partition[draft.acts.blocked]
-    changes = np.arange(len(draft.schedule.start))
-    whole = len(changes) <= FEW
-    if not whole:
-        changes = draft.stuck
-    first = np.searchsorted(draft.acts.change, changes)
-    chosen = changes[~np.isin(draft.acts.partition[first], hopeless)].tolist()
+    first = np.searchsorted(draft.acts.change, draft.stuck)
+    chosen = draft.stuck[~np.isin(draft.acts.partition[first], hopeless)].tolist()
     if not 0 < len(chosen) <= FEW:
         return None
-    free = np.concatenate(draft.resources.free) if whole else draft.schedule.free
+    free = draft.schedule.free
     ways = Ways(draft, chosen)
     safety = Safety(draft.cluster, draft.ends, protocol)
     for one in (draft, *others):
