@@ -101,6 +101,13 @@ class Draft:
         """How many replicas do not arrive."""
         return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
 
+    @property
+    def bytes(self) -> float:
+        """How much is copied of what starts; of copies each counts as one without bytes."""
+        starts = ~np.isnan(self.schedule.start[self.acts.change]) & self.copies.moves
+        sized = self.cluster.bytes_dimension >= 0
+        return float(self.copies.size[starts].sum() if sized else np.count_nonzero(starts))
+
     def of_acts(self, acts: Acts, throttle: Throttle, protocol: Protocol) -> "Draft":
         """Return the draft with other acts, which are neither charged nor scheduled."""
         copies = Copies.of(self.cluster, self.ends, acts, throttle)

@@ -1,6 +1,5 @@
 """Planner: from a cluster and a target to a plan."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
-from evenkeel.planning.changes.matching import rematched
+from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
@@ -175,12 +174,12 @@ def _planned(
     if acts.recovers.any() and len(draft.stuck):
         draft = _unbarred(draft, throttle, protocol)
     if len(draft.stuck):
-        draft = _unstuck(draft, throttle, protocol)
+        draft = _unstuck(draft, throttle, protocol, trades=aim.free)
     if throttle.recovery_first:
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
+    return Plan(cluster, draft.target, steps, throttle, protocol, change, blocked)
 
 
 def _drafted(
@@ -233,31 +232,45 @@ def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
 
 
-def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
-    """Return a draft in which as little as can be waits in vain."""
-    cluster, target, ends, first = draft.cluster, draft.target, draft.ends, draft
+def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bool) -> Draft:
+    """Return a draft in which as little as can be waits in vain, and then is copied.
 
-    beginnings = _beginnings(first, throttle, protocol)
-
-    def through(others: Sequence[Draft]) -> Draft:
-        for begin in beginnings:
-            found = searched(begin, protocol, others)
-            if found is not None:
-                return Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
-        return first
-
-    draft = min(draft, through(()), key=lambda one: one.left)
-    while len(draft.stuck):
-        draft = staged(draft, throttle, protocol)
-        half = halfway(draft)
+    Slots of a partition may trade what they are to become where there are ``trades``.
+    """
+    beginnings = _beginnings(draft, throttle, protocol)
+    best = _searched(draft, beginnings, throttle, protocol)
+    while len(best.stuck):
+        best = staged(best, throttle, protocol)
+        half = halfway(best)
         if not half.any():
             break
         # what would end on its detour is not to begin
-        acts = replace(draft.acts, blocked=draft.acts.blocked | half)
-        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    if len(draft.stuck):
-        others = other_orders(first, throttle, protocol)
-        draft = min(draft, through(others), key=lambda one: one.left)
+        acts = replace(best.acts, blocked=best.acts.blocked | half)
+        best = Draft.of(best.cluster, best.target, best.ends, acts, throttle, protocol)
+    if len(best.acts) > len(draft.acts) or len(best.stuck):
+        # other orders may do without detours
+        other = _searched(draft, beginnings, throttle, protocol, orders=True, trades=trades)
+        best = min(best, other, key=lambda one: (one.left, one.bytes))
+    return best
+
+
+def _searched(
+    draft: Draft,
+    beginnings: list[Draft],
+    throttle: Throttle,
+    protocol: Protocol,
+    *,
+    orders: bool = False,
+    trades: bool = False,
+) -> Draft:
+    """Return a draft in the order that a search from one of its beginnings finds, or itself."""
+    for begin in beginnings:
+        others = other_orders(begin, throttle, protocol, trades=trades) if orders else ()
+        found = searched(begin, protocol, others)
+        if found is not None:
+            acts, sequence = found
+            target, ends = as_led(draft.target, draft.ends, acts)
+            return Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
     return draft
 
 

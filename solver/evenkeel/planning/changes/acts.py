@@ -109,18 +109,19 @@ def acts_of(
     at_once: float,
     unfit: NDArray[np.bool_] | None = None,
     order: NDArray[np.intp] | None = None,
+    lent: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end. Slots change in the
-    ``order (A, R)``, if one is given, and none makes a detour.
+    ``order (A, R)``, if one is given, and none makes a detour; leaders have ``lent`` the lead then.
     """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)
     turns = turns_of(cluster, ends, safety, protocol, live, unfit)
     detour, spare = np.full(len(ends), -1), np.full(len(ends), -1, np.int32)
     if order is not None:
-        turns = in_order(ends, safety, protocol, turns, order)
+        turns = in_order(ends, safety, protocol, turns, order, lent=lent)
     else:
         turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
     moves, front, current = turns.moves, turns.front, turns.current

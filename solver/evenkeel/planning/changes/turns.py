@@ -97,11 +97,27 @@ def turns_of(
 
 
 def in_order(
-    ends: Ends, safety: Safety, protocol: Protocol, turns: Turns, order: NDArray[np.intp]
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    turns: Turns,
+    order: NDArray[np.intp],
+    *,
+    lent: bool,
 ) -> Turns:
-    """Return turns in which slots change in the order given; those changing come first there."""
-    held = safety.admits(order, turns.moves, ends.leads, turns.current, protocol)
-    return replace(turns, order=order, disorderly=~held, lends=np.zeros_like(turns.lends))
+    """Return turns in which slots change in the order given; those changing come first there.
+
+    Leaders that move may have ``lent`` the lead to a deputy before.
+    """
+    front, current = turns.front, turns.current
+    if lent:
+        rows = flag_at(turns.moves, current) & turns.deputes & (front < 0) & (ends.leads >= 0)
+        front, current = (np.where(rows, turns.deputy, one) for one in (front, current))
+    held = safety.admits(order, turns.moves, ends.leads, current, protocol)
+    return replace(
+        turns, order=order, front=front, current=current, disorderly=~held,
+        lends=np.zeros_like(turns.lends),
+    )  # fmt: skip
 
 
 def with_detours(

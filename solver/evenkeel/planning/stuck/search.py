@@ -59,7 +59,7 @@ class Stages:
     done: list[frozenset[Mark]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     then: list[list[int]] = field(default_factory=list)
-    known: dict[frozenset[Mark], int] = field(default_factory=dict)
+    known: dict[tuple[frozenset[Mark], int], int] = field(default_factory=dict)
 
     def add(self, done: frozenset[Mark], left: int) -> int:
         """Add a stage, and return its number."""
@@ -69,10 +69,15 @@ class Stages:
         return len(self.done) - 1
 
     def at(self, done: frozenset[Mark], left: int) -> int:
-        """Return the stage at which that is done, and nothing waits on a spare node."""
-        if done not in self.known:
-            self.known[done] = self.add(done, left)
-        return self.known[done]
+        """Return the stage at which that is done, and nothing waits on a spare node.
+
+        All ways share the beginning. From there on what has the same done, but not as much left, is
+        on its way to another trade of slots.
+        """
+        key = done, -1 if not self.done or done == self.done[0] else left
+        if key not in self.known:
+            self.known[key] = self.add(done, left)
+        return self.known[key]
 
 
 class Ways:
