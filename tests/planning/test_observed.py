@@ -1,6 +1,7 @@
 """What systems show of a plan that is under way: other orders, copies beside what they replace."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_a_replica_that_waits_elsewhere_is_seen_there(other_left, beside):
     assert plan.copies == np.count_nonzero(plan.target.node != plan.cluster.placement.node) + 1
     first, width = plan.cluster.placement.first, 2
     for node, replica, to in states(plan):
-        rows = [node[a:b].tolist() for a, b in zip(first, first[1:], strict=False)]
+        rows = [node[a:b].tolist() for a, b in pairwise(first.tolist())]
         flags = [[0] * width for _ in rows]
         for k, n in zip(replica.tolist(), to.tolist(), strict=True):
             p, slot = divmod(k, width)

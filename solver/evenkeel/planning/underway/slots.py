@@ -164,9 +164,7 @@ def _seated(
     )
 
 
-def _furthest(
-    way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]
-) -> int:
+def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]) -> int:
     """Return the last node of a slot's way that is there, -1 for none.
 
     It waits where another was only once it has left its own, or is said to be on its way.
@@ -190,7 +188,9 @@ def _left(
     homes = [next((was for was in reversed(_past(way, n)) if was in place), -1)
              for n, way in zip(row, ways, strict=True)]  # fmt: skip
     taken = {*row}
-    for slot in sorted(range(len(row)), key=lambda i: (row[i] not in coming, homes[i] == ways[i][0])):
+    for slot in sorted(
+        range(len(row)), key=lambda i: (row[i] not in coming, homes[i] == ways[i][0])
+    ):
         if homes[slot] in taken:
             homes[slot] = -1
         taken.add(homes[slot])
