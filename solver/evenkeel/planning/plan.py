@@ -180,6 +180,8 @@ class Plan(Reported, Shown):
     def check(self) -> Certificate:
         """Replay every state between the steps, with code that the planner has no part in.
 
+        Room is proven for every pace of the copies, throttles for the times that are planned.
+
         Returns
         -------
         Certificate
