@@ -23,7 +23,7 @@ from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.stuck.orders import other_orders
-from evenkeel.planning.stuck.search import FEW, searched
+from evenkeel.planning.stuck.search import FEW, searchable, searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.flights import Flights
@@ -265,6 +265,8 @@ def _searched(
 ) -> Draft:
     """Return a draft in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
+        if not searchable(begin):
+            continue
         others = other_orders(begin, throttle, protocol, trades=trades) if orders else ()
         found = searched(begin, protocol, others)
         if found is not None:

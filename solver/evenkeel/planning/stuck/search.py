@@ -169,20 +169,29 @@ def _changes(acts: Acts, low: int, high: int) -> list[tuple[Mark, slice]]:
     return found
 
 
+def searchable(draft: Draft) -> list[int]:
+    """Return the changes that are left to be searched, none if they are too many.
+
+    What rules admit in no order stays out of it.
+    """
+    hopeless = draft.acts.partition[draft.acts.blocked]
+    first = np.searchsorted(draft.acts.change, draft.stuck)
+    chosen: list[int] = draft.stuck[~np.isin(draft.acts.partition[first], hopeless)].tolist()
+    return chosen if len(chosen) <= FEW else []
+
+
 def searched(
     draft: Draft, protocol: Protocol, others: Sequence[Draft] = ()
 ) -> tuple[Acts, list[int]] | None:
     """Return acts with detours, and changes in an order in which all of them get through.
 
-    They are searched from where the draft got stuck. None where there is no order, or none was
-    found among so many states. What rules admit in no order stays out of it. A partition goes
-    through its changes in the order of the draft, or of the ``others``; where there are such its
-    replicas also wait on nodes that come free.
+    They are searched from where the draft got stuck, what is ``searchable``. None where there is no
+    order, or none was found among so many states. A partition goes through its changes in the order
+    of the draft, or of the ``others``; where there are such its replicas also wait on nodes that
+    come free.
     """
-    hopeless = draft.acts.partition[draft.acts.blocked]
-    first = np.searchsorted(draft.acts.change, draft.stuck)
-    chosen = draft.stuck[~np.isin(draft.acts.partition[first], hopeless)].tolist()
-    if not 0 < len(chosen) <= FEW:
+    chosen = searchable(draft)
+    if not chosen:
         return None
     free = draft.schedule.free
     ways = Ways(draft, chosen)
