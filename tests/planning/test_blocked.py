@@ -104,3 +104,24 @@ def test_a_replica_waits_on_a_node_that_another_of_its_partition_has_left(protoc
     plan = to(cluster, [3, 1, 2, 1, 2, 0], protocol=protocol)
     assert arrives(plan)
     assert plan.copies == 4
+
+
+@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
+def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up(protocol):
+    """A voter and a non-voter trade nodes: n3 is empty, but p1 takes all of its room first.
+
+    The others are more than a search over orders takes on.
+    """
+    others = 15
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0], [9.0], [9.0], [2.0], [9.0], [2.0], [99.0], [99.0]],
+        load=[[1.0], [2.0], [1.0]] + [[1.0]] * others, dimensions=["disk"], bytes="disk",
+        transient=["disk"], leader=[0] * (3 + others),
+        placement=[[2, 0, 1], [5, -1, -1], [4, -1, -1]] + [[6, -1, -1]] * others,
+        role=[[0, 0, 1]] * (3 + others),
+    )  # fmt: skip
+    target = [2, 1, 0, 3, -1, -1, 4, -1, -1] + [7, -1, -1] * others
+    plan = to(cluster, target, protocol=protocol)
+    assert arrives(plan)
+    copies = [row for row in plan.rows() if (row.kind, row.partition) == ("copy", "p0")]
+    assert [row.target for row in copies] == ["n7", "n1", "n0"]

@@ -1,5 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -165,7 +166,7 @@ def _planned(
         other = replace(ends, late=np.isin(ends.partition, left))
         way = _drafted(cluster, target, other, throttle, protocol, flights)
         draft = min(draft, way, key=lambda one: one.left)
-    draft = _deputed(draft, throttle, protocol, flights)
+    draft = _otherwise(draft, throttle, protocol, flights)
     ends, acts = draft.ends, draft.acts
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one
@@ -190,9 +191,13 @@ def _drafted(
     protocol: Protocol,
     flights: Flights | None,
     unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
 ) -> Draft:
-    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile."""
-    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit)
+    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile.
+
+    Nor does a partition detour by way of a node, if both are among the ``full``.
+    """
+    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit, full)
     if flights is not None:
         acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
@@ -200,22 +205,30 @@ def _drafted(
     return Draft.of(cluster, target, ends, acts, throttle, protocol)
 
 
-def _deputed(
+def _otherwise(
     draft: Draft, throttle: Throttle, protocol: Protocol, flights: Flights | None
 ) -> Draft:
-    """Return a draft in which deputies without room to lead leave it to others, or to nobody."""
+    """Return a draft that does without deputies and third nodes for which there was no room.
+
+    What such deputies would lead others do, or nobody; detours go by way of other nodes.
+    """
     cluster, target, best = draft.cluster, draft.target, draft
     unfit = np.zeros(len(target.node), bool)
+    full: set[tuple[int, int]] = set()
     final = target.leader_replica
     while len(draft.stuck):
         acts = draft.acts
         waits = np.isin(acts.change, draft.stuck)
         front = waits & (acts.act == Act.LEAD) & (acts.replica != final[acts.partition])
         found = np.append(acts.replica[front], acts.deputy[waits & (acts.deputy >= 0)])
-        if unfit[found].all():
+        away = waits & (acts.act == Act.MOVE) & (acts.target != target.node[acts.replica])
+        away &= draft.schedule.lacks[acts.change] >= 0
+        thirds = {*zip(acts.partition[away].tolist(), acts.target[away].tolist(), strict=True)}
+        if unfit[found].all() and thirds <= full:
             break
         unfit[found] = True
-        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit)
+        full |= thirds
+        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit, full)
         best = min(best, draft, key=lambda one: one.left)
     return best
 

@@ -1,5 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
@@ -108,13 +109,16 @@ def acts_of(
     protocol: Protocol,
     at_once: float,
     unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
+    *,
     order: NDArray[np.intp] | None = None,
     lent: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
-    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end. Slots change in the
-    ``order (A, R)``, if one is given, and none makes a detour; leaders have ``lent`` the lead then.
+    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
+    detours by way of a node if both are among the ``full``. Slots change in the ``order (A, R)``,
+    if one is given, and none makes a detour; leaders have ``lent`` the lead then.
     """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)
@@ -123,7 +127,7 @@ def acts_of(
     if order is not None:
         turns = in_order(ends, safety, protocol, turns, order, lent=lent)
     else:
-        turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
+        turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
