@@ -64,7 +64,7 @@ def test_what_is_blocked_of_several_replicas_is_blocked_in_every_order(batch):
         if least is not None:
             assert plan.bytes <= least * 1.2, seed
         stuck += least is None
-    assert 0 < stuck < 15
+    assert stuck < 15
 
 
 @pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))

@@ -21,8 +21,9 @@ def other_orders(
 ) -> list[Draft]:
     """Return drafts, not scheduled, in which stuck partitions change in all orders there are.
 
-    Where slots may trade what they are to become, in those of all ``trades`` as well. Partitions of
-    which a copy is under way, or which others wait for, keep the order that they have.
+    Where slots may trade what they are to become, in those of all ``trades`` as well; leaders that
+    move lead on, or have lent the lead. Partitions of which a copy is under way, or which others
+    wait for, keep the order that they have.
     """
     acts, cluster = draft.acts, draft.cluster
     kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
@@ -34,7 +35,7 @@ def other_orders(
     free = np.setdiff1d(acts.partition[stuck], acts.partition[kept])
     some = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
     found = []
-    for ends, order in islice(_ways(draft, some, trades=trades), ORDERS):
+    for ends, order in islice(_ways(draft, some, trades=trades), ORDERS // 2):
         for lent in (False, True):
             made = acts_of(cluster, ends, protocol, 0.0, order=order, lent=lent)
             found.append(draft.of_acts(made, throttle, protocol))
