@@ -50,7 +50,7 @@ def test_an_arrow_that_gives_room_is_missed():
 
 
 def test_an_arrow_is_not_missed_where_others_lead_the_same_way():
-    """p0 waits for p1, and that for p2: of what p0 gets from p2 by p1 it need not be told."""
+    """All in one row: what a copy gets from a partition two before it needs no arrow of its own."""
     plan = full([0, 1, 2, 2], [2.0, 1.0, 2.0, 2.0], [2, 2, 3, 3])
     steps = plan.steps
     waits = np.repeat(np.arange(len(steps)), np.diff(steps.first))
@@ -70,9 +70,9 @@ def test_an_arrow_is_not_missed_where_others_lead_the_same_way():
         first=np.searchsorted([a for a, _ in pairs], np.arange(len(steps) + 1)),
         start=start, finish=start + lasts, wave=np.arange(len(steps), dtype=np.int32),
     )  # fmt: skip
-    assert replace(plan, steps=chained).check().ok
-    loose = replace(plan, steps=chained)
-    assert {*without(loose, *across(loose)).check().counts} == {"room"}
+    in_a_row = replace(plan, steps=chained)
+    assert in_a_row.check().ok
+    assert {*without(in_a_row, *across(in_a_row)).check().counts} == {"room"}
 
 
 def test_what_gives_room_gives_it_once():
