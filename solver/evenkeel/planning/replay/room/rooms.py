@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.planning.replay.arrows import direct_givers, givers_ahead
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.flow import first_lacking
+from evenkeel.planning.replay.room.arrows import direct_givers, givers_ahead
+from evenkeel.planning.replay.room.flow import first_lacking
 from evenkeel.planning.steps import Steps
 
 
