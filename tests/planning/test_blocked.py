@@ -69,7 +69,8 @@ def test_a_replica_on_its_detour_is_not_where_it_was(protocol):
     """A voter takes the place of a non-voter, which waits elsewhere, and back again."""
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 11, load=[[1.0]], placement=[[0, 5, 1]], leader=[0], crossing=["rack"],
-        role=[[0, 1, 1]], min_active=0, rules=[ek.Rule(spread={"rack": 2, "node": 2})],
+        role=[[0, 1, 1]], min_active=0,
+        rules=[ek.Rule(place={"zone=z0": 1}, spread={"rack": 2, "node": 2})],
         domains={"zone": ["z0", "z1"] * 5 + ["z0"], "rack": [f"r{i % 5}" for i in range(11)]},
     )  # fmt: skip
     there = to(cluster, [1, 5, 0], protocol=protocol)
@@ -77,3 +78,50 @@ def test_a_replica_on_its_detour_is_not_where_it_was(protocol):
     back = there.undo()
     assert arrives(back)
     assert np.array_equal(back.end.node, cluster.placement.node)
+
+
+def disks(capacity, load, placement):
+    """Disks that are all but full, and hold what comes and what goes while it is copied."""
+    return ek.Cluster.from_arrays(
+        capacity=np.array(capacity)[:, None], load=np.array(load)[:, None], dimensions=["disk"],
+        bytes="disk", transient=["disk"], placement=placement,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_leader_goes_first_where_others_wait_for_its_room(protocol):
+    """p1 leaves n3 for n2, p0 n1 for n3, p1 n0 for n1: a leader usually goes last."""
+    cluster = disks([4.0, 2.0, 2.0, 3.0, 2.0], [2.0, 2.0], [[1, 0], [3, 0]])
+    plan = to(cluster, [3, 4, 2, 1], protocol=protocol)
+    assert arrives(plan)
+    assert plan.copies == 4
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_replica_waits_on_a_node_that_another_of_its_partition_has_left(protocol):
+    """n1 has room for p2[0] once p2[1] has gone from there to n0."""
+    cluster = disks([1.0, 3.0, 2.0, 1.0], [1.0] * 3, [[2, 1], [2, 1], [3, 1]])
+    plan = to(cluster, [3, 1, 2, 1, 2, 0], protocol=protocol)
+    assert arrives(plan)
+    assert plan.copies == 4
+
+
+@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
+def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up(protocol):
+    """A voter and a non-voter trade nodes: n3 is empty, but p1 takes all of its room first.
+
+    The others are more than a search over orders takes on.
+    """
+    others = 15
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0], [9.0], [9.0], [2.0], [9.0], [2.0], [99.0], [99.0]],
+        load=[[1.0], [2.0], [1.0]] + [[1.0]] * others, dimensions=["disk"], bytes="disk",
+        transient=["disk"], leader=[0] * (3 + others),
+        placement=[[2, 0, 1], [5, -1, -1], [4, -1, -1]] + [[6, -1, -1]] * others,
+        role=[[0, 0, 1]] * (3 + others),
+    )  # fmt: skip
+    target = [2, 1, 0, 3, -1, -1, 4, -1, -1] + [7, -1, -1] * others
+    plan = to(cluster, target, protocol=protocol)
+    assert arrives(plan)
+    copies = [row for row in plan.rows() if (row.kind, row.partition) == ("copy", "p0")]
+    assert [row.target for row in copies] == ["n7", "n1", "n0"]

@@ -1,12 +1,14 @@
 """What systems show of a plan that is under way: other orders, copies beside what they replace."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
+from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.underway.slots import in_slots
 
 
@@ -118,6 +120,62 @@ def test_who_trade_nodes_by_way_of_a_third_keep_the_slots_they_are_seen_in():
     wanted = start.replaced(np.array([3, 1, 0], np.int32), start.leader)
     flags = np.array([0, 0, Flag.INCOMING], np.uint16)
     seen = replace(start, node=np.array([3, 0, 2], np.int32), flags=flags)
-    found = in_slots(cluster, wanted, seen)
+    found = in_slots(cluster, wanted, Steps.none(), seen)
     assert found.node.tolist() == [3, 0, 2]
     assert found.flags.tolist() == flags.tolist()
+
+
+def waiting(*, other_left):
+    """A plan in which a replica waits on a spare node, or where another of its partition was."""
+    capacity, target = [1.0, 3.0, 2.0, 1.0], [3, 1, 2, 1, 2, 0]
+    rows = [[2, 1], [2, 1], [3, 1]]
+    if not other_left:
+        capacity, target = [1.0, 1.0, 2.0, 1.0], [1, 2, 0, 2]
+        rows = [[0, 2], [1, 2]]
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.array(capacity)[:, None], load=np.ones((len(rows), 1)), dimensions=["disk"],
+        bytes="disk", transient=["disk"], placement=rows,
+    )  # fmt: skip
+    return ek.plan(cluster, cluster.placement.replaced(np.array(target, np.int32),
+                                                       cluster.placement.leader))  # fmt: skip
+
+
+def states(plan):
+    """Where replicas serve, and which copies run, while each change of a plan is under way."""
+    steps, node = plan.steps, plan.cluster.placement.node.copy()
+    for change in np.unique(plan.change):
+        mine = np.flatnonzero(plan.change == change)
+        copies = mine[steps.kind[mine] == StepKind.COPY]
+        yield node.copy(), steps.replica[copies], steps.target[copies]
+        node[steps.replica[copies]] = steps.target[copies]
+        yield node.copy(), copies[:0], copies[:0]
+
+
+@pytest.mark.parametrize("other_left", [True, False])
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_replica_that_waits_elsewhere_is_seen_there(other_left, beside):
+    plan = waiting(other_left=other_left)
+    assert plan.complete
+    assert plan.copies == np.count_nonzero(plan.target.node != plan.cluster.placement.node) + 1
+    first, width = plan.cluster.placement.first, 2
+    for node, replica, to in states(plan):
+        rows = [node[a:b].tolist() for a, b in pairwise(first.tolist())]
+        flags = [[0] * width for _ in rows]
+        for k, n in zip(replica.tolist(), to.tolist(), strict=True):
+            p, slot = divmod(k, width)
+            if beside:
+                rows[p].append(n)
+                flags[p].append(int(Flag.INCOMING))
+            else:
+                rows[p][slot], flags[p][slot] = n, int(Flag.INCOMING)
+        longest = max(len(row) for row in rows)
+        pad = [row + [-1] * (longest - len(row)) for row in rows]
+        marks = [row + [0] * (longest - len(row)) for row in flags]
+        leader = [row.index(int(node[p * width + lead])) if int(node[p * width + lead]) in row
+                  else lead for p, (row, lead) in enumerate(
+                      zip(rows, plan.cluster.placement.leader.tolist(), strict=True))]  # fmt: skip
+        seen = shown(plan, pad, leader, np.array(marks, np.uint16))
+        rest = plan.resume(seen)
+        assert rest.cluster.placement.node.tolist() == node.tolist()
+        assert rest.complete
+        assert rest.check().end == "target"

@@ -17,9 +17,3 @@ def mostly_long(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
 def fewer(share: float) -> settings:
     """A share of the examples of the profile, where each takes long and they overlap."""
     return settings(max_examples=max(1, round(share * settings.default.max_examples)))
-
-
-def known_to_fail(cases: Iterable[Any], why: str) -> list[Any]:
-    """Mark long cases that a fault not yet cured breaks, so that its cure is noticed."""
-    marks = [pytest.mark.long, pytest.mark.xfail(reason=why, raises=AssertionError)]
-    return [pytest.param(one, marks=marks) for one in cases]

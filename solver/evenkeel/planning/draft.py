@@ -26,6 +26,14 @@ from evenkeel.planning.ties import tied
 from evenkeel.planning.windows import Windows
 
 
+def split_in_two(acts: Acts, protocol: Protocol) -> NDArray[np.bool_]:
+    """Whether old and new replica of an act serve together for an instant, (M,)."""
+    split = (acts.act == Act.MOVE) & acts.votes
+    if protocol.joint:
+        split &= acts.led & acts.leads & (acts.deputy < 0)
+    return np.asarray(split)
+
+
 @dataclass(frozen=True, eq=False)
 class Draft:
     """C changes of M acts, scheduled; those that never start wait for one another."""
@@ -56,9 +64,7 @@ class Draft:
         The changes ``in_turn`` come after all others, one after another.
         """
         count = int(acts.change.max(initial=-1)) + 1
-        split = (acts.act == Act.MOVE) & acts.votes
-        if protocol.joint:
-            split &= acts.led & acts.leads & (acts.deputy < 0)
+        split = split_in_two(acts, protocol)
         copies = Copies.of(cluster, ends, acts, throttle)
         resources = Resources(count)
         shifts = charge_space(resources, cluster, target, acts, split)
@@ -94,6 +100,18 @@ class Draft:
     def left(self) -> int:
         """How many replicas do not arrive."""
         return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
+
+    @property
+    def bytes(self) -> float:
+        """How much is copied of what starts; of copies each counts as one without bytes."""
+        starts = ~np.isnan(self.schedule.start[self.acts.change]) & self.copies.moves
+        sized = self.cluster.bytes_dimension >= 0
+        return float(self.copies.size[starts].sum() if sized else np.count_nonzero(starts))
+
+    def of_acts(self, acts: Acts, throttle: Throttle, protocol: Protocol) -> "Draft":
+        """Return the draft with other acts, which are neither charged nor scheduled."""
+        copies = Copies.of(self.cluster, self.ends, acts, throttle)
+        return replace(self, acts=acts, copies=copies, split=split_in_two(acts, protocol))
 
     def barred(self) -> "Draft":
         """Return the draft with what lacks nothing after all repairs that need not wait for it."""

@@ -180,6 +180,8 @@ class Plan(Reported, Shown):
     def check(self) -> Certificate:
         """Replay every state between the steps, with code that the planner has no part in.
 
+        Room is proven for every pace of the copies, throttles for the times that are planned.
+
         Returns
         -------
         Certificate
@@ -300,7 +302,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed.
         """
-        now = in_slots(self.cluster, self.target, observed)
+        now = in_slots(self.cluster, self.target, self.steps, observed)
         return progress_of(self, now, elapsed, Flights.of(self.cluster, now, arrived))
 
     def merge(
@@ -350,7 +352,7 @@ class Plan(Reported, Shown):
         faults = FaultList()
         check_target(faults, self.cluster, target)
         faults.raise_if_any()
-        now = in_slots(self.cluster, self.target, observed)
+        now = in_slots(self.cluster, self.target, self.steps, observed)
         cluster = replace(as_described(self.cluster, observed), placement=now)
         start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
         onwards = gone_on_with(

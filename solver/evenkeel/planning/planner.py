@@ -1,5 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,16 +13,18 @@ from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
-from evenkeel.planning.changes.matching import rematched
+from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.draft import Draft
+from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.blocked import Blocked
-from evenkeel.planning.stuck.search import searched
+from evenkeel.planning.stuck.orders import other_orders
+from evenkeel.planning.stuck.search import FEW, searchable, searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.flights import Flights
@@ -163,7 +166,7 @@ def _planned(
         other = replace(ends, late=np.isin(ends.partition, left))
         way = _drafted(cluster, target, other, throttle, protocol, flights)
         draft = min(draft, way, key=lambda one: one.left)
-    draft = _deputed(draft, throttle, protocol, flights)
+    draft = _otherwise(draft, throttle, protocol, flights)
     ends, acts = draft.ends, draft.acts
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one
@@ -172,12 +175,12 @@ def _planned(
     if acts.recovers.any() and len(draft.stuck):
         draft = _unbarred(draft, throttle, protocol)
     if len(draft.stuck):
-        draft = _unstuck(draft, throttle, protocol)
+        draft = _unstuck(draft, throttle, protocol, trades=aim.free)
     if throttle.recovery_first:
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked)
+    return Plan(cluster, draft.target, steps, throttle, protocol, change, blocked)
 
 
 def _drafted(
@@ -188,9 +191,13 @@ def _drafted(
     protocol: Protocol,
     flights: Flights | None,
     unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
 ) -> Draft:
-    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile."""
-    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit)
+    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile.
+
+    Nor does a partition detour by way of a node, if both are among the ``full``.
+    """
+    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit, full)
     if flights is not None:
         acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
@@ -198,22 +205,30 @@ def _drafted(
     return Draft.of(cluster, target, ends, acts, throttle, protocol)
 
 
-def _deputed(
+def _otherwise(
     draft: Draft, throttle: Throttle, protocol: Protocol, flights: Flights | None
 ) -> Draft:
-    """Return a draft in which deputies without room to lead leave it to others, or to nobody."""
+    """Return a draft that does without deputies and third nodes for which there was no room.
+
+    What such deputies would lead others do, or nobody; detours go by way of other nodes.
+    """
     cluster, target, best = draft.cluster, draft.target, draft
     unfit = np.zeros(len(target.node), bool)
+    full: set[tuple[int, int]] = set()
     final = target.leader_replica
     while len(draft.stuck):
         acts = draft.acts
         waits = np.isin(acts.change, draft.stuck)
         front = waits & (acts.act == Act.LEAD) & (acts.replica != final[acts.partition])
         found = np.append(acts.replica[front], acts.deputy[waits & (acts.deputy >= 0)])
-        if unfit[found].all():
+        away = waits & (acts.act == Act.MOVE) & (acts.target != target.node[acts.replica])
+        away &= draft.schedule.lacks[acts.change] >= 0
+        thirds = {*zip(acts.partition[away].tolist(), acts.target[away].tolist(), strict=True)}
+        if unfit[found].all() and thirds <= full:
             break
         unfit[found] = True
-        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit)
+        full |= thirds
+        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit, full)
         best = min(best, draft, key=lambda one: one.left)
     return best
 
@@ -230,22 +245,70 @@ def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
 
 
-def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
-    """Return a draft in which as little as can be waits in vain."""
-    cluster, target, ends = draft.cluster, draft.target, draft.ends
-    found = searched(draft, protocol)
-    if found is not None:
-        way = Draft.of(cluster, target, ends, found[0], throttle, protocol, found[1])
-        draft = min(draft, way, key=lambda one: one.left)
-    while len(draft.stuck):
-        draft = staged(draft, throttle, protocol)
-        half = halfway(draft)
+def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bool) -> Draft:
+    """Return a draft in which as little as can be waits in vain, and then is copied.
+
+    Slots of a partition may trade what they are to become where there are ``trades``.
+    """
+    beginnings = _beginnings(draft, throttle, protocol)
+    best = _searched(draft, beginnings, throttle, protocol)
+    while len(best.stuck):
+        best = staged(best, throttle, protocol)
+        half = halfway(best)
         if not half.any():
             break
         # what would end on its detour is not to begin
-        acts = replace(draft.acts, blocked=draft.acts.blocked | half)
-        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+        acts = replace(best.acts, blocked=best.acts.blocked | half)
+        best = Draft.of(best.cluster, best.target, best.ends, acts, throttle, protocol)
+    if len(best.acts) > len(draft.acts) or len(best.stuck):
+        # other orders may do without detours
+        other = _searched(draft, beginnings, throttle, protocol, orders=True, trades=trades)
+        best = min(best, other, key=lambda one: (one.left, one.bytes))
+    return best
+
+
+def _searched(
+    draft: Draft,
+    beginnings: list[Draft],
+    throttle: Throttle,
+    protocol: Protocol,
+    *,
+    orders: bool = False,
+    trades: bool = False,
+) -> Draft:
+    """Return a draft in the order that a search from one of its beginnings finds, or itself."""
+    for begin in beginnings:
+        if not searchable(begin):
+            continue
+        others = other_orders(begin, throttle, protocol, trades=trades) if orders else ()
+        found = searched(begin, protocol, others)
+        if found is not None:
+            acts, sequence = found
+            target, ends = as_led(draft.target, draft.ends, acts)
+            return Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
     return draft
+
+
+def _beginnings(draft: Draft, throttle: Throttle, protocol: Protocol) -> list[Draft]:
+    """Return drafts from which the orders of what is left are searched, the best first.
+
+    Where there are but a few changes nothing has been done but what is under way, if that can go on
+    at once; and as a last resort nothing at all. Else it is where the draft got stuck.
+    """
+    count = len(draft.previous)
+    if count > FEW:
+        return [draft]
+    none = np.full(count, np.nan)
+    free = np.concatenate(draft.resources.free)
+    found = [replace(draft, schedule=replace(draft.schedule, start=none, free=free))]
+    going = begun(draft.cluster, draft.acts, count)
+    if going.any():
+        acts = draft.acts
+        alone = replace(acts, blocked=acts.blocked | ~going[acts.change])
+        on = Draft.of(draft.cluster, draft.target, draft.ends, alone, throttle, protocol)
+        if (on.schedule.start[going] == 0.0).all():
+            found.insert(0, replace(on, acts=acts))
+    return found
 
 
 def _blocked(draft: Draft) -> tuple[Blocked, ...]:

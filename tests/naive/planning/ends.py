@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from math import inf
 
 from evenkeel.measure.binding import nodes_that_meet
 from evenkeel.model.placement import Role
@@ -54,15 +55,24 @@ class Ends:
             for d in range(len(self.cluster.dimensions)):
                 most = [float(sum(end[n, d] for n in nodes)) for end in ends]
                 self.limits.append((kind, key, nodes, d, max(float(capacity[d]), *most)))
-        self.carried = {(*one[:2], one[3]): self.carries(one) for one in self.limits}
+        self.held = {(*one[:2], one[3]): self.held_by(one) for one in self.limits}
         self.most = {}
         for n in range(len(self.cluster.nodes)):
             if self.cluster.nodes.max_replicas[n] >= 0 and self.serving_node(n):
                 then = 0 if self.target is None else (self.target.node == n).sum()
                 self.most[n] = max(self.cluster.nodes.max_replicas[n], self.counts[n], then)
 
-    def carries(self, limit):
-        return float(sum(self.load[n, limit[3]] for n in limit[2]))
+        self.held |= {n: self.counts[n] for n in self.most}
+        # what is free of every place, dimension by dimension, and of the replicas of a node
+        most = {(*one[:2], one[3]): one[4] for one in self.limits} | self.most
+        self.free = {
+            key: Fraction(float(most[key])) * (1 + Fraction(1, 10**11)) - held
+            for key, held in self.held.items() if most[key] != inf
+        }  # fmt: skip
+        self.trades = {key: [] for key in self.held}
+
+    def held_by(self, limit):
+        return sum((self.load[n, limit[3]] for n in limit[2]), Fraction(0))
 
     def measures(self, p, placement=None):
         """Every rule that binds a partition, with its value and the least that keeps it."""

@@ -1,22 +1,26 @@
-"""Every order there is: whether single replicas get where they are to be, and at what least cost.
+"""Every order there is: whether replicas get where they are to be, and at what least cost.
 
-One replica after another goes to where it is to be, or first to some other node. Each is the only
-one of its partition and leads it, so that it serves on both its nodes while it hands over.
+One replica after another goes to where it is to be, or first to some other node. All weigh the same
+whether they lead or not, and count on both their nodes while they hand over.
 """
 
 from heapq import heappop, heappush
 
 
-def least_bytes(cluster, target, hops=1):
+def least_bytes(cluster, target, hops=1, tiers=()):
     """Return the least bytes that are copied, None where no order leads to the target.
 
-    ``hops`` is how often a replica may wait on another node.
+    ``hops`` is how often a replica may wait on another node. Those of a partition never share a
+    node, nor a domain of the ``tiers``.
     """
     begin = tuple(int(n) for n in cluster.placement.node)
     goal = tuple(int(n) for n in target.node)
     best = {(begin, (0,) * len(begin)): 0.0}
     heap = [(0.0, begin, (0,) * len(begin))]
     forbidden = {(int(p), int(n)) for p, n in cluster.forbidden}
+    owner = cluster.placement.owner.tolist()
+    apart = [[*range(len(cluster.nodes))]]
+    apart += [cluster.topology.domain[cluster.topology.tiers.index(t)].tolist() for t in tiers]
     limits = _limits(cluster, begin, goal)
     while heap:
         cost, state, hopped = heappop(heap)
@@ -24,17 +28,21 @@ def least_bytes(cluster, target, hops=1):
             return cost
         if best[state, hopped] < cost:
             continue
-        for p, here in enumerate(state):
-            if here == goal[p]:
+        for k, here in enumerate(state):
+            if begin[k] == goal[k] or here == goal[k]:
                 continue
+            p = owner[k]
+            others = [n for j, n in enumerate(state) if j != k and owner[j] == p]
             for to in range(len(cluster.nodes)):
-                hop = to != goal[p]
-                if to == here or (hop and (hopped[p] == hops or (p, to) in forbidden)):
+                hop = to != goal[k]
+                if to == here or (hop and (hopped[k] == hops or (p, to) in forbidden)):
                     continue
-                if not _fits(cluster, limits, state, p, to):
+                if any(where[to] == where[n] for where in apart for n in others):
                     continue
-                after = (*state[:p], to, *state[p + 1 :])
-                then = (*hopped[:p], hopped[p] + hop, *hopped[p + 1 :])
+                if not _fits(cluster, limits, state, k, to):
+                    continue
+                after = (*state[:k], to, *state[k + 1 :])
+                then = (*hopped[:k], hopped[k] + hop, *hopped[k + 1 :])
                 total = cost + float(cluster.partitions.load.voter[p, cluster.bytes_dimension])
                 if total < best.get((after, then), float("inf")):
                     best[after, then] = total
@@ -54,8 +62,8 @@ def _places(cluster):
 
 def _carried(cluster, state, nodes, d, twice=None):
     total = 0.0
-    for p, n in enumerate(state):
-        held = {n, twice[1]} if twice and twice[0] == p else {n}
+    for k, (p, n) in enumerate(zip(cluster.placement.owner.tolist(), state, strict=True)):
+        held = {n, twice[1]} if twice and twice[0] == k else {n}
         total += float(cluster.partitions.load.voter[p, d]) * len(held & nodes)
     return total
 
@@ -68,12 +76,12 @@ def _limits(cluster, begin, goal):
     ]  # fmt: skip
 
 
-def _fits(cluster, limits, state, p, to):
+def _fits(cluster, limits, state, k, to):
     """Whether there is room while a replica is on its way, and when it has arrived."""
-    after = (*state[:p], to, *state[p + 1 :])
+    after = (*state[:k], to, *state[k + 1 :])
     return all(
         _carried(cluster, one, nodes, d, twice) <= most + 1e-9
         for nodes, limit in limits
         for d, most in enumerate(limit)
-        for one, twice in ((state, (p, to)), (after, None))
+        for one, twice in ((state, (k, to)), (after, None))
     )

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.ends import Ends
+from tests.naive.planning.rooms import first_without_room
 from tests.support.plans.one_by_one import rows_of
 
 COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
@@ -108,6 +109,10 @@ class Run(Ends):
                 self.meanwhile(i, row)
             self.judge(i, row, begins, ends)
         self.finish()
+        for key, free in self.free.items():
+            short = first_without_room(free, self.trades[key], self.ancestors)
+            if short is not None:
+                self.fail("room", short)
         if self.throttle is not None and self.throttle.recovery_first:
             self.check_recovery()
         return self.broken
@@ -404,19 +409,30 @@ class Run(Ends):
         if what in ("all", "transient"):
             self.counts[n] += sign
 
+    def trade(self, i, key, now):
+        """Note what an event takes of a place, or gives back to it."""
+        if now != self.held[key]:
+            self.trades[key].append((i, now - self.held[key]))
+            self.held[key] = now
+
     # judging ---------------------------------------------------------------------------------
 
     def judge(self, i, row, begins, ends):
         for one in self.limits:
             key = (*one[:2], one[3])
-            now, before = self.carries(one), self.carried[key]
-            self.carried[key] = now
+            exact, before = self.held_by(one), float(self.held[key])
+            self.trade(i, key, exact)
+            now = float(exact)
             over = now > 0 if one[4] == 0 else now > one[4] * (1 + 1e-11)
             if over and now > before * (1 + 1e-14) and one[4] != inf:
                 self.fail(one[0], i)
+                self.free.pop(key, None)
+        for n in self.most:
+            self.trade(i, n, self.counts[n])
         for n, most in self.most.items():
             if row.kind == COPY and begins and row.target == n and self.counts[n] > most:
                 self.fail("max_replicas", i)
+                self.free.pop(n, None)
         p = row.partition
         now = self.measures(p)
         if self.seen[self.position]:

@@ -133,3 +133,32 @@ def tiny(seed: int) -> tuple[ek.Cluster, Placement]:
         transient=[name for name in names if rng.random() < 0.7], **given,
     )  # fmt: skip
     return cluster, cluster.placement.replaced(after.astype(np.int32), cluster.placement.leader)
+
+
+def tiny_rows(seed: int) -> tuple[ek.Cluster, Placement, list[str], str]:
+    """Draw a few partitions of two or three replicas with little room, some of them in zones."""
+    rng = np.random.default_rng([seed, 4])
+    replicas, nodes = int(rng.integers(2, 4)), int(rng.integers(4, 7))
+    partitions = int(rng.integers(2, 4 if replicas == 2 else 3))
+    apart = bool(rng.random() < 0.5)
+    zone = np.arange(nodes) % (replicas + 1) if apart else np.arange(nodes)
+    rows = np.full((partitions, replicas), -1)
+    before, after = (np.stack([_another(rng, zone, row) for row in rows]) for _ in range(2))
+    size = rng.integers(1, 3, (partitions, 1)).astype(float)
+    if rng.random() < 0.5:
+        # in a circle, or back and forth
+        size[:], after = 1.0, before[np.roll(np.arange(partitions), 1)]
+    ends = [sum(_loads(nodes, size, 0 * size, one[:, [slot]], np.zeros(partitions))
+                for slot in range(replicas)) for one in (before, after)]  # fmt: skip
+    capacity = np.maximum(*ends) + rng.choice([0.0, 0.0, 0.0, 1.0], (nodes, 1))
+    given: dict[str, Any] = {}
+    if apart:
+        given = {"domains": {"zone": [f"z{z}" for z in zone]}, "spread": {"zone": 1}}
+    cluster = ek.Cluster.from_arrays(
+        capacity=capacity, load=size, placement=before, dimensions=["disk"], bytes="disk",
+        transient=["disk"] if rng.random() < 0.5 else [], **given,
+    )  # fmt: skip
+    target = cluster.placement.replaced(
+        after.reshape(-1).astype(np.int32), cluster.placement.leader
+    )
+    return cluster, target, ["zone"] if apart else [], PROTOCOLS[seed % len(PROTOCOLS)]

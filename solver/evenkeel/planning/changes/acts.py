@@ -1,5 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
@@ -10,7 +11,15 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.turns import NEVER, Turns, at_slot, flag_at, turns_of, with_detours
+from evenkeel.planning.changes.turns import (
+    NEVER,
+    Turns,
+    at_slot,
+    flag_at,
+    in_order,
+    turns_of,
+    with_detours,
+)
 from evenkeel.planning.protocols import Protocol
 
 
@@ -100,15 +109,25 @@ def acts_of(
     protocol: Protocol,
     at_once: float,
     unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
+    *,
+    order: NDArray[np.intp] | None = None,
+    lent: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
-    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end.
+    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
+    detours by way of a node if both are among the ``full``. Slots change in the ``order (A, R)``,
+    if one is given, and none makes a detour; leaders have ``lent`` the lead then.
     """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)
     turns = turns_of(cluster, ends, safety, protocol, live, unfit)
-    turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns)
+    detour, spare = np.full(len(ends), -1), np.full(len(ends), -1, np.int32)
+    if order is not None:
+        turns = in_order(ends, safety, protocol, turns, order, lent=lent)
+    else:
+        turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]

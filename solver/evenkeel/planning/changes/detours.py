@@ -1,5 +1,7 @@
 """Detours: a replica that waits on a third node while others of its partition trade domains."""
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,11 +22,13 @@ def detours(
     rows: NDArray[np.intp],
     order: NDArray[np.intp],
     free: NDArray[np.bool_],
+    full: Collection[tuple[int, int]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return per row of the ends the slot that makes a detour and its node, (A,); -1 for none.
 
     Of the slots that are ``free (A, R)`` to do so one goes to a third node first and on to its own
-    last, the others in the usual order between. The emptiest node that rules admit is taken.
+    last, the others in the usual order between. The emptiest node that rules admit is taken, but
+    none that is ``full`` for the partition.
     """
     slot_of = np.full(len(ends), -1)
     node_of = np.full(len(ends), -1, np.int32)
@@ -35,7 +39,11 @@ def detours(
     by_room = np.argsort(used, kind="stable").astype(np.int32)
     by_room = by_room[cluster.nodes.may_receive[by_room]]
     for row in rows[:MOST].tolist():
-        banned = cluster.forbidden[cluster.forbidden[:, 0] == ends.partition[row], 1]
+        p = int(ends.partition[row])
+        banned = [
+            *cluster.forbidden[cluster.forbidden[:, 0] == p, 1],
+            *(n for q, n in full if q == p),
+        ]
         nodes = by_room[~np.isin(by_room, [*ends.before[row], *ends.after[row], *banned])]
         for slot in np.flatnonzero(free[row]).tolist():
             others = [one for one in order[row] if one != slot]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.changes.ends import Ends
 
 MOST = 500
@@ -35,25 +35,42 @@ def rematched(
     Replicas of a partition are alike if their roles are, so it is all one which of them goes to
     which of its new nodes. The way of the fewest acts is taken, the first of those.
     """
-    blocked = np.isin(ends.partition, acts.partition[acts.blocked])
-    # a slot that stands elsewhere in the target waits for a node that is down
-    inside = ends.replica >= 0
-    blocked &= ((ends.after == target.node[ends.replica]) | ~inside).all(1)
+    blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & tradable(target, ends)
     rows = np.flatnonzero(blocked)[:MOST]
     fewest = np.full(len(rows), BLOCKED)
     usual = np.broadcast_to(np.arange(ends.before.shape[1]), (len(rows), ends.before.shape[1]))
     origin = usual.copy()
-    for ways in zip_longest(*(_ways(cluster, ends, row) for row in rows.tolist())):
+    for ways in zip_longest(*(ways_of(cluster, ends, row) for row in rows.tolist())):
         some = np.array([i for i, way in enumerate(ways) if way is not None], np.intp)
         tried = np.array([ways[i] for i in some.tolist()], np.intp)
-        count = _counts(acts_of(_by_way(ends, rows[some], tried)), ends.partition[rows[some]])
+        count = _counts(acts_of(by_way(ends, rows[some], tried)), ends.partition[rows[some]])
         better = count < fewest[some]
         fewest[some[better]], origin[some[better]] = count[better], tried[better]
     found = fewest < BLOCKED
-    return _renamed(target, ends, rows[found], origin[found])
+    return traded(target, ends, rows[found], origin[found])
 
 
-def _ways(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
+def tradable(target: Placement, ends: Ends) -> NDArray[np.bool_]:
+    """Return the rows of which no slot waits for a node that is down, (A,).
+
+    Such a slot stands elsewhere in the target than in its ends.
+    """
+    return np.asarray(((ends.after == target.node[ends.replica]) | (ends.replica < 0)).all(1))
+
+
+def as_led(target: Placement, ends: Ends, acts: Acts) -> tuple[Placement, Ends]:
+    """Return a target, and its ends, in which slots have the nodes that acts lead them to."""
+    node = target.node.copy()
+    goes = (acts.act == Act.MOVE) & ~acts.blocked
+    # the last act of a replica is where it stays
+    node[acts.replica[goes]] = acts.target[goes]
+    there = np.where(ends.replica >= 0, node[ends.replica], ends.after)
+    rows = np.flatnonzero((there != ends.after).any(1) & tradable(target, ends))
+    origin = np.argmax(ends.after[rows][:, None, :] == there[rows][:, :, None], axis=2)
+    return traded(target, ends, rows, origin)
+
+
+def ways_of(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
     """Yield from which slot each slot takes its node, in all ways but the usual one."""
     replica = ends.replica[row]
     begun = (cluster.placement.flags[replica] & Flag.INCOMING) != 0
@@ -73,7 +90,7 @@ def _ways(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
         yield origin
 
 
-def _by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends:
+def by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends:
     """Return some rows of the ends in which slots take the nodes of others."""
     some = ends.take(rows)
     leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
@@ -87,13 +104,13 @@ def _counts(acts: Acts, partition: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.where(np.isin(partition, acts.partition[acts.blocked]), BLOCKED, high - low)
 
 
-def _renamed(
+def traded(
     target: Placement, ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]
 ) -> tuple[Placement, Ends]:
     """Return target and ends in which slots of some rows take the nodes of others."""
     if len(rows) == 0:
         return target, ends
-    some = _by_way(ends, rows, origin)
+    some = by_way(ends, rows, origin)
     inside = some.replica >= 0
     node, leader = target.node.copy(), target.leader.copy()
     node[some.replica[inside]] = some.after[inside]

@@ -79,6 +79,19 @@ class Safety:
         without[failing] = True
         return order, without
 
+    def admits(
+        self,
+        order: NDArray[np.intp],
+        changed: NDArray[np.bool_],
+        leads: NDArray[np.int64],
+        current: NDArray[np.int64],
+        protocol: Protocol,
+    ) -> NDArray[np.bool_]:
+        """Whether every row of the ends may change its slots in the order given, (A,)."""
+        rows = np.arange(len(order))
+        held = self._order_holds(rows, order, changed.sum(1), protocol)
+        return np.asarray(held & self._heir_first(rows, order, leads, current, changed))
+
     def _way(
         self,
         rows: NDArray[np.intp],

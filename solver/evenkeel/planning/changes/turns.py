@@ -1,5 +1,6 @@
 """Turns: in which order the replicas of a partition change, and who leads it meanwhile."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,13 +97,43 @@ def turns_of(
     return replace(turns, lends=lends)
 
 
+def in_order(
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    turns: Turns,
+    order: NDArray[np.intp],
+    *,
+    lent: bool,
+) -> Turns:
+    """Return turns in which slots change in the order given; those changing come first there.
+
+    Leaders that move may have ``lent`` the lead to a deputy before.
+    """
+    front, current = turns.front, turns.current
+    if lent:
+        rows = flag_at(turns.moves, current) & turns.deputes & (front < 0) & (ends.leads >= 0)
+        front, current = (np.where(rows, turns.deputy, one) for one in (front, current))
+    held = safety.admits(order, turns.moves, ends.leads, current, protocol)
+    return replace(
+        turns, order=order, front=front, current=current, disorderly=~held,
+        lends=np.zeros_like(turns.lends),
+    )  # fmt: skip
+
+
 def with_detours(
-    cluster: Cluster, ends: Ends, safety: Safety, protocol: Protocol, turns: Turns
+    cluster: Cluster,
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    turns: Turns,
+    full: Collection[tuple[int, int]],
 ) -> tuple[Turns, NDArray[np.int64], NDArray[np.int32]]:
     """Return turns in which disorderly rows detour, the slot that does, and its third node.
 
     That slot goes there first, and on when all others have changed; -1 for none. Who makes a detour
-    does not lead: one that stays does, until who is to lead has arrived.
+    does not lead: one that stays does, until who is to lead has arrived. Partitions do not go by
+    nodes that are ``full`` for them.
     """
     lends = turns.lends & protocol.joint
     turns = replace(
@@ -115,7 +146,7 @@ def with_detours(
     for slot in (turns.current, ends.leads, turns.deputy):
         third &= slots != slot[:, None]
     seeking = np.flatnonzero(turns.disorderly)
-    return turns, *detours(cluster, ends, safety, seeking, turns.order, third)
+    return turns, *detours(cluster, ends, safety, seeking, turns.order, third, full)
 
 
 def _deputies(

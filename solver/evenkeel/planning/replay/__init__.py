@@ -80,6 +80,9 @@ def replay(
     and the target keep, partition by partition. A replica counts once in a domain, though it stands
     there twice while it moves.
 
+    Times are one course of things. In any other that keeps what steps wait for, no place has to
+    carry more than its limit either.
+
     Parameters
     ----------
     cluster : Cluster

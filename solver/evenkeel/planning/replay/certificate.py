@@ -23,6 +23,8 @@ BREACHES = {
     "capacity": "load beyond the capacity of a node",
     "tier_capacity": "load beyond the capacity that a domain shares",
     "max_replicas": "replicas beyond the most a node takes",
+    "room": "steps that take room which no step gives that they wait for: at another pace of the"
+    " copies the place overflows",
     "not_accepted": "copies to nodes that are dead or receive nothing",
     "forbidden": "copies to nodes where the partition is disabled",
     "pinned": "pinned replicas that leave their nodes",

@@ -12,6 +12,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.room.rooms import Rooms, Trades
 from evenkeel.planning.replay.timeline import LOWER, RAISE, sort_by
 from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
@@ -85,6 +86,7 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None) -> None
     nodes carry nothing.
     """
     cluster = found.cluster
+    rooms = Rooms()
     nodes = cluster.nodes
     serving = (nodes.alive | nodes.keeps) & ~nodes.gone
     entries, weigh = _entries(found), _weigher(found, needs)
@@ -95,20 +97,22 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None) -> None
     limit = np.maximum.reduce([nodes.capacity, *ends])
     names = cluster.dimensions
     own = np.where(serving, np.arange(len(nodes), dtype=np.int32), np.int32(-1))
-    _check(found, "capacity", "node", names, entries, own, weigh, start.loads, limit)
+    _check(found, rooms, "capacity", "node", names, entries, own, weigh, start.loads, limit)
     for tier, capacity in cluster.topology.tier_capacity.items():
         row = cluster.topology.tier_index(tier)
         domain = np.where(serving, cluster.topology.domain[row], -1)
         shared = [_by_domain(one, domain, len(capacity)) for one in ends]
         limit = np.maximum.reduce([capacity, *shared])
-        _check(found, "tier_capacity", "domain", names, entries, domain, weigh, shared[0], limit,
-               tier=row)  # fmt: skip
+        _check(found, rooms, "tier_capacity", "domain", names, entries, domain, weigh, shared[0],
+               limit, tier=row)  # fmt: skip
     if (nodes.max_replicas >= 0).any():
-        _check_counts(found, serving, start.replicas, target)
+        _check_counts(found, rooms, serving, start.replicas, target)
+    rooms.check(found)
 
 
 def _check_counts(
     found: Findings,
+    rooms: Rooms,
     serving: NDArray[np.bool_],
     start: NDArray[np.int64],
     target: Placement | None,
@@ -126,7 +130,7 @@ def _check_counts(
     )
     begin = start[:, None].astype(np.float64)
     own = np.arange(len(limit), dtype=np.int32)
-    _check(found, "max_replicas", "node", ("",), entries, own,
+    _check(found, rooms, "max_replicas", "node", ("",), entries, own,
            lambda step, sign, d: sign.astype(np.float64), begin, limit[:, None])  # fmt: skip
 
 
@@ -216,6 +220,7 @@ def _by_domain(
 
 def _check(
     found: Findings,
+    rooms: Rooms,
     kind: str,
     column: str,
     names: Sequence[str],
@@ -226,18 +231,22 @@ def _check(
     limit: NDArray[np.float64],
     **where: int,
 ) -> None:
-    """Find events after which a place carries more than its limit, dimension by dimension."""
+    """Find events after which a place carries more than its limit, dimension by dimension.
+
+    Keep what happens to each in ``rooms``.
+    """
     for at, moment in entries.by_place(place_of, len(limit)):
         for d, name in enumerate(names):
             if np.isfinite(limit[at, d]).any():
                 spot = where | {"dimension": d if name else -1}
                 told = kind, name, column, spot
                 load = weigh(moment[0], moment[2], d)
-                _check_some(found, told, at, moment, load, start[:, d], limit[:, d])
+                _check_some(found, rooms, told, at, moment, load, start[:, d], limit[:, d])
 
 
 def _check_some(
     found: Findings,
+    rooms: Rooms,
     told: tuple[str, str, str, dict[str, int]],
     at: Ints,
     moment: Moment,
@@ -274,6 +283,11 @@ def _check_some(
         kind, name, np.where(finite[here], carried - held, -np.inf), carried * unit,
         held * unit, step, rank, **spot,
     )  # fmt: skip
+    free = np.rint(held * (1.0 + TOLERANCE)).astype(np.int64) - begin[here]
+    # what overflows at the times that are stated is told by that alone
+    free[~finite[here] | np.isin(here, here[bad])] = np.iinfo(np.int64).max
+    taken = np.diff(total[seen], prepend=0)
+    rooms.add(column, {**where}, Trades(here, step, rank, taken, free, unit))
 
 
 def _fixed(load: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -162,13 +162,23 @@ def _spares(draft: Draft, safety: Safety, barred: set[int]) -> dict[int, int]:
 
 
 class Room:
-    """What is free of nodes and domains, by default where a draft got stuck."""
+    """What is free of nodes and domains, by default where a draft got stuck.
+
+    Nodes that others of a partition leave, or are to join, are no spare ones, unless it is asked
+    for what is ``vacant`` when it is a replica's turn.
+    """
 
     def __init__(
-        self, draft: Draft, safety: Safety, free: NDArray[np.float64] | None = None
+        self,
+        draft: Draft,
+        safety: Safety,
+        free: NDArray[np.float64] | None = None,
+        *,
+        vacant: bool = False,
     ) -> None:
         self.draft = draft
         self.safety = safety
+        self.vacant = vacant
         self.tables = []
         cluster, resources = draft.cluster, draft.resources
         every = draft.schedule.free if free is None else free
@@ -213,7 +223,10 @@ class Room:
         row = int(np.searchsorted(ends.partition, p))
         open_to = cluster.nodes.may_receive.copy()
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
-        for table in (ends.before[row], ends.after[row]):
+        held = (ends.before[row], ends.after[row])
+        if self.vacant:
+            held = (self._now(act, row)[0], ends.after[row])
+        for table in held:
             open_to[table[table >= 0]] = False
         least = np.full(len(open_to), np.inf)
         for free, domain in self.tables:

@@ -11,15 +11,19 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.steps import StepKind, Steps
 
 
-def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement) -> Placement:
+def in_slots(
+    cluster: Cluster, target: Placement, steps: Steps, observed: Cluster | Placement
+) -> Placement:
     """Return the observed placement with every replica in the slot that a plan has it in.
 
     Systems order a partition's replicas as they like, and list one that is being copied beside the
-    one that it is to replace. A slot holds the node that it is to go to if that is there, else the
-    one that it comes from, else what no other slot accounts for. Where both are there it is on its
-    way, ``INCOMING``, even if all of it has arrived: what it replaces has still to go.
+    one that it is to replace. A slot holds the last node that is there of those that its steps lead
+    it to, else the one that it comes from, else what no other slot accounts for. Where two of them
+    are there it is on its way, ``INCOMING``, even if all of it has arrived: what it replaces has
+    still to go.
     """
     faults = FaultList()
     now = observed.placement if isinstance(observed, Cluster) else observed
@@ -36,7 +40,7 @@ def in_slots(cluster: Cluster, target: Placement, observed: Cluster | Placement)
     if np.array_equal(now.first, start.first):
         rows = np.unique(now.owner[(now.node != start.node) & (now.node != target.node)])
     if len(rows):
-        now = _seated(faults, start, target, now, rows)
+        now = _seated(faults, _Routes(start, target, steps), now, rows)
     now = _recast(start, target, now)
     check_target(faults, cluster, now, path="observed")
     faults.raise_if_any()
@@ -93,14 +97,31 @@ def _check_names(faults: FaultList, cluster: Cluster, observed: Cluster) -> None
                     break
 
 
+class _Routes:
+    """The nodes that slots go through: where they were, where they wait, where they are to be."""
+
+    def __init__(self, start: Placement, target: Placement, steps: Steps) -> None:
+        self.start = start
+        self.target = target
+        self.stops: dict[int, list[int]] = {}
+        copies = steps.kind == StepKind.COPY
+        away = np.flatnonzero(copies & (steps.target != target.node[steps.replica]))
+        for k, n in zip(steps.replica[away].tolist(), steps.target[away].tolist(), strict=True):
+            self.stops.setdefault(k, []).append(n)
+
+    def of(self, partition: int) -> list[list[int]]:
+        """Return the nodes of each slot of a partition, in their order."""
+        first = self.start.first
+        slots = range(int(first[partition]), int(first[partition + 1]))
+        before, wanted = self.start.node, self.target.node
+        return [[int(before[k]), *self.stops.get(k, ()), int(wanted[k])] for k in slots]
+
+
 def _seated(
-    faults: FaultList,
-    start: Placement,
-    target: Placement,
-    now: Placement,
-    rows: NDArray[np.int32],
+    faults: FaultList, routes: _Routes, now: Placement, rows: NDArray[np.int32]
 ) -> Placement:
-    """Return what is observed in the slots of ``start``, some rows being seated anew."""
+    """Return what is observed in the slots of a plan, some rows being seated anew."""
+    start = routes.start
     node, flags = start.node.copy(), start.flags.copy()
     leader, role = now.leader.copy(), start.role.copy()
     if np.array_equal(now.first, start.first):
@@ -109,39 +130,30 @@ def _seated(
         mine = slice(int(start.first[p]), int(start.first[p + 1]))
         theirs = slice(int(now.first[p]), int(now.first[p + 1]))
         seen = now.node[theirs].tolist()
+        some, roles = now.flags[theirs].tolist(), now.role[theirs].tolist()
         place = {n: i for i, n in reversed([*enumerate(seen)]) if n >= 0}
-        wanted, before = target.node[mine].tolist(), start.node[mine].tolist()
-        row = [
-            n if n in place else was if was in place else -1
-            for n, was in zip(wanted, before, strict=True)
-        ]
+        coming = {n for n, i in place.items() if some[i] & Flag.INCOMING}
+        ways, before = routes.of(p), start.node[mine].tolist()
+        row = [_furthest(way, place, coming, before) for way in ways]
         held = [n for n in row if n >= 0]
         if len({*held}) < len(held):  # who trade nodes by way of a third: the order seen tells
-            row = seen if len(seen) == len(row) else _each_once(wanted, before, place)
+            row = seen if len(seen) == len(row) else _each_once(ways, place)
         # what a copy replaces is where its slot was, and is not another replica
-        known = {*row, *(was for n, was in zip(row, before, strict=True) if n != was)}
+        known = {*row, *(was for n, way in zip(row, ways, strict=True) for was in _past(way, n))}
         rest = [n for n in place if n not in known]
         for slot, n in enumerate(row):
             if n < 0 and rest:
                 row[slot] = rest.pop(0)
         for n in rest:
             faults.add(f"observed.partitions[{p}]", n, "is a node too many for the plan's slots")
-        taken = [place.get(n, -1) for n in row]
-        some, roles = now.flags[theirs], now.role[theirs]
         node[mine] = row
-        flags[mine] = [
-            int(some[i]) | Flag.INCOMING * beside if i >= 0 else 0
-            for i, beside in zip(taken, _beside(row, before, place), strict=True)
-        ]
-        # a copy on its way has the role of its source
-        home = [
-            place.get(was, i) if i >= 0 and some[i] & Flag.INCOMING else i
-            for i, was in zip(taken, before, strict=True)
-        ]
-        role[mine] = [
-            int(roles[i]) if i >= 0 else known
-            for i, known in zip(home, start.role[mine].tolist(), strict=True)
-        ]
+        for slot, (n, home) in enumerate(zip(row, _left(row, ways, place, coming), strict=True)):
+            i, k = place.get(n, -1), int(start.first[p]) + slot
+            beside = n not in before and home >= 0
+            flags[k] = some[i] | Flag.INCOMING * beside if i >= 0 else 0
+            # a copy on its way has the role of its source
+            source = place.get(home, i) if i >= 0 and some[i] & Flag.INCOMING else i
+            role[k] = roles[source] if source >= 0 else start.role[k]
         led = seen[leader[p]] if 0 <= leader[p] < len(seen) else -1
         if led in row:
             leader[p] = row.index(led)
@@ -152,20 +164,50 @@ def _seated(
     )
 
 
-def _beside(row: list[int], before: list[int], place: Mapping[int, int]) -> list[bool]:
-    """Return the slots of which a new node is seen beside the one that it is to replace."""
-    return [
-        n not in before and was in place and was not in row
-        for n, was in zip(row, before, strict=True)
-    ]
+def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]) -> int:
+    """Return the last node of a slot's way that is there, -1 for none.
+
+    It waits where another was only once it has left its own, or is said to be on its way.
+    """
+    was, *stops, wanted = way
+    if wanted in place:
+        return wanted
+    for n in reversed(stops):
+        if n in place and (was not in place or n in coming or n not in before):
+            return n
+    return was if was in place else -1
 
 
-def _each_once(wanted: list[int], before: list[int], place: Mapping[int, int]) -> list[int]:
-    """Return the node of each slot, none twice: where it is to be, where it was, or -1."""
-    row, free = [-1] * len(wanted), {*place}
-    for nodes in (wanted, before):
-        for slot, n in enumerate(nodes):
-            if row[slot] < 0 and n in free:
-                row[slot] = n
-                free.remove(n)
+def _left(
+    row: list[int], ways: list[list[int]], place: Mapping[int, int], coming: set[int]
+) -> list[int]:
+    """Return the node that each slot leaves and that is still there, -1 for none.
+
+    A node is left by one slot: by what is said to be on its way, or by who waited there last.
+    """
+    homes = [next((was for was in reversed(_past(way, n)) if was in place), -1)
+             for n, way in zip(row, ways, strict=True)]  # fmt: skip
+    taken = {*row}
+    for slot in sorted(
+        range(len(row)), key=lambda i: (row[i] not in coming, homes[i] == ways[i][0])
+    ):
+        if homes[slot] in taken:
+            homes[slot] = -1
+        taken.add(homes[slot])
+    return homes
+
+
+def _past(way: list[int], n: int) -> list[int]:
+    """Return the nodes of a way before one of them; all of those that are left for another."""
+    return way[: len(way) - 1 - way[::-1].index(n)] if n in way else way[:-1]
+
+
+def _each_once(ways: list[list[int]], place: Mapping[int, int]) -> list[int]:
+    """Return the node of each slot, none twice: the last of its way that is left, or -1."""
+    row, free = [-1] * len(ways), {*place}
+    for back in range(1, max(len(way) for way in ways) + 1):
+        for slot, way in enumerate(ways):
+            if row[slot] < 0 and back <= len(way) and way[-back] in free:
+                row[slot] = way[-back]
+                free.remove(way[-back])
     return row

@@ -1,0 +1,1 @@
+"""Room: whether places hold what comes, whatever the clock does."""
