@@ -5,12 +5,10 @@ import numpy as np
 from evenkeel.measure.audit.terms import broken_terms
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.strategies.levelling.excess import excess
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.small_clusters import LARGEST
 from evenkeel.strategies.shared.size import size_of
-
-NO_TARGET = 1e29
-"""1 / the target of a node that may carry nothing."""
 
 
 def at_rest(run: Run) -> bool:
@@ -32,11 +30,7 @@ def nothing_due(run: Run) -> bool:
 
 def excess_of(run: Run) -> float:
     """How far all nodes together are above their targets, in units of these."""
-    targets = run.targets
-    scale = np.where(targets.scale < NO_TARGET, targets.scale, 0.0)
-    leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
-    over = np.maximum(run.state.load * scale - 1.0, 0.0).sum()
-    return float(over + np.maximum(run.state.leaders * leader_scale - 1.0, 0.0).sum())
+    return excess(run.state, run.targets)
 
 
 def is_worth_it(run: Run, before: float) -> bool:
