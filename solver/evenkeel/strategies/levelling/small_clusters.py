@@ -307,12 +307,9 @@ class Refining:
         """Lower the aim for as long as placements within it are found."""
         unit, value = self._unit, 1e6
         self.best.worth[1:] = np.inf
-        for placed in (self._start, *([] if self.forced.any() else [self.home])):
-            self._look_at(placed, 1.0)
-            self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
         for run in range(DESCENTS):
             if not self._going or self._done >= self.most_steps * 2 // 3:
-                return
+                break
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
             self._run(
@@ -322,6 +319,9 @@ class Refining:
             value = float(self._aim.value[0])
             if self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0:
                 return
+        for placed in (self._start, *([] if self.forced.any() else [self.home])):
+            self._look_at(placed, 1.0)
+            self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
 
     def _run(self, pace: Pace, steps: int) -> None:
         steps = min(steps, max(self.most_steps // PARTS, 1))
