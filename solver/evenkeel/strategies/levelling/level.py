@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.budgets import moves_spent
-from evenkeel.strategies.levelling.excess import excess, highest_of
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.pair_moves import move_pairs
-from evenkeel.strategies.levelling.rest import at_rest
+from evenkeel.strategies.levelling.rest import at_rest, excess, highest_of
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.levelling.descent import SLICES, descend
 from evenkeel_kernels.levelling.penalty import highest

@@ -37,10 +37,9 @@ from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
 from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth_it, nothing_due
 from evenkeel.strategies.levelling.run_state import Run
-from evenkeel.strategies.levelling.small_clusters import LARGEST
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
@@ -115,7 +114,7 @@ def search(run: Run) -> None:
     with run.timed("pairs"):
         mend_in_pairs(run)
         level_pairs(run)
-    if size_of(run.request.cluster) > LARGEST:
+    if size_of(run.request.cluster) > SMALL:
         with run.timed("others"):
             level_the_others(run)
     with run.timed("soft rules"):

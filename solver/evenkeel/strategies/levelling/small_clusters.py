@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.strategies.levelling.excess import NO_TARGET, excess, let_be_the_highest
+from evenkeel.strategies.levelling.rest import NO_TARGET, excess, let_be_the_highest
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
@@ -33,9 +33,6 @@ from evenkeel_kernels.levelling.small.annealing import (
 )
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from evenkeel_kernels.levelling.threshold_walk import mean_square
-
-LARGEST = 2_000
-"""Replicas x nodes of what is small."""
 
 RUNS = 96
 LENGTHS = (1, 1, 1, 1, 3, 3)
