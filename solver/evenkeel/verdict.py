@@ -7,6 +7,7 @@ import numpy as np
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
+from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
@@ -37,6 +38,10 @@ CUT_SHORT: Mapping[str, str] = {
     "interrupted": "it was interrupted",
 }
 """Why goals are missed, by the reason to stop."""
+
+
+NOT_FOUND = "no move within the rules and capacities was found that comes closer"
+"""Why they are missed, where nothing is proven to be the reason."""
 
 
 class Found(NamedTuple):
@@ -143,7 +148,7 @@ def _missed(
     elif not method.goals:
         why = f"{method.name} does not work towards goals"
     else:
-        why = "no move within the rules and capacities was found that comes closer"
+        why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
     far = "; ".join(_excesses(request, found))
     return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
 

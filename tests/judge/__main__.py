@@ -13,11 +13,9 @@ from typing import NamedTuple
 from tests.judge.case import source_of
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.figures import table
-from tests.judge.trial import Tried, try_one, world_of
+from tests.judge.trial import SLOW, Tried, try_one, world_of
 
 CHUNK = 10
-SLOW = 2.0
-"""CPU seconds above which a solve is a finding."""
 
 
 class Job(NamedTuple):

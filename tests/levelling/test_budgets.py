@@ -120,3 +120,34 @@ def test_bytes_hold_where_replicas_weigh_more_once_they_lead_no_more(seed: int) 
 
 def test_a_leader_that_has_moved_hands_over_only_within_the_bytes() -> None:
     assert try_one(draw("anything", 611594)).findings == []
+
+
+@pytest.mark.parametrize("limits", [{"moves": 0}, {"partition_moves": 0}, {"node_in": 0}])
+@pytest.mark.parametrize(
+    ("method", "partitions"), [("balance", 3), ("exact", 3), ("balance", 1_500)]
+)
+def test_a_second_replica_on_a_node_of_its_partition_is_no_move(method, partitions, limits):
+    """A move is a node that joins a partition's set of nodes."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2.0 * partitions]] * 4, load=[[1.0]] * partitions, replicas=2,
+        placement=[[p % 4, -1] for p in range(partitions)],
+        rules=[ek.Rule(spread={"node": 2})], rule=[0] * partitions,
+    )  # fmt: skip
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None), limits=ek.Limits(**limits))
+    assert result.audit.ok
+    assert len(result.unplaced) == 0
+    assert result.comparison.moves == 0
+
+
+def test_a_budget_of_moves_is_left_for_what_moves() -> None:
+    """Half of what is missing stands by its partition; the budget is spent on the other half."""
+    partitions = 400
+    rows = [[p % 4, -1] if p % 2 else [-1, -1] for p in range(partitions)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[0.5 * partitions]] * 4, load=[[1.0]] * partitions, replicas=2, placement=rows,
+        rules=[ek.Rule(spread={"node": 2})], rule=[0] * partitions,
+    )  # fmt: skip
+    limits = ek.Limits(moves=partitions)
+    result = ek.solve(cluster, goals=ek.Goals(level=None), limits=limits)
+    assert result.comparison.moves <= partitions
+    assert result.audit.ok

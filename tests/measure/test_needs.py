@@ -42,3 +42,14 @@ def test_what_spread_leaves_no_other_place_for_is_needed_of_a_zone():
     assert forced["zone a"] == 6.0
     assert forced["zone a + b"] == 12.0
     assert forced[""] == 18.0
+
+
+def test_what_the_least_number_of_domains_leaves_no_other_place_for_is_needed_of_a_zone():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[2.0]] * 3, replicas=2, domains={"zone": [*"abb"]},
+        rules=[ek.Rule(min_domains={"zone": 2})], rule=[0] * 3,
+    )  # fmt: skip
+    case = Case("", np.zeros(3, bool), np.ones(1))
+    forced = {one.where: one.amount for one in needs(cluster, case) if one.kind == "load"}
+    assert forced["zone a"] == forced["zone b"] == 6.0
+    assert forced[""] == 12.0

@@ -17,6 +17,7 @@ from evenkeel_kernels.core.problem import (
     State,
     following_load,
     index,
+    is_away,
     leads_now,
     load_of,
 )
@@ -316,12 +317,12 @@ def affinity(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @inline_only
 def affords_move(problem: Problem, state: State, k: int) -> bool:
-    """Whether the budgets, those of nodes and domains apart, let ``k`` be away from its home."""
+    """Whether the budgets, those of nodes and domains apart, let ``k`` be on a new node."""
     budgets = problem.budgets
     if not budgets.binds:
         return True
-    here, home = state.node[k], problem.partitions.home[k]
-    if here >= 0 and here != home:
+    here = index(state.node[k])
+    if here >= 0 and is_away(problem, k, here) > 0:
         return True
     if state.spent[0] + 1.0 > budgets.moves:
         return False
@@ -335,12 +336,16 @@ def affords_move(problem: Problem, state: State, k: int) -> bool:
 
 @inline_only
 def affords(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether the budgets let ``k`` move to ``n``; going home is free. O(tiers)."""
+    """Whether the budgets let ``k`` move to ``n``; going home is free. O(R + tiers).
+
+    A node where its partition stood before, as no node itself, is nothing that it moves to.
+    """
     budgets, domain = problem.budgets, problem.domains.domain
     home = index(problem.partitions.home[k])
     if not budgets.binds or n == home:
         return True
-    if not affords_move(problem, state, k):
+    new = is_away(problem, k, n) > 0
+    if new and not affords_move(problem, state, k):
         return False
     here = index(state.node[k])
     away = here >= 0 and here != home
@@ -351,7 +356,8 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
         if to == origin:
             continue
         now = index(domain[tier, here]) if away else origin
-        if to >= 0 and to != now and state.came[to] >= budgets.into[to]:
+        enters = to >= 0 and to != now and (new or tier + 1 < domain.shape[0])
+        if enters and state.came[to] >= budgets.into[to]:
             return False
         leaves = origin >= 0 and now == origin and budgets.source[home]
         if leaves and state.went[origin] >= budgets.out_of[origin]:

@@ -4,7 +4,7 @@ Like `feasibility`, it is inlined into the kernel that calls it.
 """
 
 from evenkeel_kernels.build.jit import inline_only
-from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
+from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index, is_away
 
 
 @inline_only
@@ -40,13 +40,13 @@ def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     d = budgets.data_dimension
     if d >= 0:
         more = 0.0
-        if n != partitions.home[k]:
+        if is_away(problem, k, n) > 0:
             more += partitions.leader_load[p, d] - partitions.voter_load[p, d]
         led = index(partitions.first[p] + max(state.leader[p], 0))
         if (
             state.leader[p] >= 0
             and state.node[led] >= 0
-            and state.node[led] != partitions.home[led]
+            and is_away(problem, led, index(state.node[led])) > 0
         ):
             more += following_load(partitions, state, led, d) - partitions.leader_load[p, d]
         if more > 0.0 and state.spent[1] + more > budgets.data:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.feasibility import admits, count_in_domain
-from evenkeel_kernels.core.problem import Problem, State, index, load_of
+from evenkeel_kernels.core.problem import Problem, State, index, is_away, load_of
 
 FAR = 1e300
 
@@ -83,6 +83,14 @@ def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
         more = scan.size[d]
         for n in range(n_nodes):
             scan.score[n] = max(scan.score[n], (load[d, n] + more) * scan.scale[d, n])
+
+
+@inline_only
+def close_new(problem: Problem, scan: Scan, k: int) -> None:
+    """Close the nodes that are new to the partition of ``k``. O(N R)."""
+    for n in range(scan.score.shape[0]):
+        if is_away(problem, k, index(n)) > 0:
+            scan.score[n] = FAR
 
 
 @inline_only

@@ -168,6 +168,17 @@ def index(value: int) -> int:
 
 
 @inline_only
+def is_away(problem: Problem, k: int, n: int) -> int:
+    """Whether ``n`` is new to the partition of ``k``: 1 or 0; who trades roles does not move."""
+    partitions = problem.partitions
+    p = index(partitions.owner[k])
+    for i in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[i] == n:
+            return 0
+    return 1
+
+
+@inline_only
 def leads_now(first: NDArray[np.int64], leader: NDArray[np.int16], p: int, k: int) -> bool:
     """Whether replica ``k`` of ``p`` leads it, by ``first (P + 1,)`` and ``leader (P,)``."""
     return leader[p] >= 0 and k == first[p] + leader[p]

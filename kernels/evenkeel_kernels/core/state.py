@@ -16,6 +16,7 @@ from evenkeel_kernels.core.problem import (
     State,
     following_load,
     index,
+    is_away,
     leads_now,
     load_of,
 )
@@ -280,7 +281,8 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
 def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Book what replica ``k`` on ``n`` takes of the budgets (``sign`` 1), or give it back (-1).
 
-    A replica that is nowhere, or at home, takes nothing. O(tiers).
+    A replica that is nowhere, or at home, takes nothing; one on another node where its partition
+    stood is no move, and leaves its home. O(R + tiers).
     """
     budgets, domain = problem.budgets, problem.domains.domain
     home = index(problem.partitions.home[k])
@@ -291,16 +293,18 @@ def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
         state.spent[2] += sign
     if n == home:
         return
-    state.spent[0] += sign
-    state.moved_of[p] += sign
-    if budgets.data_dimension >= 0:
-        state.spent[1] += sign * load_of(problem.partitions, state, k, budgets.data_dimension)
+    new = is_away(problem, k, n) > 0
+    if new:
+        state.spent[0] += sign
+        state.moved_of[p] += sign
+        if budgets.data_dimension >= 0:
+            state.spent[1] += sign * load_of(problem.partitions, state, k, budgets.data_dimension)
     for i in range(budgets.tiers.shape[0]):
         tier = index(budgets.tiers[i])
         to = index(domain[tier, n])
         origin = index(domain[tier, home]) if home >= 0 else index(-1)
         if to != origin:
-            if to >= 0:
+            if to >= 0 and (new or tier + 1 < domain.shape[0]):
                 state.came[to] += sign
             if origin >= 0 and budgets.source[home]:
                 state.went[origin] += sign
@@ -344,7 +348,7 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
             dimension = problem.budgets.data_dimension
             if leader_away(problem, p, n):
                 state.spent[2] += sign
-            if dimension >= 0 and n != partitions.home[k]:
+            if dimension >= 0 and is_away(problem, k, n) > 0:
                 less = following_load(partitions, state, k, dimension)
                 state.spent[1] += sign * (partitions.leader_load[p, dimension] - less)
         for d in range(state.load.shape[0]):

@@ -5,7 +5,15 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits, affords_move
-from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
+from evenkeel_kernels.core.node_scan import (
+    FAR,
+    Scan,
+    close_full,
+    close_new,
+    fill,
+    lowest,
+    take_size,
+)
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import apply
 from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, stands_alone
@@ -55,7 +63,8 @@ def best_fit(
         close_full(problem, state, scan, k)
         limit = FAR * 0.5 if forced[k] else ceiling
         if not affords_move(problem, state, k):
-            limit = -1.0
+            close_new(problem, scan, k)
+            scanned = -1
         while True:
             n = lowest(scan, k)
             if scan.score[n] > limit:

@@ -8,9 +8,8 @@ from evenkeel.measure.audit import audit
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.strategies.levelling.run import levelled, searched
-from evenkeel.strategies.levelling.small_clusters import LARGEST
 from evenkeel.strategies.registry import Outcome, Request
-from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.size import SMALL, size_of
 
 SETTLED = ("tolerance", "limits", "exhausted")
 """Reasons to stop after which a small cluster is looked at once more."""
@@ -26,7 +25,7 @@ def balance(request: Request) -> Outcome:
         from evenkeel.strategies.exact.rescue import rescued
 
         outcome = rescued(request, outcome)
-    if outcome.stop_reason in SETTLED and size_of(request.cluster) <= LARGEST:
+    if outcome.stop_reason in SETTLED and size_of(request.cluster) <= SMALL:
         from evenkeel.strategies.exact.fewest import with_fewest_moves
 
         return with_fewest_moves(request, outcome)
@@ -47,6 +46,6 @@ def _mended_then_minimised(request: Request) -> Outcome:
 
 def _is_broken(cluster: Cluster, outcome: Outcome) -> bool:
     """Whether a small cluster breaks a hard rule."""
-    if size_of(cluster) > LARGEST:
+    if size_of(cluster) > SMALL:
         return False
     return not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok

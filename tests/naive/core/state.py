@@ -349,14 +349,17 @@ def spent(problem: Problem, state: State) -> dict[str, np.ndarray]:
         counts["spent"][2] += leads(problem, state, k) and led_from >= 0 and n != led_from
         if n == home:
             continue
-        counts["spent"][0] += 1
-        counts["moved_of"][p] += 1
-        if budgets.data_dimension >= 0:
-            counts["spent"][1] += loads(problem, state, k)[budgets.data_dimension]
+        stood = partitions.home[partitions.owner == p].tolist()
+        if n not in stood:
+            counts["spent"][0] += 1
+            counts["moved_of"][p] += 1
+            if budgets.data_dimension >= 0:
+                counts["spent"][1] += loads(problem, state, k)[budgets.data_dimension]
         for tier in budgets.tiers.tolist():
             domain = problem.domains.domain[tier]
             to, origin = int(domain[n]), int(domain[home]) if home >= 0 else -1
-            if to != origin and to >= 0:
+            is_node = tier + 1 == len(problem.domains.domain)
+            if to != origin and to >= 0 and not (is_node and n in stood):
                 counts["came"][to] += 1
             if to != origin and origin >= 0 and budgets.source[home]:
                 counts["went"][origin] += 1

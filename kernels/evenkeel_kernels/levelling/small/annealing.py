@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now
+from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
@@ -190,17 +190,6 @@ def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i:
         move(problem, state, k, here)
         return False
     return True
-
-
-@inline_only
-def is_away(problem: Problem, k: int, n: int) -> int:
-    """Whether ``n`` is new to the partition of ``k``: 1 or 0; who trades roles does not move."""
-    partitions = problem.partitions
-    p = index(partitions.owner[k])
-    for i in range(partitions.first[p], partitions.first[p + 1]):
-        if partitions.home[i] == n:
-            return 0
-    return 1
 
 
 @inline_only

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now
+from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
 from evenkeel_kernels.levelling.repair import breaches
@@ -23,7 +23,6 @@ from evenkeel_kernels.levelling.small.annealing import (
     Course,
     count_up,
     faults_of,
-    is_away,
     moved_if_joining,
     note,
     strain,

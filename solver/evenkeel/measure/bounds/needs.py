@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import NONE, Scope, nodes_that_meet, partition_scope
 from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.bounds.share import Classes
+from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
 from evenkeel.model.topology import NODE_TIER
 
 ALL_SUBSETS = 6
 """Domains up to which every set of them is looked at."""
+
+MOST_CLASSES = 64
+"""Kinds of partitions up to which it is asked what keeps a node full."""
 
 MOST_PARTS = 24
 """Sets of nodes that rules name, which are looked at one by one."""
@@ -36,6 +41,9 @@ DEEPEST = 4
 
 NEARLY = 1e-9
 """Share by which sums of loads may differ with their order."""
+
+LEAST = 1e-300
+"""Stands for nothing where something is divided by it."""
 
 Kind = Literal["load", "whole replicas", "replicas of a node", "nodes", "domains", "leading"]
 
@@ -140,12 +148,8 @@ class _Ground(NamedTuple):
 
 def needs(cluster: Cluster, case: Case) -> Iterator[Need]:
     """Yield what sets of nodes must hold in a case, for all that is wanted to have its place."""
-    placed = PlacementCounts.of(cluster, cluster.placement)
-    scope = partition_scope(cluster)
-    nodes = cluster.nodes
-    receives = nodes.may_receive & ~case.lost
-    usable = receives | (nodes.may_hold & ~case.lost)
-    ground = _Ground(placed, scope, Classes.of(placed, scope), case, usable, receives)
+    ground = _ground(cluster, case)
+    placed, scope, usable, receives = ground.placed, ground.scope, ground.usable, ground.receives
     if (placed.per_partition(usable & ~receives)[piling(placed, scope)] > 0).any():
         return  # of a partition that may pile up, more may stand where nothing is accepted
     if not case.recovered:
@@ -168,6 +172,52 @@ def needs(cluster: Cluster, case: Case) -> Iterator[Need]:
                 )  # fmt: skip
         yield from _of_one_partition(ground, part, forced)
     yield from _domains(ground)
+
+
+def _ground(cluster: Cluster, case: Case) -> _Ground:
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    scope = partition_scope(cluster)
+    receives = cluster.nodes.may_receive & ~case.lost
+    usable = receives | (cluster.nodes.may_hold & ~case.lost)
+    return _Ground(placed, scope, Classes.of(placed, scope), case, usable, receives)
+
+
+def out_of_reach(cluster: Cluster, level: Levelness, target: NDArray[np.float64]) -> str:
+    """Say which rules or pins are proven to keep a worst node from its ``target (N, D)``; or ""."""
+    over = level.loads / np.maximum(target, LEAST)
+    for d in range(len(cluster.dimensions)):
+        worst = int(np.argmax(over[:, d])) if len(over) else 0
+        if len(over) and over[worst, d] > 1.0 + NEARLY:
+            reason = _held(cluster, worst, d, target[:, d])
+            if reason:
+                return reason
+    return ""
+
+
+def _held(cluster: Cluster, node: int, dimension: int, most: NDArray[np.float64]) -> str:
+    """Say which rules or pins keep a node, or some node around it, above ``most (N,)`` of a load.
+
+    Looked at are the node, its domains and the nodes that rules name; "" where none of them do.
+    """
+    nowhere = np.zeros(len(cluster.nodes), bool)
+    ground = _ground(cluster, Case("", nowhere, np.ones(len(cluster.dimensions))))
+    lightest, placement = ground.placed.lightest[:, dimension], cluster.placement
+    here = (placement.node == node) & (placement.flags & Flag.PINNED > 0)
+    pinned = float(lightest[placement.owner[here]].sum())
+    alone = np.arange(len(nowhere)) == node
+    found = [(pinned, alone, "pinned replicas", cluster.nodes.names[node])]
+    if len(ground.classes.rule) <= MOST_CLASSES:
+        weight = ground.classes.loads(ground.placed.lightest)[:, dimension]
+        for part in _parts_around(ground, node):
+            amount = float(_forced(ground, part) @ weight)
+            found.append((amount, part.inside, "rules", part.where))
+    over = [amount / max(float(most[inside].sum()), LEAST) for amount, inside, _, _ in found]
+    if max(over) <= 1.0 + NEARLY:
+        return ""
+    amount, inside, what, where = found[int(np.argmax(over))]
+    share = amount / max(float(cluster.nodes.capacity[inside, dimension].sum()), LEAST)
+    name = cluster.dimensions[dimension]
+    return f"{what} take at least {share:.2%} of the capacity of {where} in {name}"
 
 
 def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -> Iterator[Need]:
@@ -269,12 +319,32 @@ def _parts(ground: _Ground) -> Iterator[_Part]:
             named.setdefault(inside.tobytes(), (text, inside))
     tiers = dict.fromkeys(
         one.tier for one in scope.bindings
-        if one.kind == "spread" and one.hard and one.tier != NODE_TIER
+        if one.kind in ("spread", "min_domains") and one.hard and one.tier != NODE_TIER
     )  # fmt: skip
     for text, mask in [*named.values()][:MOST_PARTS]:
         yield _Part(text, mask & ground.usable, "")
         for tier in tiers:
             yield from _of_domains(ground, tier, text, mask)
+
+
+def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
+    """Yield the sets of nodes around one: its domains, those that rules name, and both at once."""
+    cluster, scope = ground.placed.cluster, ground.scope
+    topology = cluster.topology
+    named = {"": np.ones(len(cluster.nodes), bool)}
+    for demands in scope.demands:
+        for text, _ in demands.place:
+            named[text] = nodes_that_meet(cluster, [text])
+    for text, mask in [*named.items()][:MOST_PARTS]:
+        if text and mask[node]:
+            yield _Part(text, mask & ground.usable, "")
+        for tier in dict.fromkeys(one.tier for one in scope.bindings if one.tier != NODE_TIER):
+            row = topology.tier_index(tier)
+            domain = topology.domain_with_nodes[row]
+            if domain[node] >= 0 and mask[node]:
+                name = topology.domain_name(row, int(domain[node]))
+                inside = (domain == domain[node]) & mask & ground.usable
+                yield _Part(f"{tier} {name}{', ' if text else ''}{text}", inside, tier)
 
 
 def _of_domains(ground: _Ground, tier: str, text: str, mask: NDArray[np.bool_]) -> Iterator[_Part]:
@@ -317,6 +387,7 @@ def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
     forced = np.zeros(len(classes.rule))
     outside = ground.usable & ~part.inside
     spreads = [one for one in scope.bindings if one.kind == "spread" and one.hard]
+    fewest = [one for one in scope.bindings if one.kind == "min_domains" and one.hard]
     for q, rule in enumerate(classes.rule.tolist()):
         if len(classes.first) <= q:
             continue
@@ -331,6 +402,10 @@ def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
             if (domain >= 0).all():  # nodes outside every domain take any number
                 places = min(places, float(amount * len(np.unique(domain))))
         forced[q] = max(0.0, wanted - places)
+        for one in fewest:  # of so many domains, those that are not outside are inside
+            domain = topology.domain_with_nodes[topology.tier_index(one.tier)][left]
+            short = int(one.amount[classes.first[q]]) - len(np.unique(domain[domain >= 0]))
+            forced[q] = max(forced[q], min(float(short), wanted))
         for text, count in scope.demands[rule].place:
             if not (nodes_that_meet(cluster, [text]) & ground.usable & ~part.inside).any():
                 forced[q] = max(forced[q], float(min(count, wanted)))

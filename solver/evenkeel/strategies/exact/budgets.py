@@ -38,7 +38,10 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
             model.add(sum(count for count, q, _ in joins if q == p) <= limits.partition_moves)
     if limits.bytes is not None:
         _hold_bytes(seats, limits.bytes, joins)
-    _hold_passing(seats, node, limits.node_in, limits.node_out)
+    if limits.node_in is not None:
+        for n in {n for _, _, n in joins}:
+            model.add(sum(count for count, _, m in joins if m == n) <= limits.node_in)
+    _hold_passing(seats, node, None, limits.node_out)
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))

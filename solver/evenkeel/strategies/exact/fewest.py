@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
@@ -33,7 +35,8 @@ leads after that, and for the moves where the caller says how long it may take."
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     """Reach the goals with fewer moves, if the cluster is small and that may well be.
 
-    Or reach them at all, where the search has spent a budget on less, or has found nothing better.
+    Or reach them at all, where the search has spent a budget on less, or has found nothing better,
+    and no rule is proven to be in the way.
     """
     cluster = request.cluster
     if size_of(cluster) > LARGEST or Ills.of(request, outcome):
@@ -42,6 +45,8 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     made = compare(cluster, cluster.placement, stands).moves
     missed = outcome.stop_reason != "tolerance"
     if not missed and made - request.bounds.moves_level < FAR:
+        return outcome
+    if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
         return outcome
     found = _fewest(request, stands, None if missed else made)
     if found is None or found.node is None or found.leader is None:

@@ -95,26 +95,28 @@ def harms(request: Request, outcome: Outcome) -> bool:
     return bool(regressions(cluster, placement, audit(cluster, placement)))
 
 
-def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, int]:
+def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, float, int]:
     """Say what is undone, soft rules broken, how far from the goals nodes are, and the moves.
 
-    Undone are places and leaders that are missing, and hard rules that are broken.
+    Undone are places and leaders that are missing, and hard rules that are broken; of nodes, the
+    worst comes first, and then all together.
     """
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
-    excess = _excess(levelness(cluster, placement), request.bounds)
+    excess = _excesses(levelness(cluster, placement), request.bounds)
+    worst, all_of_them = float(excess.max(initial=0.0)), float(excess.sum())
     moves = compare(cluster, cluster.placement, placement).moves
     audited = audit(cluster, placement)
     undone = missing(request, outcome), audited.hard
-    return *undone, audited.soft, round(excess, 9), moves
+    return *undone, audited.soft, round(worst, 9), round(all_of_them, 9), moves
 
 
-def _excess(level: Levelness, bounds: Bounds) -> float:
-    """How far the worst node is from its targets of load and leaders, or below its floor."""
-    worst = 1.0
+def _excesses(level: Levelness, bounds: Bounds) -> NDArray[np.float64]:
+    """How far nodes are above their targets of load and leaders, or below their floors."""
+    found = []
     for held, target in ((level.loads, bounds.target), (level.leaders, bounds.leader_target)):
         bound = np.isfinite(target) & (target > 0.0)
-        worst = max(worst, float((held[bound] / target[bound]).max(initial=1.0)))
+        found.append(held[bound] / target[bound] - 1.0)
     asked = bounds.floor > 0.0
-    lack = 1.0 - level.loads[asked] / bounds.floor[asked]
-    return max(worst - 1.0, float(lack.max(initial=0.0)))
+    found.append(1.0 - level.loads[asked] / bounds.floor[asked])
+    return np.maximum(np.concatenate(found), 0.0)

@@ -1,4 +1,7 @@
-"""One stage after another: place all, then level, then move little, each fixed for the next."""
+"""One stage after another: place all, then level, then move little, each fixed for the next.
+
+Where the goals are out of reach, the worst node comes first, and then all that are above theirs.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,9 @@ GLANCE = 0.05
 FULL, SOME = 2, 1
 """How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
 per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
+
+PARTS, FARTHEST = 1000, 1000
+"""Of a target: how fine what nodes are above theirs is added up, and how many of them at most."""
 
 NEARLY = 1e-4
 """Excesses this close, as parts of the greater one where that is above 1, are told apart by asking
@@ -298,6 +304,19 @@ class Stages:
             reached = int(self._solver.value(one.reading))
             self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
         self.stages.append(Stage("level", high, low))
+        if high > 0.0:
+            self._level_the_others()
+
+    def _level_the_others(self) -> None:
+        """Where the worst node stays above its target, bring all together as near as can be."""
+        model, above = self.seats.model, []
+        for one in self.gauges:
+            step = max(1, int(one.target / PARTS))
+            reached = max(0, -(-(self._solver.value(one.reading) - one.most(0.0)) // step))
+            steps = model.new_int_var(0, max(reached, PARTS * FARTHEST), "")
+            model.add(step * steps >= one.reading - one.most(0.0))
+            above.append(steps)
+        self.minimise("others", sum(above), PARTS)
 
     def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
         """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""

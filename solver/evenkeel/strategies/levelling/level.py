@@ -1,4 +1,8 @@
-"""Placing and levelling: the descent piece by piece, then pairs of replicas that move at once."""
+"""Placing and levelling: the descent piece by piece, then pairs of replicas that move at once.
+
+Where the highest node stays above its target, whatever keeps it there, it is let be, and the others
+are levelled.
+"""
 
 from dataclasses import replace
 
@@ -8,28 +12,33 @@ from numpy.typing import NDArray
 from evenkeel.strategies.levelling.budgets import moves_spent
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.pair_moves import move_pairs
-from evenkeel.strategies.levelling.rest import at_rest
+from evenkeel.strategies.levelling.rest import at_rest, excess, highest_of
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.levelling.descent import SLICES, descend
 from evenkeel_kernels.levelling.penalty import highest
 
+LET_BE = 3
+"""How often what is highest is let be, each time that others are high as well."""
 
-def place_and_level(run: Run) -> None:
+
+def place_and_level(run: Run, *, in_brief: bool = False) -> None:
     """Take the pieces of the descent until it ends or must stop; the most level one stands.
 
     After the first piece, what fits nowhere takes the room of smaller replicas, which go elsewhere.
     """
     if at_rest(run):
         return
-    best: tuple[float, NDArray[np.int32], NDArray[np.int16]] | None = None
-    level = np.inf
+    best: tuple[tuple[float, float], NDArray[np.int32], NDArray[np.int16]] | None = None
+    height = level, _ = np.inf, np.inf
     before = run.work
-    is_brief = not run.may_take_long and len(run.state.node) <= run.parameters.brief_replicas
-    brief = replace(run.parameters, walk_per_replica=run.parameters.brief_walk)
-    targets = run.targets
+    parameters, targets = run.parameters, run.targets
+    if not run.may_take_long and (in_brief or len(run.state.node) <= parameters.brief_replicas):
+        parameters = replace(parameters, walk_per_replica=parameters.brief_walk)
+    if in_brief:
+        parameters = replace(parameters, few_replicas=0)
     pieces = descend(
         run.problem, run.state, run.forced, run.most_leaders, run.most_moves, run.request.seed,
-        brief if is_brief else run.parameters,
+        parameters,
     )  # fmt: skip
     for piece in pieces:
         if piece.stage in SLICES:
@@ -39,14 +48,15 @@ def place_and_level(run: Run) -> None:
         level = piece.highest
         if best is None and room_made(run) > 0:
             level = highest(run.state, targets)
-        if best is None or level < best[0]:
-            best = (level, run.state.node.copy(), run.state.leader.copy())
+        height = level, excess(run.state, targets)
+        if best is None or height < best[0]:
+            best = (height, run.state.node.copy(), run.state.leader.copy())
         if not run.tell(piece.stage, before + piece.steps, level):
             break
         if piece.stage != "redistribute" and moves_spent(run):
             break
     pieces.close()  # what was halfway takes effect
-    if best is not None and best[0] < level and level > 1.0:
+    if best is not None and best[0] < height and level > 1.0:
         run.restart_from(best[1], best[2])
 
 
@@ -66,3 +76,35 @@ def level_pairs(run: Run) -> None:
     move_pairs(run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters)
     if run.ratio - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)
+
+
+def level_the_others(run: Run) -> None:
+    """Level what is less high, where the highest stay above their targets, whatever keeps them.
+
+    What cannot be relieved outweighs all else: beside it, nothing that others would gain seems
+    worth a try. So the highest are let be where they are, for as long as the others get lower.
+    """
+    asked, problem, most_leaders = run.targets, run.problem, run.most_leaders
+    for _ in range(LET_BE):
+        _let_be_the_highest(run)
+        if run.stop is not None or run.ratio <= 1.0 or moves_spent(run):
+            break
+        before, stood = excess(run.state, asked), (run.state.node.copy(), run.state.leader.copy())
+        place_and_level(run, in_brief=True)
+        level_pairs(run)
+        if excess(run.state, asked) >= before:
+            run.restart_from(*stood)
+            break
+    run.problem, run.most_leaders = problem, most_leaders
+
+
+def _let_be_the_highest(run: Run) -> None:
+    """Let the highest nodes carry what they do, and no more; ask others for their targets."""
+    state, nodes = run.state, run.problem.nodes
+    high, led_high = highest_of(state, run.targets)
+    nodes = nodes._replace(
+        watermark=np.where(high, state.load, nodes.watermark),
+        capacity=np.where(high, np.minimum(state.load, nodes.capacity), nodes.capacity),
+    )
+    run.problem = run.problem._replace(nodes=nodes)
+    run.most_leaders = np.where(led_high, state.leaders, run.most_leaders)

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 
+from evenkeel.measure.audit import audit
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.audit.terms import broken_terms
-from evenkeel.measure.audit.violations import Violations
+from evenkeel.measure.audit.violations import KINDS, Violations
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Placement
@@ -29,14 +30,18 @@ def rules_broken(run: Run, placement: Placement) -> list[Violations]:
     return [one for one in found if one.kind != "lead" and one.count]
 
 
-def rules_mended(run: Run) -> bool:
-    """Whether rules were broken, and fewer of some kind are."""
-    if not run.broken:
-        return False
-    was, now = Counter[str](), Counter[str]()
-    for counts, found in ((was, run.broken), (now, rules_broken(run, run.placement))):
-        for one in found:
-            counts[one.kind] += one.count
+def some_mended(run: Run) -> bool:
+    """Whether hard rules of some kind, capacities among them, are broken less often than before."""
+    was, now = (
+        Counter(
+            {
+                kind: n
+                for kind, n in audit(run.request.cluster, one).counts.items()
+                if KINDS[kind].hard
+            }
+        )
+        for one in (run.request.start, run.placement)
+    )
     return bool(was - now)
 
 

@@ -14,10 +14,9 @@ from evenkeel.strategies.levelling.small_clusters import (
     BRIEF_STEPS,
     BRIEF_STEPS_PER_PLACE,
     BRIEF_WAYS,
-    LARGEST,
     Refining,
 )
-from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import UNLIMITED
 
 
@@ -28,7 +27,7 @@ def refine_small(run: Run) -> bool:
     """
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
-    if run.stop is not None or size_of(cluster) > LARGEST or (binds and run.waiting.any()):
+    if run.stop is not None or size_of(cluster) > SMALL or (binds and run.waiting.any()):
         return False
     before, was = run.work, _audited(run, run.placement)
     harmed = bool(regressions(cluster, run.placement, was))

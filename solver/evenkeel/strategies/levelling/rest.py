@@ -1,16 +1,21 @@
-"""Whether anything is left to do, and whether what was done is worth its moves."""
+"""Whether anything is left to do, how much, and whether what was done is worth its moves."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit.terms import broken_terms
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.run_state import Run
-from evenkeel.strategies.levelling.small_clusters import LARGEST
-from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.size import SMALL, size_of
+from evenkeel_kernels.core.problem import State
+from evenkeel_kernels.levelling.penalty import Targets
 
 NO_TARGET = 1e29
 """1 / the target of a node that may carry nothing."""
+
+HIGH = 0.5
+"""Part of the greatest excess from which on a node is as high as the highest."""
 
 
 def at_rest(run: Run) -> bool:
@@ -32,11 +37,7 @@ def nothing_due(run: Run) -> bool:
 
 def excess_of(run: Run) -> float:
     """How far all nodes together are above their targets, in units of these."""
-    targets = run.targets
-    scale = np.where(targets.scale < NO_TARGET, targets.scale, 0.0)
-    leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
-    over = np.maximum(run.state.load * scale - 1.0, 0.0).sum()
-    return float(over + np.maximum(run.state.leaders * leader_scale - 1.0, 0.0).sum())
+    return excess(run.state, run.targets)
 
 
 def is_worth_it(run: Run, before: float) -> bool:
@@ -65,8 +66,33 @@ def _is_worth_leading(run: Run) -> bool:
     others. On a small cluster any is one too many.
     """
     leader_preference_violations = count_misled(run)
-    if size_of(run.request.cluster) <= LARGEST:
+    if size_of(run.request.cluster) <= SMALL:
         return leader_preference_violations > 0
     return leader_preference_violations > run.parameters.leader_preference_violations * len(
         run.state.leader
     )
+
+
+def excess(state: State, targets: Targets) -> float:
+    """Add up how far nodes are above their targets, of load and leaders, in units of these."""
+    scale = np.where(targets.scale < NO_TARGET, targets.scale, 0.0)
+    leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
+    over = np.maximum(state.load * scale - 1.0, 0.0).sum()
+    return float(over + np.maximum(state.leaders * leader_scale - 1.0, 0.0).sum())
+
+
+def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which nodes are about as far above their targets as the highest: loads (D, N), leaders.
+
+    None where all nodes are within them.
+    """
+    over, led_over = state.load * targets.scale - 1.0, state.leaders * targets.leader_scale - 1.0
+    high = HIGH * max(float(over.max(initial=0.0)), float(led_over.max(initial=0.0)))
+    return (over >= high) & (high > 0.0), (led_over >= high) & (high > 0.0)
+
+
+def let_be_the_highest(state: State, targets: Targets) -> None:
+    """Take what the highest nodes carry and lead for their targets."""
+    high, led_high = highest_of(state, targets)
+    targets.scale[high] = 1.0 / state.load[high]
+    targets.leader_scale[led_high] = 1.0 / state.leaders[led_high]

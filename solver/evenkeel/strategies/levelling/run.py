@@ -10,7 +10,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    over-full nodes must give away, and brings every node below its target; a replica that fits
    nowhere takes the room of smaller ones. What could not be mended for want of room is tried again.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
-   level all. Where goals are missed still and soft rules shall yield to them, they do.
+   level all. Where goals are missed still, the highest nodes are let be and the others levelled;
+   and where soft rules shall yield to goals, they do.
 6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
    everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them.
@@ -22,13 +23,13 @@ from collections.abc import Callable
 import numpy as np
 
 from evenkeel.strategies.levelling.floors import fill_to_floors
-from evenkeel.strategies.levelling.level import level_pairs, place_and_level
+from evenkeel.strategies.levelling.level import level_pairs, level_the_others, place_and_level
 from evenkeel.strategies.levelling.mending import (
     mend_in_pairs,
     mend_leaders,
     mend_rules,
     rules_broken,
-    rules_mended,
+    some_mended,
 )
 from evenkeel.strategies.levelling.outcome import outcome_of
 from evenkeel.strategies.levelling.prepare import Restraint, prepare
@@ -38,6 +39,7 @@ from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
@@ -112,6 +114,9 @@ def search(run: Run) -> None:
     with run.timed("pairs"):
         mend_in_pairs(run)
         level_pairs(run)
+    if size_of(run.request.cluster) > SMALL:
+        with run.timed("others"):
+            level_the_others(run)
     with run.timed("soft rules"):
         level_past_soft_rules(run)
 
@@ -124,7 +129,7 @@ def must_change(run: Run) -> bool:
 def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
     """Leave everything where it is, if nothing must change and the gain is negligible."""
     free = run.stop is None and not run.problem.budgets.binds
-    if free and not changed and not is_worth_it(run, before) and not rules_mended(run):
+    if free and not changed and not is_worth_it(run, before) and not some_mended(run):
         run.restart_from(run.request.start.node, run.request.start.leader)
 
 

@@ -1,9 +1,10 @@
 """Refining what the search found on a small cluster: nearer to the best that there is.
 
-Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for; where these
-cannot be reached, at an aim that falls as far as it goes, and then for the fewest moves near that
-level. At the end some of the moves are taken back, and ways to do with one less are tried
-(`evenkeel_kernels.levelling.small.tree_search`).
+Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for. Where these
+cannot be reached, an aim falls as far as it goes: that says how full the fullest node has to be.
+The others are relieved all the same, and then each node is asked for what it was found to reach,
+with the fewest moves. At the end some of the moves are taken back, and ways to do with one less are
+tried (`evenkeel_kernels.levelling.small.tree_search`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
+from evenkeel.strategies.levelling.rest import NO_TARGET, excess, let_be_the_highest
 from evenkeel.strategies.shared.compile import compile_state
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.small.annealing import (
     Aim,
     Best,
@@ -32,15 +34,15 @@ from evenkeel_kernels.levelling.small.annealing import (
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
-LARGEST = 2_000
-"""Replicas x nodes of what is small."""
-
 RUNS = 96
 LENGTHS = (1, 1, 1, 1, 3, 3)
 """How much longer than others runs are, in turn."""
 DESCENTS = 12
 DESCENT = 12
-"""Where goals are out of reach: runs with a falling aim, and how much longer each is."""
+RELIEFS, FRUITLESS = 12, 3
+RELIEF = 3
+"""Where goals are out of reach: runs with a falling aim, and how much longer each is; runs that
+relieve all but the fullest nodes, how many in a row may be in vain, and how much longer each is."""
 STEPS_PER_PLACE = 40
 """Steps of a run for each replica and node."""
 MOST_STEPS = 20_000
@@ -55,6 +57,8 @@ WAYS_PER_PLACE = 800
 WAYS_AT_ONCE, WAYS_APART = 5_000, 8
 """Changes tried to do with one move less, in all and with the same moves taken back; of what is
 left, one in so many at most."""
+BEGINNING = 8
+"""So many changes take as long as it takes to begin with other moves taken back."""
 LONGEST_WAY = 24
 
 BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
@@ -65,9 +69,10 @@ BRIEF_STEPS_PER_PLACE = 1_000
 PARTS = 8
 """No run takes more than one in so many of the steps allowed."""
 
-FALL, NEAR, STAY = 0.002, 0.002, 0.0095
-"""Where goals are out of reach: by what share of a level the aim falls, how near the least level
-found a plan with fewer moves is as good, and how near it everything stays where it is."""
+FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
+"""Where goals are out of reach: by what share of a level the aim falls, how near to what each node
+was found to reach a plan with fewer moves is as good; how near the least level everything stays
+where it is, unless no more is left than such a part of what nodes are beyond their targets."""
 
 
 @dataclass
@@ -148,41 +153,110 @@ class Refining:
 
     def found(self) -> bool:
         """Refine; whether ``best`` holds a placement within all capacities."""
+        floor = self._aim.floor.copy()
         self._look_at(self._start, 1.0)
-        self._search(1.0, self.most_steps // 3)
-        if self.best.worth[0] > 0.0 and self._aim.floor.any():
-            self._aim.floor[:] = 0.0  # out of reach, as far as is known
-            self._look_at(self._start, 1.0)
-            self._search(1.0, self.most_steps * 2 // 3)
-        value = 1.0
+        self._search(self.most_steps // 3)
         if self.best.worth[0] > 0.0:
-            self._descend()
+            if floor.any():
+                self._aim.floor[:] = 0.0  # out of reach, as far as is known
+                self._look_at(self._start, 1.0)
+                self._search(self.most_steps * 2 // 3)
+            if self.best.worth[0] > 0.0:
+                self._descend()
             if not np.isfinite(self.best.worth[0]):
                 return False
-            level = float(self.best.worth[1])
-            if level > 1.0:
-                value = level * (1.0 + NEAR)
-                best = self.best.node.copy(), self.best.leader.copy()
-                faults = self.best.worth[0]
-                self.best.worth[:] = np.inf
-                self._look_at(best, value)
-                self._look_at(self._start, value)
-                if not self.forced.any() and self.best.worth[0] >= faults:
-                    self._look_at_home(level * (1.0 + STAY))
-            self._search(value, self.most_steps)
-        self._do_with_less(value)
+            if self.best.worth[1] > 1.0 or floor.any():
+                nearest, short = self._relieved(floor)
+                if not self._stays_home(short, floor):
+                    self._ask_what_can_be(nearest, floor)
+            self._search(self.most_steps)
+        self._do_with_less()
         return True
 
-    def _look_at_home(self, value: float) -> None:
-        """Take what was there for the best, if it is within an aim."""
+    def _relieved(self, floor: NDArray[np.float64]) -> tuple[Best, float]:
+        """Relieve what can be, beside the fullest nodes: these say nothing of the others.
+
+        Returns what is least beyond its targets and below its ``floor``, all nodes together, of
+        what was met with no node fuller than one has to be, and how far it is.
+        """
+        own, begun, fruitless = self.best, self._done, 0
+        nearest, least = own, np.inf
+        begins = [(own.node, own.leader), self._start, *([] if self.forced.any() else [self.home])]
+        for run in range(-len(begins), RELIEFS):
+            if not self._going or fruitless == FRUITLESS:
+                break
+            self.best = Best(own.node.copy(), own.leader.copy(), np.full(5, np.inf))
+            self.best.worth[0] = own.worth[0]
+            self._aim.floor[:] = floor
+            if run < 0:
+                self._look_at(begins[run], 1.0)
+            else:
+                placed = self._start if run % 4 == 3 else (nearest.node, nearest.leader)
+                self._relieve_from(placed, lets_be=run % 2 == 0)
+            short = self._shortfall(floor)
+            fruitless += run >= 0
+            if short < least * (1.0 - NEAR):
+                self._aim.floor[:] = np.minimum(floor, self.state.load)
+                most = max(1.0, float(own.worth[1]) * (1.0 + NEAR))
+                begin_course(self.problem, self.state, self._aim, most, self._course)
+                found = Best(self.state.node.copy(), self.state.leader.copy(), np.full(5, np.inf))
+                found.worth[0] = own.worth[0]
+                if note(self.problem, self.state, self._aim, self._course, found, 0.0):
+                    nearest, least, fruitless = found, short, 0
+        self.best = own
+        self.most_steps += self._done - begun
+        return nearest, least
+
+    def _relieve_from(
+        self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], *, lets_be: bool
+    ) -> None:
+        """Relieve nodes from there on, or only those that are not the highest."""
+        asked, unit = self._aim.asked, self._unit
+        scale, leader_scale = asked.scale.copy(), asked.leader_scale.copy()
+        self._look_at(placed, 1.0)
+        if lets_be:
+            let_be_the_highest(self.state, asked)
+            self._look_at(placed, 1.0)
+        pace = Pace(0.001 * unit, 0.0, 2.0 * unit, HEATS[0] * unit, 0.0003 * unit, 0.0)
+        self._run(pace, min(RELIEF * self._steps, self.most_steps // (2 * PARTS)))
+        asked.scale[:], asked.leader_scale[:] = scale, leader_scale
+        if np.isfinite(self.best.worth[1]):
+            self._look_at((self.best.node, self.best.leader), 1.0)
+
+    def _shortfall(self, floor: NDArray[np.float64]) -> float:
+        """How far nodes are beyond their targets and below a floor, in units of the targets."""
+        asked, state = self._aim.asked, self.state
+        lack = np.maximum(floor - state.load, 0.0) * np.minimum(asked.scale, NO_TARGET)
+        return excess(state, asked) + float(lack.sum())
+
+    def _stays_home(self, short: float, floor: NDArray[np.float64]) -> bool:
+        """Take what was there for the best, if it is nearly as level and not much further off."""
         own = self.best
+        self._look_at(self.home, 1.0)
+        if self.forced.any() or RELIEVED * self._shortfall(floor) > short:
+            return False
+        self._aim.floor[:] = np.minimum(floor, self.state.load)
         worth = np.array([own.worth[0], np.inf, np.inf, np.inf, np.inf])
         self.best = Best(own.node.copy(), own.leader.copy(), worth)
-        self._look_at(self.home, value)
-        if worth[1] == value:
-            worth[1] = own.worth[1]
-        else:
+        self._look_at(self.home, max(1.0, float(own.worth[1]) * (1.0 + STAY)))
+        if np.isinf(worth[1]):
             self.best = own
+            return False
+        worth[1] = 1.0  # of what can be
+        return True
+
+    def _ask_what_can_be(self, nearest: Best, floor: NDArray[np.float64]) -> None:
+        """Ask each node for its target and ``floor``, or for what it holds there, if less."""
+        asked, placed = self._aim.asked, (nearest.node.copy(), nearest.leader.copy())
+        self._look_at(placed, 1.0)
+        state = self.state
+        for scale, held in ((asked.scale, state.load), (asked.leader_scale, state.leaders)):
+            scale /= np.maximum(held * scale * (1.0 + NEAR), 1.0)
+        self._aim.floor[:] = np.minimum(floor, state.load)
+        self.fewest_moves = 0  # what is proven is proven for the goals
+        self.best.worth[:] = np.inf
+        self._look_at(placed, 1.0)
+        self._look_at(self._start, 1.0)
 
     def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
         """Go there, and note it if it is the best."""
@@ -193,33 +267,32 @@ class Refining:
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 
-    def _is_done(self, value: float) -> bool:
+    def _is_done(self) -> bool:
         """Whether no fewer moves are possible, as far as is known, or it is time to stop."""
         if not self._going:
             return True
-        if self.best.worth[0] > 0.0 or self.best.worth[1] > value:
+        if self.best.worth[0] > 0.0 or self.best.worth[1] > 1.0:
             return False
         made = self.best.worth[2]
-        least = max(np.count_nonzero(self.forced), self.fewest_moves if value == 1.0 else 0)
-        return bool(made <= least)
+        return bool(made <= max(np.count_nonzero(self.forced), self.fewest_moves))
 
-    def _search(self, value: float, until: int) -> None:
-        """Look for placements within an aim, and of these for the one with the fewest moves.
+    def _search(self, until: int) -> None:
+        """Look for placements within the targets, and of these for the one with the fewest moves.
 
-        Not beyond ``until`` steps while there is none within the aim: it may be out of reach.
+        Not beyond ``until`` steps while there is none within them: they may be out of reach.
         """
         unit, since, fewest = self._unit, self._done, np.inf
         for run in range(RUNS):
             most = until if np.isinf(self.best.worth[2]) else self.most_steps
             if self.best.worth[2] < fewest or self.best.worth[0] > 0.0:
                 since, fewest = self._done, self.best.worth[2]
-            if self._is_done(value) or self._done >= min(most, since + self.patience):
+            if self._is_done() or self._done >= min(most, since + self.patience):
                 return
             odd, sound = run % 2, self.best.worth[0] == 0.0
             begin = self.home if sound else self._start
             if odd and np.isfinite(self.best.worth[0]):
                 begin = self.best.node, self.best.leader
-            self._look_at(begin, value)
+            self._look_at(begin, 1.0)
             move_penalty = unit * TOLLS[run // 2 % len(TOLLS)]
             heat = unit * HEATS[odd if sound else 0]
             self._run(
@@ -233,7 +306,7 @@ class Refining:
         self.best.worth[1:] = np.inf
         for run in range(DESCENTS):
             if not self._going or self._done >= self.most_steps * 2 // 3:
-                return
+                break
             known = run % 2 == 1 and np.isfinite(self.best.worth[0])
             self._look_at((self.best.node, self.best.leader) if known else self._start, value)
             self._run(
@@ -243,6 +316,9 @@ class Refining:
             value = float(self._aim.value[0])
             if self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0:
                 return
+        for placed in (self._start, *([] if self.forced.any() else [self.home])):
+            self._look_at(placed, 1.0)
+            self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
 
     def _run(self, pace: Pace, steps: int) -> None:
         steps = min(steps, max(self.most_steps // PARTS, 1))
@@ -252,7 +328,7 @@ class Refining:
         self._done += steps
         self._going = self.goes_on(self._done, float(self.best.worth[1]))
 
-    def _do_with_less(self, value: float) -> None:
+    def _do_with_less(self) -> None:
         """Take some moves back, and try to do with one less of them, until nothing helps."""
         problem = self.problem
         home = problem.partitions.home
@@ -270,26 +346,24 @@ class Refining:
         )
         left = min(WAYS_PER_PLACE * replicas * nodes, self.most_ways)
         better = True
-        while better and left > 0 and not self._is_done(value) and self.best.worth[0] == 0.0:
+        while better and left > 0 and not self._is_done() and self.best.worth[0] == 0.0:
             better = False
-            self._look_at((self.best.node, self.best.leader), value)
+            self._look_at((self.best.node, self.best.leader), 1.0)
             node = self.state.node
             away = np.flatnonzero((node >= 0) & (node != home) & (home >= 0) & ~self.forced)
             for some in _subsets(away):
                 was = self.state.node[some]
                 relocate(problem, self.state, some, home[some])
-                begin_course(problem, self.state, self._aim, value, self._course)
+                begin_course(problem, self.state, self._aim, 1.0, self._course)
                 share = np.array([min(1 + left // WAYS_APART, WAYS_AT_ONCE)], np.int64)
-                left -= int(share[0]) + 1
-                better = self._completed(value, trail, len(some) - 1, share)
+                left -= int(share[0]) + BEGINNING
+                better = self._completed(trail, len(some) - 1, share)
                 left += int(share[0])
                 if better or left <= 0:
                     break
                 relocate(problem, self.state, some, was)
 
-    def _completed(
-        self, value: float, trail: Trail, most_moves: int, effort: NDArray[np.int64]
-    ) -> bool:
+    def _completed(self, trail: Trail, most_moves: int, effort: NDArray[np.int64]) -> bool:
         """Complete what stands with so many moves; whether ``best`` got better, and is sound."""
         own = self.best
         kept = Best(own.node.copy(), own.leader.copy(), own.worth.copy())
@@ -300,7 +374,7 @@ class Refining:
         if self.is_sound(self.best.node, self.best.leader):
             return True
         self.best = kept
-        self._look_at((kept.node, kept.leader), value)
+        self._look_at((kept.node, kept.leader), 1.0)
         return False
 
 

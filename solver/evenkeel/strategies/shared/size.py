@@ -4,6 +4,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.options import Exact
 
+SMALL = 2_000
+"""Replicas x nodes of a small cluster, whose answers are refined."""
+
 
 def size_of(cluster: Cluster) -> int:
     """Return replicas times nodes."""
