@@ -49,23 +49,21 @@ def scattered_by_node(
     Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
     """
     first, ascending = by_node(node, n_nodes)
-    member = np.empty_like(ascending)
+    member, filled = np.empty_like(ascending), 0
     for n in range(n_nodes):
         begin, held = first[n], first[n + 1] - first[n]
         stride = max(1, int(GOLDEN * held))
         while not coprime(stride, held):
             stride -= 1
-        at = n % max(1, held)
-        following, leading = begin, first[n + 1]
-        for _ in range(held):
-            k = ascending[begin + at]
-            at = (at + stride) % held
-            if leads_now(partitions.first, leader, index(partitions.owner[k]), k):
-                leading -= 1
-                member[leading] = k
-            else:
-                member[following] = k
-                following += 1
+        for leading in (False, True):
+            at = n % max(1, held)
+            for _ in range(held):
+                k = ascending[begin + at]
+                at = (at + stride) % held
+                p = index(partitions.owner[k])
+                if leads_now(partitions.first, leader, p, k) == leading:
+                    member[filled] = k
+                    filled += 1
     return first, member
 
 

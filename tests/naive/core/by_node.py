@@ -18,5 +18,5 @@ def scattered(node, leads, n_nodes):
             stride -= 1
         turned = [row[(n + i * stride) % size] for i in range(size)]
         following = [k for k in turned if not leads[k]]
-        found.append(following + [k for k in turned if leads[k]][::-1])
+        found.append(following + [k for k in turned if leads[k]])
     return found
