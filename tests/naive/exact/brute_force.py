@@ -6,7 +6,7 @@ import numpy as np
 
 
 def best(cluster, bounds):
-    """Least (excess over the targets, moves) of all placements that fit; None if none does.
+    """Least `measured` of all placements that fit; None if none does.
 
     Knows capacities, one zone level with one replica each, dead nodes, and free leaders.
     """
@@ -33,7 +33,7 @@ def best(cluster, bounds):
         if (total > cluster.nodes.capacity).any():
             return
         if p == len(choices):
-            found.append((excess(total, bounds), moves))
+            found.append(measured(total, bounds, moves))
             return
         for on, joining in choices[p]:
             go_on(p + 1, total + on, moves + joining)
@@ -42,8 +42,13 @@ def best(cluster, bounds):
     return min(found, default=None)
 
 
-def excess(loads, bounds):
-    """How far the worst node is above its target, as a share of it, to eight decimals."""
+def measured(loads, bounds, moves):
+    """Return how far the worst node is above its target, all together, and the moves.
+
+    The worst to eight decimals of its target; together by thousandths, each rounded up.
+    """
     with np.errstate(invalid="ignore"):
         over = np.where(loads > 0.0, loads / np.maximum(bounds.target, 1e-300) - 1.0, 0.0)
-    return round(max(0.0, float(over.max(initial=0.0))), 8)
+    over = np.maximum(over, 0.0)
+    together = int(np.ceil(over * 1e3 - 1e-6).sum())
+    return round(float(over.max(initial=0.0)), 8), together, moves
