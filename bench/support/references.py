@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel_kernels.core.node_scan import SPREADING
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.cost.cost_state import CostState
 
@@ -15,9 +16,11 @@ def best_fit(
     """Put each replica of ``order`` where the greatest utilisation stays least: loads (D, N).
 
     From an empty cluster, one replica of a partition per zone, one vectorised scan of all nodes for
-    every replica.
+    every replica; of equals each replica takes what it prefers.
     """
     limit = problem.nodes.watermark
+    nodes = np.arange(len(zone))
+    last = (1 << (len(zone) - 1).bit_length()) - 1
     load = np.zeros_like(limit)
     taken = np.zeros((len(problem.partitions.first) - 1, zone.max() + 1), bool)
     owner, size = problem.partitions.owner, problem.partitions.voter_load
@@ -25,7 +28,7 @@ def best_fit(
         p = owner[k]
         score = ((load + size[p][:, np.newaxis]) / limit).max(axis=0)
         score[taken[p][zone]] = np.inf
-        n = score.argmin()
+        n = ((score.view(np.int64) & ~last) | (nodes ^ (k * SPREADING >> 32 & last))).argmin()
         load[:, n] += size[p]
         taken[p, zone[n]] = True
     return load
