@@ -49,21 +49,26 @@ def scattered_by_node(
     Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
     """
     first, ascending = by_node(node, n_nodes)
-    member, filled = np.empty_like(ascending), 0
+    member, led = np.empty_like(ascending), np.zeros(n_nodes, np.int64)
+    for p in range(leader.shape[0]):
+        if leader[p] >= 0 and node[partitions.first[p] + leader[p]] >= 0:
+            led[node[partitions.first[p] + leader[p]]] += 1
     for n in range(n_nodes):
         begin, held = first[n], first[n + 1] - first[n]
         stride = max(1, int(GOLDEN * held))
         while not coprime(stride, held):
             stride -= 1
-        for leading in (False, True):
-            at = n % max(1, held)
-            for _ in range(held):
-                k = ascending[begin + at]
-                at = (at + stride) % held
-                p = index(partitions.owner[k])
-                if leads_now(partitions.first, leader, p, k) == leading:
-                    member[filled] = k
-                    filled += 1
+        at = n % max(1, held)
+        following, leading = begin, first[n + 1] - led[n]
+        for _ in range(held):
+            k = ascending[begin + at]
+            at = at + stride - held if at + stride >= held else at + stride
+            if leads_now(partitions.first, leader, index(partitions.owner[k]), k):
+                member[leading] = k
+                leading += 1
+            else:
+                member[following] = k
+                following += 1
     return first, member
 
 
