@@ -121,7 +121,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
                 continue
             score += 1e200
         led = int(state.leaders[n])
-        if (rank[n], score, led) < (best_rank, best_score, fewest) or best < 0:
+        if (rank[n], score, led) < (best_rank, best_score, fewest):
             best, best_rank, best_score, fewest = slot, int(rank[n]), score, led
     if best >= 0:
         lead(problem, state, p, best)

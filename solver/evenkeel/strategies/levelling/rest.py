@@ -35,18 +35,13 @@ def nothing_due(run: Run) -> bool:
     return bool(led.all()) or not has_leaders(run.request.cluster)
 
 
-def excess_of(run: Run) -> float:
-    """How far all nodes together are above their targets, in units of these."""
-    return excess(run.state, run.targets)
-
-
 def is_worth_it(run: Run, before: float) -> bool:
     """Whether all is level, or nodes are a good deal less above their targets than ``before``.
 
     Where goals cannot be reached, every run finds something a little better; each would move
     replicas for it, and the next one others.
     """
-    after = excess_of(run)
+    after = excess(run.state, run.targets)
     return after == 0.0 or after < run.parameters.worth_moving * before
 
 

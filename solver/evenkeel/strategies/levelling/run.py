@@ -35,7 +35,7 @@ from evenkeel.strategies.levelling.outcome import outcome_of
 from evenkeel.strategies.levelling.prepare import Restraint, prepare
 from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
-from evenkeel.strategies.levelling.rest import count_misled, excess_of, is_worth_it, nothing_due
+from evenkeel.strategies.levelling.rest import count_misled, excess, is_worth_it, nothing_due
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
@@ -49,7 +49,7 @@ def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     """Mend, place and level by search, and refine what was found where replicas are few."""
 
     def phases(run: Run) -> None:
-        before, changed = excess_of(run), must_change(run)
+        before, changed = excess(run.state, run.targets), must_change(run)
         search(run)
         with run.timed("refine"):
             changed |= refine_small(run)
@@ -63,7 +63,7 @@ def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     """Mend, place and level by search, without refining."""
 
     def phases(run: Run) -> None:
-        before, changed = excess_of(run), must_change(run)
+        before, changed = excess(run.state, run.targets), must_change(run)
         search(run)
         stay_unless_worth_it(run, before, changed)
         complete(run)

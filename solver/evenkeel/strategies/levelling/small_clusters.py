@@ -137,7 +137,7 @@ class Refining:
         targets, scratch = (new_targets(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
         self._aim = Aim(np.ones(1), targets, scratch, self.floor.copy())
         self._start = state.node.copy(), state.leader.copy()
-        self.best = Best(state.node.copy(), state.leader.copy(), np.full(5, np.inf))
+        self.best = _unmeasured(state.node, state.leader)
         self._course = Course(
             forced=self.forced,
             was=self.home[1].copy(),
@@ -185,8 +185,7 @@ class Refining:
         for run in range(-len(begins), RELIEFS):
             if not self._going or fruitless == FRUITLESS:
                 break
-            self.best = Best(own.node.copy(), own.leader.copy(), np.full(5, np.inf))
-            self.best.worth[0] = own.worth[0]
+            self.best = _unmeasured(own.node, own.leader, own.worth[0])
             self._aim.floor[:] = floor
             if run < 0:
                 self._look_at(begins[run], 1.0)
@@ -199,8 +198,7 @@ class Refining:
                 self._aim.floor[:] = np.minimum(floor, self.state.load)
                 most = max(1.0, float(own.worth[1]) * (1.0 + NEAR))
                 begin_course(self.problem, self.state, self._aim, most, self._course)
-                found = Best(self.state.node.copy(), self.state.leader.copy(), np.full(5, np.inf))
-                found.worth[0] = own.worth[0]
+                found = _unmeasured(self.state.node, self.state.leader, own.worth[0])
                 if note(self.problem, self.state, self._aim, self._course, found, 0.0):
                     nearest, least, fruitless = found, short, 0
         self.best = own
@@ -236,8 +234,8 @@ class Refining:
         if self.forced.any() or RELIEVED * self._shortfall(floor) > short:
             return False
         self._aim.floor[:] = np.minimum(floor, self.state.load)
-        worth = np.array([own.worth[0], np.inf, np.inf, np.inf, np.inf])
-        self.best = Best(own.node.copy(), own.leader.copy(), worth)
+        self.best = _unmeasured(own.node, own.leader, own.worth[0])
+        worth = self.best.worth
         self._look_at(self.home, max(1.0, float(own.worth[1]) * (1.0 + STAY)))
         if np.isinf(worth[1]):
             self.best = own
@@ -385,6 +383,11 @@ def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
     size = np.diff(problem.partitions.first)
     mixed: NDArray[np.bool_] = (others > 0) & (others < size)
     return mixed
+
+
+def _unmeasured(node: NDArray[np.int32], leader: NDArray[np.int16], faults: float = np.inf) -> Best:
+    """Return a placement as the best, of which no more is known than what it breaks."""
+    return Best(node.copy(), leader.copy(), np.array([faults, *[np.inf] * 4]))
 
 
 def _subsets(away: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
