@@ -12,7 +12,7 @@ import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel_kernels.build.jit import backend
 
-EXPECTED = "c96ed00f71f5fe41"
+EXPECTED = "4ff6429d266bd3ef"
 
 warnings.simplefilter("error", RuntimeWarning)
 cluster = expansion(partitions=200, nodes=25, zones=5)

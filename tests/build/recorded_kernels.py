@@ -1,10 +1,12 @@
 """Writes down the kernels that each kind of work compiles, called before caller, with signatures.
 
 Run as a module it brings the record of the package up to date: each kind of work is rehearsed by
-itself, and what it loads, with all that this calls, is listed.
+itself, and what it loads, with all that this calls, is listed. Begin with an empty
+``NUMBA_CACHE_DIR``: forms that were compiled before and that nothing asks for now would be listed.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import numpy as np
 from numba import types
 
 from evenkeel_kernels.build import signatures
+from evenkeel_kernels.build.compile_ahead import PROCESSES
 from evenkeel_kernels.build.jit import backend
 
 REHEARSED = """
@@ -91,10 +94,10 @@ def text_of(argument: Any, tuples: dict[str, list[str]]) -> str:
     if isinstance(argument, types.Array):
         if (argument.layout, argument.mutable, argument.aligned) == ("C", True, True):
             return f"{text_of(argument.dtype, tuples)}:{argument.ndim}"
-    elif isinstance(argument, types.NamedTuple | types.NamedUniTuple):
+    elif isinstance(argument, types.NamedTuple | types.NamedUniTuple | backend.TuplePointer):
         made = argument.instance_class
         name = f"{made.__module__}.{made.__name__}".removeprefix(signatures.PACKAGE)
-        fields = [text_of(field, tuples) for field in argument]
+        fields = [text_of(field, tuples) for field in argument.types]
         if tuples.setdefault(name, fields) == fields:
             return name
     elif isinstance(argument, types.Integer | types.Float | types.Boolean):
@@ -117,6 +120,7 @@ def _called_by(kernel: Any) -> Iterator[Any]:
 def main() -> None:
     from evenkeel.strategies.registry import METHODS
 
+    os.environ[PROCESSES] = "1"  # others would compile what the record of before lists
     tuples: dict[str, list[str]] = {}
     spelt: dict[str, list[list[str]]] = {}
     work: dict[str, list[str]] = {}

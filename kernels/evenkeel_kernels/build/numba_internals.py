@@ -20,6 +20,9 @@ from numba.core.registry import cpu_target
 
 from evenkeel_kernels.build.cache_key import imports_digest
 from evenkeel_kernels.build.compile_lock import LOCKING, CompileLock
+from evenkeel_kernels.build.tuple_pointers import TuplePointer as TuplePointer
+from evenkeel_kernels.build.tuple_pointers import by_reference as by_reference
+from evenkeel_kernels.build.tuple_pointers import tuple_type as tuple_type
 from evenkeel_kernels.build.warning import warn_once
 
 OLDEST, BEYOND = (0, 68), (0, 69)

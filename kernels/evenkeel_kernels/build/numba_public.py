@@ -26,6 +26,8 @@ LOADING = "evenkeel:load"
 """An event that never comes here: numba alone loads its kernels."""
 
 
+K = TypeVar("K", bound=type)
+
 SHARED = False
 """Processes do not know of each other: each would compile all."""
 
@@ -37,6 +39,11 @@ def claimed(compiled: Any) -> bool:
 
 def give_back(compiled: Any) -> None:
     """Nothing was claimed."""
+
+
+def by_reference(kind: K) -> K:
+    """Leave a class of tuples as it is: numba documents no pointers to them."""
+    return kind
 
 
 def within_kernels(function: F, **options: Any) -> Any:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import from_dtype, types
 
+from evenkeel_kernels.build.jit import backend
+
 PACKAGE = "evenkeel_kernels."
 PLACE = Path(__file__).with_name("signatures.json")
 
@@ -56,7 +58,7 @@ def type_of(text: str, tuples: Mapping[str, Sequence[str]]) -> Any:
         return types.literal(ast.literal_eval(text[1:]))
     if text in tuples:
         fields = tuple(type_of(field, tuples) for field in tuples[text])
-        return types.BaseTuple.from_types(fields, called(text))
+        return backend.tuple_type(called(text), fields)
     scalar, _, dimensions = text.partition(":")
     kind = from_dtype(np.dtype(scalar))
     return types.Array(kind, int(dimensions), "C") if dimensions else kind

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, no_alloc
+from evenkeel_kernels.build.jit import by_reference, jit, no_alloc
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -62,6 +62,7 @@ class Spread(NamedTuple):
     before: Ints
 
 
+@by_reference
 class Bands(NamedTuple):
     """What each device should hold.
 
@@ -190,6 +191,7 @@ def _need(s: Spread, bands: Bands, osd: int, giving: bool) -> float:
     return -excess if giving else excess
 
 
+@by_reference
 class Course(NamedTuple):
     """Where levelling stands between two slices, and its working space. N devices."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.apply import book
 from evenkeel_kernels.cockroach.tables import (
     NON_VOTER,
@@ -34,6 +34,7 @@ ROUNDING = 5e-12
 """Part of a load that sums in another order may differ by."""
 
 
+@by_reference
 class Rows(NamedTuple):
     """The rows of ranges as they were last accepted; as in `Ranges`."""
 
@@ -44,6 +45,7 @@ class Rows(NamedTuple):
     behind: Flags
 
 
+@by_reference
 class ClusterRules(NamedTuple):
     """What the cluster asks, and what it has, with its replicas in the slots of `Ranges`.
 

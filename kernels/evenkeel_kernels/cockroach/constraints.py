@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.tables import Configs, Ints, Localities, Longs, Members
 
 VALID, NECESSARY = 1, 2
 
 
+@by_reference
 class Analysis(NamedTuple):
     """How far a range meets its constraints.
 

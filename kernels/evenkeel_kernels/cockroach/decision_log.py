@@ -10,13 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only
+from evenkeel_kernels.build.jit import by_reference, inline_only
 from evenkeel_kernels.cockroach.tables import Floats, Ints, Longs
 
 REMEMBERED = 4
 """Stores that a range remembers having left."""
 
 
+@by_reference
 class DecisionLog(NamedTuple):
     """Decisions in the order in which they were made: L of them at most.
 
@@ -42,6 +43,7 @@ class DecisionLog(NamedTuple):
     size: Longs
 
 
+@by_reference
 class Left(NamedTuple):
     """The stores that the replicas of each range have left in this run."""
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     NECESSARY,
     VALID,
@@ -55,6 +55,7 @@ VOTER_NECESSARY = 4
 """Bit of a rank, above VALID and below what NECESSARY becomes."""
 
 
+@by_reference
 class ClassRoom(NamedTuple):
     """Scratch, and the equivalence classes found: R replicas of a kind, X special stores.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.scores import is_load
 from evenkeel_kernels.cockroach.tables import (
     RANGES,
@@ -25,6 +25,7 @@ from evenkeel_kernels.cockroach.tables import (
 )
 
 
+@by_reference
 class Tally(NamedTuple):
     """What is known of each class of stores, for one scorer."""
 

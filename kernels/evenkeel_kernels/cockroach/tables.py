@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, inlined, no_alloc
 from evenkeel_kernels.core.problem import index
 from evenkeel_kernels.core.rng import advance
 
@@ -50,6 +50,7 @@ CLOSE = 1e-10
 """Diversities nearer than this are the same."""
 
 
+@by_reference
 class Stores(NamedTuple):
     """Stores as a decision knows them.
 
@@ -75,6 +76,7 @@ class Stores(NamedTuple):
     io: Floats
 
 
+@by_reference
 class Localities(NamedTuple):
     """Where stores are, and what they satisfy; never stale.
 
@@ -104,6 +106,7 @@ class Localities(NamedTuple):
     matches: Flags
 
 
+@by_reference
 class Configs(NamedTuple):
     """What is wanted of ranges.
 
@@ -136,6 +139,7 @@ class Configs(NamedTuple):
     lead_row: Ints
 
 
+@by_reference
 class Ranges(NamedTuple):
     """Where ranges are. A slot may be empty, and every row may keep spare ones.
 
@@ -174,6 +178,7 @@ class Ranges(NamedTuple):
     joint: Flags
 
 
+@by_reference
 class Settings(NamedTuple):
     """Thresholds; the settings of that name in CockroachDB."""
 
@@ -196,6 +201,7 @@ class Scorer(NamedTuple):
     impact: float  # load of the range that is moved
 
 
+@by_reference
 class Members(NamedTuple):
     """The replicas of one range, taken out of its row; callers may change them.
 

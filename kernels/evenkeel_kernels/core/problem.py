@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only
+from evenkeel_kernels.build.jit import by_reference, inline_only
 
 VOTER = 0
 NON_VOTER = 1
 UNLIMITED = 2**62
 
 
+@by_reference
 class NodeArrays(NamedTuple):
     """Per node. Dimension-major, so that a scan over nodes is contiguous."""
 
@@ -43,6 +44,7 @@ class NodeArrays(NamedTuple):
     hinge_at: NDArray[np.float64]  # (H, N) the point; inf * sign where a node never pays
 
 
+@by_reference
 class PartitionArrays(NamedTuple):
     """Per partition, and per replica where it says so."""
 
@@ -61,6 +63,7 @@ class PartitionArrays(NamedTuple):
     forbidden: NDArray[np.int32]  # (F,) nodes on which this partition is disabled
 
 
+@by_reference
 class DomainArrays(NamedTuple):
     """Where a node sits, and who sits in a domain."""
 
@@ -72,6 +75,7 @@ class DomainArrays(NamedTuple):
     tier_capacity: NDArray[np.float64]  # (D, domains) inf for none
 
 
+@by_reference
 class RuleArrays(NamedTuple):
     """Limits and terms. A limit row is (level, most, fewest, most domains, skew); -1 for none."""
 
@@ -99,6 +103,7 @@ class RuleArrays(NamedTuple):
     group_open: NDArray[np.bool_]  # as the counts of group limits: domains that a skew looks at
 
 
+@by_reference
 class BudgetArrays(NamedTuple):
     """What a search may spend; `UNLIMITED`, or inf, for no limit. Booked only if it binds."""
 
@@ -114,6 +119,7 @@ class BudgetArrays(NamedTuple):
     source: NDArray[np.bool_]  # (N,) nodes that are alive: what leaves them counts
 
 
+@by_reference
 class MoveArrays(NamedTuple):
     """What moving costs."""
 
@@ -124,6 +130,7 @@ class MoveArrays(NamedTuple):
     distance: NDArray[np.float64]  # (N, N), or (0, 0) to use tier_distance
 
 
+@by_reference
 class Problem(NamedTuple):
     """What a search never changes."""
 
@@ -135,6 +142,7 @@ class Problem(NamedTuple):
     budgets: BudgetArrays
 
 
+@by_reference
 class State(NamedTuple):
     """What a search changes."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 from evenkeel_kernels.core.state import move, move_cost, sharing_cost
 from evenkeel_kernels.cost.annealing import suits, suits_group
@@ -21,6 +21,7 @@ LEAST_GAIN = 1e-12
 """Part of the cost that a gain must exceed; less is rounding."""
 
 
+@by_reference
 class CompoundMove(NamedTuple):
     """Moves to make as one, and what is noted while they are made."""
 

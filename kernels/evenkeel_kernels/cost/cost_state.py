@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, following_load, index, load_of
 from evenkeel_kernels.core.state import move
 
@@ -29,6 +29,7 @@ EVALUATED, APPLIED, IMPROVED = 0, 1, 2
 """Places in ``CostState.tally``."""
 
 
+@by_reference
 class CostState(NamedTuple):
     """Where a search stands. C channels: D dimensions, proportions, hinges."""
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.compound_move import (
@@ -36,6 +36,7 @@ SCANNED_PER_PRICED = 8
 """Arcs looked at in the time that pricing one takes."""
 
 
+@by_reference
 class Arcs(NamedTuple):
     """A window of M nodes and the R replicas on them that may move, and its arcs."""
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.compound_move import (
@@ -29,6 +29,7 @@ from evenkeel_kernels.cost.cost_state import CostState
 from evenkeel_kernels.cost.ejection_chains import arriving
 
 
+@by_reference
 class Forced(NamedTuple):
     """The node onto which a replica is forced, as it would be; C channels, D dimensions."""
 

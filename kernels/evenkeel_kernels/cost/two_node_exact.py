@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.compound_move import (
@@ -28,6 +28,7 @@ from evenkeel_kernels.cost.cost_state import CostState
 NO_ITEM = -1
 
 
+@by_reference
 class Division(NamedTuple):
     """Two nodes and up to F items; C channels, D dimensions. Option 0 of an item is to stay."""
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, jit, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
 
 WIDTH = 256
@@ -36,6 +36,7 @@ LOW = np.uint32(0xFFFF)
 FULL_STRAW = np.float32(65536)
 
 
+@by_reference
 class Children(NamedTuple):
     """Children of one bucket or, one bucket after another, of several."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit, no_alloc
+from evenkeel_kernels.build.jit import by_reference, jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
 from evenkeel_kernels.helix.crush import LOOPBACKS, LOW, STRIDE, WIDTH, fill_straws
 
@@ -24,6 +24,7 @@ ORIGINAL, LACKING = 0, 1
 """The two buckets that a zone can be: by what its nodes weigh, and by what they lack."""
 
 
+@by_reference
 class Rooms(NamedTuple):
     """The nodes of all zones, zone after zone, as MultiRoundCRUSH needs them."""
 

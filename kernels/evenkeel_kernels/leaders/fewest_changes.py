@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import no_alloc
+from evenkeel_kernels.build.jit import by_reference, no_alloc
 from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
 
 FAR = np.iinfo(np.int64).max
 """Distance of what no chain reaches."""
 
 
+@by_reference
 class LeadFlow(NamedTuple):
     """Who leads what, who may, and how many each node may lead. A arcs, N nodes, P partitions.
 

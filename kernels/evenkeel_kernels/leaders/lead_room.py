@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 
 
+@by_reference
 class LeadRoom(NamedTuple):
     """What rows carry by who leads what. M rows, C dimensions in which room may run out."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
 from evenkeel_kernels.core.rng import advance
@@ -25,6 +25,7 @@ COOLING_STEP = 64
 UNIT = 2.0**-53
 
 
+@by_reference
 class LeaderAssignment(NamedTuple):
     """Who may lead what, who does, how full nodes are by it. A arcs, N nodes, D dimensions."""
 

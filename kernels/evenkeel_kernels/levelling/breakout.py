@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
@@ -32,6 +32,7 @@ PATIENCE = 8  # turns for each node without a change before it is given up
 TURN, LOOKED, START, CHANGED = 0, 1, 2, 3
 
 
+@by_reference
 class Breakout(NamedTuple):
     """What breaking out remembers from turn to turn."""
 

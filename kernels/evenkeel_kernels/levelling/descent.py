@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
@@ -45,6 +45,7 @@ from evenkeel_kernels.levelling.threshold_walk import (
 )
 
 
+@by_reference
 class Walk(NamedTuple):
     """How to walk (`evenkeel_kernels.levelling.threshold_walk`), and what to do after it."""
 
@@ -60,6 +61,7 @@ SLICES = ("place", "leaders", "relieving")
 """Parts of a piece: the caller can stop after them, but what stands then is not to be compared."""
 
 
+@by_reference
 class Progress(NamedTuple):
     """Where a descent stands."""
 

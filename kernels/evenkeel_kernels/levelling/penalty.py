@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import inverse
 from evenkeel_kernels.core.problem import (
@@ -26,6 +26,7 @@ from evenkeel_kernels.core.problem import (
 ROUNDING = 1e-10
 
 
+@by_reference
 class Targets(NamedTuple):
     """What turns loads into target ratio."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel_kernels.build.jit import by_reference
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
@@ -28,6 +29,7 @@ from evenkeel_kernels.levelling.penalty import ROUNDING, highest, new_targets
 from evenkeel_kernels.levelling.slices import node_slices, replica_slices
 
 
+@by_reference
 class Ease(NamedTuple):
     """How much room leadership needs and has."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function
+from evenkeel_kernels.build.jit import by_reference, device_function
 from evenkeel_kernels.longhorn.disk_space import leaves_free, levellest, stays_below, under_pressure
 from evenkeel_kernels.longhorn.state import (
     BEST_EFFORT,
@@ -35,6 +35,7 @@ UNUSED, FREED, UNUSED_HOST, FREED_HOST, USED_HOST, NO_TIER = 1, 2, 3, 4, 5, 9
 host."""
 
 
+@by_reference
 class Room(NamedTuple):
     """Working space, and what the last decision looked at. W is the longest row.
 

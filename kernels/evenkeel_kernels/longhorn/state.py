@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, no_alloc
 from evenkeel_kernels.longhorn.disk_space import leaves_free, under_pressure
 
 HEALTHY, FAILED, EVICTING, ACTIVE, REUSABLE, WAITING, SOURCE, OLD = (1 << i for i in range(8))
@@ -22,6 +22,7 @@ GAINS = 7
 """What a pass may gain, see ``evenkeel_kernels.longhorn.stages.gains``."""
 
 
+@by_reference
 class Problem(NamedTuple):
     """What does not change. H hosts, Z zones, N disks, P volumes, C classes of volumes.
 
@@ -107,6 +108,7 @@ class Problem(NamedTuple):
     rebuilds: bool
 
 
+@by_reference
 class State(NamedTuple):
     """What changes. S slots; a volume's row has room for all it has and wants, and one more.
 

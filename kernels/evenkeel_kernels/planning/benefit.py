@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import index
 
 EXCESS = 1000.0
@@ -20,6 +20,7 @@ SLACK = 0.05
 """Share of its worth that a change may have lost without going back into the heap."""
 
 
+@by_reference
 class Benefits(NamedTuple):
     """What is to be ordered. C changes, N nodes, D dimensions."""
 
@@ -33,6 +34,7 @@ class Benefits(NamedTuple):
     mean: NDArray[np.float64]  # (D,) utilisation above which a node is to be relieved
 
 
+@by_reference
 class Heap(NamedTuple):
     """Changes that may go next, the most urgent and then the most worth on top."""
 

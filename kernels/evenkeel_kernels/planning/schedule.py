@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import index
 
 
+@by_reference
 class Changes(NamedTuple):
     """What is to be scheduled. C changes, Q resources; claims and returns of a change are rows."""
 
@@ -34,6 +35,7 @@ class Changes(NamedTuple):
     returned: NDArray[np.float64]  # (.,) given back at the finish
 
 
+@by_reference
 class Schedule(NamedTuple):
     """What the scheduler changes; it comes in as `fresh` says."""
 

@@ -9,7 +9,7 @@ CockroachDB, ``allocator.go``, ``loadBasedLeaseRebalanceScore`` and
 import math
 from typing import NamedTuple
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.cockroach.tables import Flags, Floats, Ints, Localities, Longs
 
 ENOUGH_SECONDS = 30.0
@@ -20,6 +20,7 @@ TOLERANCE = 0.1
 """Share of the mean: twice what is tolerated in counts alone, against thrashing by small noise."""
 
 
+@by_reference
 class Workload(NamedTuple):
     """Where the requests for ranges come from, O localities in all."""
 

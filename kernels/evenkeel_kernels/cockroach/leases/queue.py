@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease
 from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
 from evenkeel_kernels.cockroach.decision_log import (
@@ -58,6 +58,7 @@ MOVED = 40
 """Added to why a lease moved, it is what the log calls it."""
 
 
+@by_reference
 class LeaseDesk(NamedTuple):
     """All that decisions about leases read, and the scratch that they write to.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.cockroach.tables import (
     LEASES,
     Configs,
@@ -23,6 +23,7 @@ from evenkeel_kernels.cockroach.tables import (
 )
 
 
+@by_reference
 class LeaseBook(NamedTuple):
     """Sums over the stores that serve, of which those draining or suspect are no part."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.follow_workload import (
     ENOUGH_SECONDS,
     Workload,
@@ -51,6 +51,7 @@ SILENT, YOUNG, LOCAL, REMOTE = 0, 1, 2, 3
 """What the origin of requests says: nothing, too little, the lease is well placed, it is not."""
 
 
+@by_reference
 class LeaseSettings(NamedTuple):
     """Thresholds; the settings of those names in CockroachDB."""
 
@@ -63,6 +64,7 @@ class LeaseSettings(NamedTuple):
     least: float  # leases that counts may be off the mean in any case
 
 
+@by_reference
 class Contenders(NamedTuple):
     """The voters of one range, of which one holds the lease or may get it."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.stats import LeaseBook
 from evenkeel_kernels.cockroach.leases.target import Contenders, LeaseSettings, mark_eligible
 from evenkeel_kernels.cockroach.load.tables import LoadSettings, lags, least_loaded, load_of
@@ -48,6 +48,7 @@ CHANGES, TOO_COLD, MISCOUNTED, NO_STEP, NO_LEADER = 0, 1, 2, 3, 4
 not as many as are wanted; no replica has a better place; none of the new ones may lead."""
 
 
+@by_reference
 class Change(NamedTuple):
     """The replicas of one range before and after.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, leaseholder, slot_of, swap
 from evenkeel_kernels.cockroach.cluster_rules import agrees
 from evenkeel_kernels.cockroach.decision_log import (
@@ -73,6 +73,7 @@ LEASE_BY_LOAD, VOTER_BY_LOAD, NON_VOTER_BY_LOAD, LEASE_WITH_REPLICAS = 50, 51, 5
 """What the log calls them; the last stands behind the replicas that moved with it."""
 
 
+@by_reference
 class LoadDesk(NamedTuple):
     """All that decisions about load read, and the scratch that they write to.
 

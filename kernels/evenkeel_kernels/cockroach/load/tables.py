@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload, prefers_local
 from evenkeel_kernels.cockroach.leases.stats import LeaseBook
 from evenkeel_kernels.cockroach.leases.target import Contenders, LeaseSettings, mark_eligible
@@ -39,6 +39,7 @@ MOVES, NO_BETTER, STAYS_LOCAL, TOO_LITTLE = 0, 1, 2, 3
 has too little of the store's load."""
 
 
+@by_reference
 class LoadSettings(NamedTuple):
     """Thresholds of the store rebalancer, for the load that it levels."""
 
@@ -51,6 +52,7 @@ class LoadSettings(NamedTuple):
     mode: int  # OFF, LEASES_ONLY, REPLICAS
 
 
+@by_reference
 class HotList(NamedTuple):
     """The replicas with the most load on one store."""
 

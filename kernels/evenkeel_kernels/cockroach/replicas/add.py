@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     NECESSARY,
     VALID,
@@ -45,6 +45,7 @@ from evenkeel_kernels.cockroach.tables import (
 )
 
 
+@by_reference
 class AddRoom(NamedTuple):
     """Scratch for one decision."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.cockroach.apply import give_lease, join, leaseholder, slot_of, swap, withdraw
 from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
 from evenkeel_kernels.cockroach.decision_log import (
@@ -87,6 +87,7 @@ DONE, STUCK, ACTED, WITHHELD, REFUSED = 0, 1, 2, 3, 4
 a move that is not made since it would lead back, or one that the cluster's own rules forbid."""
 
 
+@by_reference
 class AllocatorContext(NamedTuple):
     """All that decisions about ranges read, and the scratch that they write to.
 

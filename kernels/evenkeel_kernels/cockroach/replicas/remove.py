@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.constraints import (
     VALID,
     Analysis,
@@ -54,6 +54,7 @@ from evenkeel_kernels.cockroach.tables import (
 from evenkeel_kernels.core.problem import index
 
 
+@by_reference
 class RemoveRoom(NamedTuple):
     """Scratch for one decision about up to W replicas of a kind.
 

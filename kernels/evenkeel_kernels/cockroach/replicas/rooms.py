@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenkeel_kernels.build.jit import by_reference
 from evenkeel_kernels.cockroach.constraints import Analysis
 from evenkeel_kernels.cockroach.equivalence_classes import ClassRoom, room_for_classes
 from evenkeel_kernels.cockroach.replicas.remove import RemoveRoom, room_to_remove
 from evenkeel_kernels.cockroach.tables import Flags, Floats, Localities, Longs, Members
 
 
+@by_reference
 class RebalanceRoom(NamedTuple):
     """Scratch for one decision: R replicas of a kind."""
 
@@ -34,6 +36,7 @@ def room_to_rebalance(stores: int, width: int) -> RebalanceRoom:
     )
 
 
+@by_reference
 class Rooms(NamedTuple):
     """All that decisions about one range write to besides ``Members``."""
 

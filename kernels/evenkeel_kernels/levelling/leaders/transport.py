@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader
@@ -51,6 +51,7 @@ BEYOND = 1e29
 """1 / the target of a node that may carry nothing."""
 
 
+@by_reference
 class Choices(NamedTuple):
     """Who could lead. M partitions that have a choice, A choices, E resources.
 
@@ -67,6 +68,7 @@ class Choices(NamedTuple):
     extra: NDArray[np.float64]  # (M, E) what leading adds
 
 
+@by_reference
 class Charges(NamedTuple):
     """What nodes are charged for."""
 

@@ -51,7 +51,8 @@ def play_losses(
     count = lose(problem, state, scan, stock, nodes, led, told)
     find_endangered(problem.partitions, demanded, told, count)
     set_targets(problem, scan, stock, demanded, asked, told.lost, most_leaders)
-    placed = best_fit(problem, state, scan, told.replica, forced, led, 1.0, 0, count)
+    first = index(0)
+    placed = best_fit(problem, state, scan, told.replica, forced, led, 1.0, first, count)
     gave_way = index(0)
     if placed == count - 1:
         at = first_without_node(state.node, told, count)

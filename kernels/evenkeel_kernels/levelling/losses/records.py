@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel_kernels.build.jit import by_reference
+
 SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
 """Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
 
@@ -20,6 +22,7 @@ DANGERS = 3
 """Ways in which a partition is endangered: without data, short of live replicas, no quorum."""
 
 
+@by_reference
 class Stock(NamedTuple):
     """The cluster before anything is lost; never written to."""
 
@@ -36,6 +39,7 @@ class Stock(NamedTuple):
     bytes_dimension: int  # the dimension that moves; -1 none
 
 
+@by_reference
 class Demanded(NamedTuple):
     """What is demanded of partitions and nodes, as the audit reads it; never written to."""
 
@@ -60,6 +64,7 @@ class Demanded(NamedTuple):
     leads: NDArray[np.bool_]  # (N,) may lead
 
 
+@by_reference
 class Asked(NamedTuple):
     """The goals in numbers; -1 where nothing is asked."""
 
@@ -67,6 +72,7 @@ class Asked(NamedTuple):
     leaders: float
 
 
+@by_reference
 class Told(NamedTuple):
     """What became of a loss: the first entries are those of the replicas that moved."""
 
@@ -86,6 +92,7 @@ class Told(NamedTuple):
     hosts: NDArray[np.bool_]  # (N,) scratch: nodes that a rule of a row leaves open
 
 
+@by_reference
 class Figures(NamedTuple):
     """What became of each of S losses; room for E partitions that they endanger, in all."""
 
@@ -98,6 +105,7 @@ class Figures(NamedTuple):
     endangered: NDArray[np.int32]  # (E,) loss by loss, list by list, each ascending
 
 
+@by_reference
 class Kept(NamedTuple):
     """What the search changes on the way, as it was; never written to."""
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
@@ -35,6 +35,7 @@ SHIFT, RETURN, TRADE = 40, 55, 80  # per cent of the proposals, cumulative; the 
 ONE = float(1 << 30)
 
 
+@by_reference
 class Aim(NamedTuple):
     """How full nodes may be: a multiple of their targets, and never more than they can hold.
 
@@ -47,6 +48,7 @@ class Aim(NamedTuple):
     floor: NDArray[np.float64]  # (D, N) the least that a node must carry
 
 
+@by_reference
 class Best(NamedTuple):
     """The best placement met."""
 
@@ -56,6 +58,7 @@ class Best(NamedTuple):
     # trades of roles
 
 
+@by_reference
 class Pace(NamedTuple):
     """How a run goes."""
 
@@ -67,6 +70,7 @@ class Pace(NamedTuple):
     fall: float  # by what share an aim above 1 falls once it is met; 0: it stays
 
 
+@by_reference
 class Course(NamedTuple):
     """What a run starts from and keeps up to date."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
@@ -31,6 +31,7 @@ from evenkeel_kernels.levelling.small.annealing import (
 NOWHERE = -1  # nothing is to be mended
 
 
+@by_reference
 class Trail(NamedTuple):
     """The way that is being tried, a step a row, and what was touched on it."""
 
