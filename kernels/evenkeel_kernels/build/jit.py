@@ -189,6 +189,7 @@ def by_reference(kind: K) -> K:
     Examples
     --------
     >>> from typing import NamedTuple
+    >>> import numpy as np
     >>> @by_reference
     ... class Pair(NamedTuple):
     ...     load: np.ndarray

@@ -9,8 +9,8 @@ tuple refers to is laid out once, when Python calls a kernel, and lies still unt
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
+from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
