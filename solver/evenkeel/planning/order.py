@@ -136,10 +136,15 @@ def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
 
 
 def busiest(acts: Acts, copies: Copies, throttle: Throttle, changes: int) -> NDArray[np.float64]:
-    """Return the seconds that the busier end of each change's copies takes for all of its own."""
+    """Return the seconds that the busier end of each change's copies takes for all of its own.
+
+    An end without slots or a bandwidth takes any number at once, and holds up nobody.
+    """
     rows = np.flatnonzero(copies.moves)
     found = np.zeros(changes)
     for where, slots in ((acts.target, throttle.node_in), (copies.source, throttle.node_out)):
+        if slots is None and throttle.node_bandwidth is None:
+            continue
         at_once = 1 if slots is None or throttle.node_bandwidth is not None else slots
         node = where[rows]
         work = np.bincount(node + 1, copies.seconds[rows]) / at_once
