@@ -210,6 +210,21 @@ def test_what_was_late_comes_earlier_and_no_plan_is_longer_for_it(monkeypatch):
     assert max(plan.makespan / plan.bound.seconds for plan in tried) < 1.15
 
 
+@pytest.mark.parametrize("limited", ["node_in", "node_out"])
+def test_an_end_without_a_limit_holds_up_no_search_for_a_shorter_plan(limited):
+    """One node gives all, or takes all, as many at once as there are; the other ends decide."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 6, load=[[1.0]] * 12, placement=[[0, 1]] * 12
+    )
+    here = cluster.down("n1")
+    target = ek.solve(here, goals=ek.Goals(level=0.05)).placement
+    if limited == "node_out":
+        here, target = cluster.with_placement(target), cluster.placement
+    plan = ek.plan(here, target, throttle=ek.Throttle(**{limited: 2}), protocol="kafka")
+    assert plan.check().ok
+    assert plan.makespan == plan.bound.seconds == 3.0
+
+
 def test_expansions_and_repairs_of_unlike_sizes_come_close_to_the_bound(monkeypatch):
     def carried_out(seed):
         case = just_expanded(seed)
