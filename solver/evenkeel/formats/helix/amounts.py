@@ -1,6 +1,8 @@
 """Capacities of instances and weights of partitions, by the capacity keys of the cluster."""
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -53,12 +55,15 @@ def weights(
 ) -> NDArray[np.float64]:
     """Return what a replica of each partition weighs, (P, D)."""
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_PARTITION_WEIGHT_MAP")
-    wanted, rows = {*keys}, []
+    wanted, nothing, values = {*keys}, dict.fromkeys(keys, 0.0), itemgetter(*keys)
+    rows: list[Any] = []
     for name, partitions in resources.items():
         found = records.resource.get(name)
         told = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
-        own = {key: {**usual, **one} for key, one in _decoded(faults, at, told).items()}
+        own = _decoded(faults, at, told)
+        lacking = {key for key, one in own.items() if not one.keys() >= wanted}
+        own |= {key: usual | own[key] for key in lacking}
         for stranger in sorted(own.keys() - {*partitions, DEFAULT}):
             faults.add(
                 f"{at}.{quoted(stranger)}", quoted(stranger), f"is not a partition of {name}"
@@ -66,13 +71,10 @@ def weights(
         general = own.get(DEFAULT, usual)
         if not own.keys() >= {*partitions}:
             _check_complete(faults, at or _place(records, name), general, keys)
-        for partition in partitions:
-            if partition in own and not own[partition].keys() >= wanted:
-                _check_complete(faults, f"{at}.{quoted(partition)}", own[partition], keys)
-        rows += [
-            [one.get(key, 0.0) for key in keys]
-            for one in (own.get(partition, general) for partition in partitions)
-        ]
+        for partition in filter(lacking.__contains__, partitions):
+            _check_complete(faults, f"{at}.{quoted(partition)}", own[partition], keys)
+            own[partition] = nothing | own[partition]
+        rows += map(values, map(own.get, partitions, repeat(nothing | general)))
     return np.array(rows, np.float64).reshape(len(rows), len(keys))
 
 
@@ -104,7 +106,7 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
 
 def _decoded(
     faults: FaultList, at: str, told: Mapping[str, str]
-) -> Mapping[str, Mapping[str, float]]:
+) -> dict[str, dict[str, float]]:
     """Read amounts that are JSON inside texts."""
     try:
         return {key: WEIGHTS.decode(text) for key, text in told.items()}

@@ -1,10 +1,13 @@
 """Helix's records put together to a cluster: instances are nodes, resources are groups."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.expressions import word
@@ -143,29 +146,33 @@ def _placement(
     faults: FaultList, records: Records, found: Sequence[Resource], names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the replicas of all resources, slot by slot, and who leads."""
-    place = {name: n for n, name in enumerate(names)}
     rows = [row for one in found for row in one.rows.values()]
-    width = np.array([len(row.nodes) for row in rows], np.int64)
+    width = np.fromiter((len(row.nodes) for row in rows), np.int64, len(rows))
     first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-    node = np.array([place.get(n, -1) for row in rows for n in row.nodes], np.int64)
+    node = _numbers({name: n for n, name in enumerate(names)}, [row.nodes for row in rows])
     owner = np.repeat(np.arange(len(rows)), width)
     counts = [len(one.rows) for one in found]
     for p in np.unique(owner[node < 0]).tolist():
         group = int(np.searchsorted(np.cumsum(counts), p, "right"))
         partition = [*found[group].rows][p - sum(counts[:group])]
         note_strangers(faults, records, found[group], partition)
-    listed = [row.states or [""] * len(row.nodes) for row in rows]
-    state = [text for own in listed for text in own]
-    leader = [
-        leading_slot(row, one.model.states[0]) if one.model.leads else -1
-        for one in found
-        for row in one.rows.values()
-    ]
+    states = [row.states or ("",) * len(row.nodes) for row in rows]
+    tops = [one.model.states[0] if one.model.leads else "" for one in found]
+    number = {state: i for i, state in enumerate(dict.fromkeys(["", "ERROR", *tops]))}
+    state = _numbers(number, states)
+    top = np.repeat(np.array([number[one] for one in tops], np.int64), counts)
+    # a list without states is led by its first
+    untold = np.fromiter((not row.states for row in rows), np.bool_, len(rows)) & (width > 0)
+    leads = (state == top[owner]) & (state > 0)
+    leads[first[:-1][untold & (top > 0)]] = True
+    at = np.flatnonzero(leads)[::-1]
+    leader = np.full(len(rows), -1)
+    leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
     return {
         "placement": node,
         "first": first,
-        "leader": np.array(leader, np.int64),
-        "flags": np.array([text == "ERROR" for text in state], np.int64) * int(Flag.ERROR),
+        "leader": leader,
+        "flags": (state == number["ERROR"]) * int(Flag.ERROR),
         "replicas": np.repeat(np.array([one.replicas for one in found], np.int64), counts),
         "min_active": np.repeat(
             np.array([min(one.min_active, one.replicas) for one in found], np.int64), counts
@@ -174,6 +181,11 @@ def _placement(
         "group": np.repeat(np.arange(len(found)), counts),
         "group_names": [one.name for one in found],
     }
+
+
+def _numbers(number: Mapping[str, int], rows: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """Return the number of each text of all rows, one row after the other; -1 for others."""
+    return np.fromiter(map(number.get, chain.from_iterable(rows), repeat(-1)), np.int64)
 
 
 def leading_slot(row: Row, top: str) -> int:
@@ -217,13 +229,16 @@ def _disabled(
     faults: FaultList, records: Records, names: Sequence[str], found: Sequence[Resource]
 ) -> list[tuple[int, int]]:
     """Return the partitions that are disabled on instances."""
-    own: dict[str, dict[str, int]] = {}
-    start = 0
-    for one in found:
-        own[one.name] = {partition: start + i for i, partition in enumerate(one.rows)}
-        start += len(one.rows)
+    starts = accumulate((len(one.rows) for one in found), initial=0)
+    own = {one.name: (one, start) for one, start in zip(found, starts, strict=False)}
     known = {*own, *records.ideal, *records.view}
     pairs: set[tuple[int, int]] = set()
+
+    @cache
+    def partitions_of(resource: str) -> dict[str, int]:
+        one, start = own[resource]
+        return {partition: start + i for i, partition in enumerate(one.rows)}
+
     for n, name in enumerate(names):
         config = records.instance.get(name)
         told = {} if config is None else config.record.mapFields.get(instances.DISABLED, {})
@@ -235,8 +250,8 @@ def _disabled(
             if resource not in known:
                 faults.add(at, quoted(resource), "is not a resource")
             for partition in filter(None, (text.strip() for text in listed.split(","))):
-                if resource in own and partition in own[resource]:
-                    pairs.add((own[resource][partition], n))
+                if resource in own and partition in own[resource][0].rows:
+                    pairs.add((partitions_of(resource)[partition], n))
                 elif resource in own:
                     faults.add(at, quoted(partition), f"is not a partition of {quoted(resource)}")
     return sorted(pairs)

@@ -4,7 +4,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -19,6 +19,7 @@ Mode = Literal["SEMI_AUTO", "CUSTOMIZED"]
 Raw = dict[str, Any]
 
 FOLDER = "IDEALSTATES"
+NOBODY: list[str] = []
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every member of an archive, so that the same input gives the same bytes."""
 
@@ -49,11 +50,13 @@ def encode(
         return {path: _packed([*before.values()], path)}
     _check(cluster, placement)
     after = dict(before)
+    names = cluster.partitions.names
+    was, will = (held_in(cluster, one) for one in (cluster.placement, placement))
     for name, rows in rows_by_group(cluster).items():
-        if resources == "all" or _differs(cluster, placement, payload, name, rows):
-            own = Writer(cluster, payload, name, mode)
+        own = Writer(payload, name, mode)
+        if resources == "all" or any(own.differ(was[p], will[p]) for p in rows):
             for p in rows:
-                own.hold(p, held_in(placement, p))
+                own.hold(names[p], *will[p])
             after[name] = own.record
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
@@ -91,37 +94,27 @@ def rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
     return dict(zip(cluster.partitions.group_names, found, strict=True))
 
 
-class Held(NamedTuple):
-    """Who holds a partition, by index, and who leads it, -1 for nobody."""
-
-    nodes: Sequence[int]
-    leader: int
+Held = tuple[list[str], str]
+"""The instances that hold a partition, in order, and the one that leads it, "" for nobody."""
 
 
-def held_in(placement: Placement, p: int) -> Held:
-    """Return who holds a partition in a placement."""
-    own = placement.node[placement.first[p] : placement.first[p + 1]]
-    return Held([n for n in own.tolist() if n >= 0], int(placement.leader_node[p]))
-
-
-def _differs(
-    cluster: Cluster, after: Placement, payload: Mapping[str, Any], name: str, rows: Sequence[int]
-) -> bool:
-    """Whether a resource has other replicas or leaders than before."""
-    before, leads = cluster.placement, Writer(cluster, payload, name).model.leads
-    own = np.array(rows, np.int64)
-    if leads and not np.array_equal(before.leader_node[own], after.leader_node[own]):
-        return True
-    return any(sorted(held_in(before, p).nodes) != sorted(held_in(after, p).nodes) for p in rows)
+def held_in(cluster: Cluster, placement: Placement) -> list[Held]:
+    """Return who holds each partition in a placement."""
+    names = [*cluster.nodes.names, ""]
+    there = placement.node >= 0
+    nodes = [names[n] for n in placement.node[there].tolist()]
+    ends = np.cumsum(np.bincount(placement.owner[there], minlength=len(placement))).tolist()
+    leaders = [names[n] for n in placement.leader_node.tolist()]
+    return [
+        (nodes[begin:end], leader)
+        for begin, end, leader in zip([0, *ends], ends, leaders, strict=False)
+    ]
 
 
 class Writer:
     """Writes the ideal state of one resource."""
 
-    def __init__(
-        self, cluster: Cluster, payload: Mapping[str, Any], name: str, mode: Mode | None = None
-    ) -> None:
-        self._partitions, self._nodes = cluster.partitions.names, tuple(cluster.nodes.names)
+    def __init__(self, payload: Mapping[str, Any], name: str, mode: Mode | None = None) -> None:
         self.before: Raw = payload["ideal_states"][name]
         self.states: Mapping[str, Mapping[str, str]] = payload.get("states", {}).get(name, {})
         told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
@@ -139,38 +132,33 @@ class Writer:
         }
         """The record, in which partitions are held as was said last."""
 
-        self.widths: dict[int, int] = {}
+        self.widths: dict[str, int] = {}
         """By how many each of them is held."""
 
         self._lists = not custom or bool(self.before["listFields"])
         self._custom = custom
 
-    def hold(self, p: int, held: Held) -> None:
+    def differ(self, was: Held, will: Held) -> bool:
+        """Whether a partition has other replicas, or is led by another where somebody leads."""
+        return (self.model.leads and was[1] != will[1]) or sorted(was[0]) != sorted(will[0])
+
+    def hold(self, partition: str, nodes: list[str], leader: str) -> None:
         """Have a partition be held like this."""
         lists, states = self.before["listFields"], self.before["mapFields"]
-        partition = self._partitions[p]
         if partition not in lists and partition not in states:
             partition = partition.removeprefix(f"{self.before['id']}/")
-        nodes = self._in_order(held, lists.get(partition, ()))
-        self.widths[p] = len(nodes)
+        self.widths[partition] = len(nodes)
+        listed = lists.get(partition, NOBODY)
+        # the list itself, where it stands as it was: so that records are compared at a glance
+        nodes = listed if nodes == listed else _in_order(nodes, listed)
+        if self.model.leads and leader and nodes[0] != leader:
+            nodes = [leader, *(name for name in nodes if name != leader)]
         if self._lists:
             self.record["listFields"][partition] = nodes
         if self._custom or partition in states:
-            self.record["mapFields"][partition] = self._states(held, partition, nodes)
+            self.record["mapFields"][partition] = self._states(leader, partition, nodes)
 
-    def _in_order(self, held: Held, listed: Sequence[str]) -> list[str]:
-        """Return the instances of a partition: who leads, those listed, and who joins."""
-        names = self._nodes
-        nodes = [names[n] for n in held.nodes]
-        if nodes != listed:
-            order = {name: i for i, name in enumerate(listed)}
-            nodes.sort(key=lambda name: order.get(name, len(order)))
-        if self.model.leads and held.leader >= 0 and nodes[0] != (leader := names[held.leader]):
-            nodes.remove(leader)
-            nodes.insert(0, leader)
-        return nodes
-
-    def _states(self, held: Held, partition: str, nodes: Sequence[str]) -> dict[str, str]:
+    def _states(self, leader: str, partition: str, nodes: Sequence[str]) -> dict[str, str]:
         """Return the state of each replica; who joins takes that of one that left."""
         model = self.model
         before = self.states.get(partition) or self.before["mapFields"].get(partition, {})
@@ -181,7 +169,7 @@ class Writer:
             for node, state in sorted(before.items())
             if node not in nodes and state in model.states and state != top
         ]
-        led = model.leads and held.leader >= 0
+        led = model.leads and leader != ""
         found = {nodes[0]: top} if led else {}
         for node in nodes[led:]:
             state = before.get(node, "")
@@ -189,6 +177,12 @@ class Writer:
                 state = free.pop(0) if free else second
             found[node] = state
         return found
+
+
+def _in_order(nodes: list[str], listed: list[str]) -> list[str]:
+    """Return the instances of a partition: those listed, in that order, and who joins."""
+    order = {name: i for i, name in enumerate(listed)}
+    return sorted(nodes, key=lambda name: order.get(name, len(order)))
 
 
 def _packed(records: Sequence[Raw], path: Path) -> bytes:

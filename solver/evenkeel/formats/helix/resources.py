@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import msgspec
 
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.helix.instances import whole
@@ -17,6 +18,7 @@ UNPLACED = {"task"}
 
 NOBODY: dict[str, str] = {}
 NOT_HELD = frozenset({"DROPPED"})
+NOT_AS_WANTED = NOT_HELD | {None}
 NOT_SERVED = {"OFFLINE", "ERROR", "DROPPED"}
 MOST_REPLICAS = 2**15 - 1
 
@@ -109,9 +111,10 @@ def _resource(
     tag = found.text("INSTANCE_GROUP_TAG")
     most = whole(faults, found, "MAX_PARTITIONS_PER_INSTANCE", -1)
     wanted = _wanted(faults, records, found, config, alive)
-    longest = max((len(row.nodes) for row in rows.values()), default=0)
+    if wanted is None:
+        wanted = max((len(row.nodes) for row in rows.values()), default=0)
     return Resource(
-        record.id, found, model, rows, longest if wanted is None else wanted, tag, max(least, 0),
+        record.id, found, model, rows, wanted, tag, max(least, 0),
         -1 if most <= 0 or most == 2**31 - 1 else most,
     )  # fmt: skip
 
@@ -140,7 +143,7 @@ def _carries(records: Records, instance: str, tag: str) -> bool:
     return found is not None and tag in found.record.listFields.get("TAG_LIST", ())
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """The instances that hold a partition, in order, and their states; none where none is told."""
 
     nodes: Sequence[str]
@@ -166,12 +169,11 @@ def _rows(
     for one in partitions:
         held = there.get(one, NOBODY)
         wanted = lists.get(one) or sorted(states.get(one, ()))
-        if len(held) == len(wanted) and all(map(held.__contains__, wanted)):
-            own = [held[node] for node in wanted]
-            if NOT_HELD.isdisjoint(own):
-                found_rows[one] = Row(wanted, own)
-                continue
-        found_rows[one] = _as_viewed(held, wanted, rank, alive)
+        own = [*map(held.get, wanted)]
+        if len(held) == len(own) and NOT_AS_WANTED.isdisjoint(own):
+            found_rows[one] = Row(wanted, own)
+        else:
+            found_rows[one] = _as_viewed(held, wanted, rank, alive)
     return found_rows
 
 

@@ -10,9 +10,8 @@ import msgspec
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.folders.observing import Observed, Standing
-from evenkeel.formats.folders.waves import listed
 from evenkeel.formats.helix.cluster import instances_in, leading_slot, partition_names
-from evenkeel.formats.helix.output import Held, Writer, payload_of, rows_by_group
+from evenkeel.formats.helix.output import Writer, held_in, payload_of, rows_by_group
 from evenkeel.formats.helix.records import gather
 from evenkeel.formats.helix.resources import resources
 from evenkeel.model.cluster import Cluster
@@ -65,18 +64,18 @@ NOTES = (
 
 def stages(wave: Wave) -> list[Wave]:
     """Divide a wave: who joins serves before who leaves goes, and before another leads."""
-    joined = [
-        one._replace(after=(*one.before, *one.joins), leads=one.led, restored=False)
-        if one.joins else None
-        for one in wave
-    ]  # fmt: skip
-    first = [one for one in joined if one is not None]
-    then = [
-        old if new is None else old._replace(before=new.after)
-        for old, new in zip(wave, joined, strict=True)
-        # a partition that was short of replicas and lost none has nothing left to do
-        if new is None or {*new.after} != {*old.after} or new.leads != old.leads
-    ]
+    first: list[Change] = []
+    then: list[Change] = []
+    for one in wave:
+        partition, name, before, after, led, leads, restored = one
+        if joins := one.joins:
+            both = (*before, *joins)
+            first.append(Change(partition, name, before, both, led, led, False))
+            # a partition that was short of replicas and lost none has nothing left to do
+            if {*both} != {*after} or led != leads:
+                then.append(Change(partition, name, both, after, led, leads, restored))
+        else:
+            then.append(one)
     return [part for part in (first, then) if part]
 
 
@@ -93,22 +92,23 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults = FaultList()
     rows, groups = rows_by_group(cluster), cluster.partitions.group_names
     group = cluster.partitions.group.tolist()
+    partitions, nodes = [*cluster.partitions.names], [*cluster.nodes.names, ""]
     touched = dict.fromkeys(groups[group[one.partition]] for wave in waves for one in wave)
     for name in touched:
         _check(faults, payload, name)
-    writers = {name: Writer(cluster, payload, name) for name in touched}
-    before = listed(cluster.placement)
+    writers = {name: Writer(payload, name) for name in touched}
+    before = held_in(cluster, cluster.placement)
     for name, writer in writers.items():
         for p in rows[name]:
-            writer.hold(p, Held([n for n in before[p][0] if n >= 0], before[p][1]))
+            writer.hold(partitions[p], *before[p])
     found: list[dict[str, bytes]] = []
     for wave in waves:
         for one in wave:
-            nodes = [n for n in one.after if n >= 0]
-            if not nodes:
+            held = [nodes[n] for n in one.after if n >= 0]
+            if not held:
                 faults.add(one.name, [], "would be left without replicas")
-            held = Held(nodes, one.leads if one.leads in nodes else -1)
-            writers[groups[group[one.partition]]].hold(one.partition, held)
+            leader = nodes[one.leads] if one.leads in one.after else ""
+            writers[groups[group[one.partition]]].hold(one.name, held, leader)
         changed = dict.fromkeys(groups[group[one.partition]] for one in wave)
         calls, lines = [], []
         for i, name in enumerate(changed, start=1):
