@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from evenkeel.formats.documents import Document
 from evenkeel.formats.kafka.documents import (
     DEFAULT_BROKER,
-    held_path,
     kind_of,
     read_document,
     regular_rows,
 )
 from evenkeel.formats.kafka.findings import Findings
-from evenkeel.formats.kafka.rows import UNSAID, Rows, rows_of
+from evenkeel.formats.kafka.log_dirs import Held, held
+from evenkeel.formats.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
 from evenkeel.formats.kafka.tables import read_loads
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.node_states import NODE_STATES, columns_of
@@ -53,7 +53,8 @@ def read(
     found, rows = _gathered(documents)
     brokers = _brokers(found, rows, offline)
     names = rows.names()
-    _check_references(found, rows, names, brokers)
+    replicas = held(found, names)
+    _check_references(found, rows, names, replicas, brokers)
     given: dict[str, Any] = {
         "node_names": [str(broker) for broker in brokers],
         "partition_names": Names(names, len(names), ""),
@@ -66,9 +67,9 @@ def read(
     }
     given |= _states(found, rows, brokers, offline)
     given |= _placement(rows, brokers)
-    given |= _amounts(found, rows, names, brokers)
+    given |= _amounts(found, rows, names, replicas, brokers)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
-    folders = _folders(found, rows, names, brokers)
+    folders = _folders(rows, names, replicas, brokers)
     if folders:
         given["native"] = {"log_dirs": folders}
     del rows
@@ -99,23 +100,22 @@ def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> ND
 
 
 def _check_references(
-    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int32]
+    found: Findings,
+    rows: Rows,
+    names: Sequence[str],
+    replicas: Held,
+    brokers: NDArray[np.int32],
 ) -> None:
     """Note what one file names and another one, which should know it, does not."""
-    if found.sizes:
-        known = {*names}
-        for name, place in found.size_paths.items():
-            if names and name not in known:
-                found.faults.add(held_path(place), name, "is in no reassignment or description")
     complete = found.reporting.keys() - found.unreadable
     if complete:
-        for p, name in enumerate(names):
-            if name not in found.sizes:
-                own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
-                holder = next((broker for broker in own if broker in complete), None)
-                if holder is not None:
-                    at = found.reporting[holder]
-                    found.faults.add(rows.path(p), name, f"has no size: {at} does not hold it")
+        counts = np.bincount(replicas.partition, minlength=len(names))
+        for p in np.flatnonzero(counts == 0).tolist():
+            own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+            holder = next((broker for broker in own if broker in complete), None)
+            if holder is not None:
+                at = found.reporting[holder]
+                found.faults.add(rows.path(p), names[p], f"has no size: {at} does not hold it")
     named = {*brokers.tolist(), DEFAULT_BROKER}
     for broker in sorted(found.capacity.keys() - named):
         found.faults.add(found.capacity[broker][1], broker, "is a broker that no other file names")
@@ -191,21 +191,19 @@ def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _amounts(
-    found: Findings, rows: Rows, names: list[str], brokers: NDArray[np.int32]
+    found: Findings, rows: Rows, names: list[str], replicas: Held, brokers: NDArray[np.int32]
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
     limits = found.capacity
     measured = {name for amounts, _ in limits.values() for name in amounts}
-    measured |= {*every, *leading} | ({"disk"} if found.sizes else set())
+    measured |= {*every, *leading} | ({"disk"} if len(replicas.size) else set())
     order = [COUNT, *(name for name in MEASURED if name in measured)]
     load = np.zeros((len(names), len(order)))
     load[:, 0] = 1.0
-    if found.sizes:
+    if len(replicas.size):
         # replicas that catch up are smaller for a while: the largest tells the size
-        load[:, order.index("disk")] = [
-            max(held.values())[0] if (held := found.sizes.get(name)) else 0.0 for name in names
-        ]
+        np.maximum.at(load[:, order.index("disk")], replicas.partition, replicas.size)
     for name, loads in every.items():
         d = order.index(name)
         load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
@@ -271,24 +269,24 @@ def _racks(
 
 
 def _folders(
-    found: Findings, rows: Rows, names: Sequence[str], brokers: NDArray[np.int32]
+    rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
 ) -> dict[str, dict[str, str]]:
     """Return the log directory of each replica that any file tells, by partition and broker."""
-    if not (found.sizes or rows.log_dirs):
+    if not (len(replicas.size) or rows.log_dirs):
         return {}
-    text = {broker: str(broker) for broker in brokers.tolist()}
-    first, broker = rows.first.tolist(), rows.broker.tolist()
-    folders = {}
-    for p, name in enumerate(names):
-        held, told = broker[first[p] : first[p + 1]], rows.log_dirs.get(p, ())
-        sizes = found.sizes.get(name)
-        if sizes is None:
-            own = dict(zip(map(text.__getitem__, held), told, strict=False))
-        else:
-            own = {text[one]: folder for one, (_, folder) in sizes.items() if one in held}
-            for one, folder in zip(held, told, strict=False):
-                if folder != ANY or text[one] not in own:
-                    own[text[one]] = folder
-        if own:
-            folders[name] = own
-    return folders
+    there = np.sort(keys_of(rows.owner, rows.broker))
+    own = within(there, keys_of(replicas.partition, replicas.broker))
+    ends = np.cumsum(np.bincount(replicas.partition[own], minlength=len(names))).tolist()
+    text = np.array([*map(str, brokers.tolist())], object)
+    broker = text[np.searchsorted(brokers, replicas.broker[own])].tolist()
+    folder = replicas.folder[own].tolist()
+    folders = {
+        name: dict(zip(broker[begin:end], folder[begin:end], strict=True))
+        for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+    }
+    for p, told in rows.log_dirs.items():
+        held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+        for one, where in zip(map(str, held), told, strict=False):
+            if where != ANY or one not in folders[names[p]]:
+                folders[names[p]][one] = where
+    return {name: own for name, own in folders.items() if own}

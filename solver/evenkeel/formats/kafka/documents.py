@@ -9,6 +9,7 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import Int32, Int64, decode_json
 from evenkeel.formats.kafka.description import read_description
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
+from evenkeel.formats.kafka.log_dirs import LogDirs, listed_in
 from evenkeel.formats.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.formats.kafka.tables import is_broker_table, is_load_table, read_broker_table
 from evenkeel.model.errors import FaultList
@@ -42,10 +43,6 @@ ANSWER = re.compile(
 )
 """The first line of what ``kafka-broker-api-versions`` prints of a broker."""
 
-ASIDE = ("-delete", "-future", "-stray")
-LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
-"""Folders that a broker has put aside; they are no partitions."""
-
 
 class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
     """One entry of a reassignment."""
@@ -61,36 +58,6 @@ class Assignment(msgspec.Struct):
 
     partitions: list[AssignedPartition]
     version: Literal[1] = 1
-
-
-class HeldReplica(msgspec.Struct, gc=False):
-    """One replica in a log directory; its size is in bytes."""
-
-    partition: str
-    size: Int64
-    isFuture: bool = False  # noqa: N815
-
-
-class LogDir(msgspec.Struct):
-    """One log directory; ``error`` says why it cannot be read."""
-
-    logDir: str  # noqa: N815
-    partitions: list[HeldReplica]
-    error: str | None = None
-
-
-class BrokerDirs(msgspec.Struct):
-    """The log directories of one broker."""
-
-    broker: Int32
-    logDirs: list[LogDir]  # noqa: N815
-
-
-class LogDirs(msgspec.Struct):
-    """The JSON line of ``kafka-log-dirs --describe``."""
-
-    brokers: list[BrokerDirs]
-    version: int = 1
 
 
 class BrokerCapacity(msgspec.Struct):
@@ -244,38 +211,8 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
         findings.reporting.setdefault(broker.broker, at)
         if any(folder.error is not None for folder in broker.logDirs):
             findings.unreadable.add(broker.broker)
-        for f, folder in enumerate(broker.logDirs):
-            _read_held(findings, (document.name, b, f), broker.broker, folder)
-
-
-def _read_held(findings: Findings, at: tuple[str, int, int], broker: int, folder: LogDir) -> None:
-    """Take in what a log directory holds; this is the bulk of a cluster's documents."""
-    sizes, where = findings.sizes, folder.logDir
-    for r, held in enumerate(folder.partitions):
-        if held.isFuture:
-            continue
-        name = held.partition
-        own = sizes.get(name)
-        if own is None:
-            if name.endswith(ASIDE) and LEFTOVER.search(name):
-                continue
-            topic, _, number = name.rpartition("-")
-            if not topic or whole(number) is None:
-                path = held_path((*at, r))
-                findings.faults.add(path, quoted(name), "must be topic-number")
-                continue
-            own = sizes[name] = {}
-            findings.size_paths[name] = (*at, r)
-        if held.size < 0:
-            path = held_path((*at, r)).removesuffix("partition") + "size"
-            _check_whole(findings, path, held.size)
-        own[broker] = (float(held.size), where)
-
-
-def held_path(at: tuple[str, int, int, int]) -> str:
-    """Return where the name of a partition stands among log directories."""
-    name, b, f, r = at
-    return f"{name}: brokers[{b}].logDirs[{f}].partitions[{r}].partition"
+    if decoded:
+        findings.listed_replicas.append(listed_in(findings, document.name, decoded.brokers))
 
 
 def _read_capacity(findings: Findings, document: Document) -> None:

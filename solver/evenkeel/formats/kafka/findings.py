@@ -1,11 +1,14 @@
 """What the files of a Kafka cluster say together, gathered before it becomes a cluster."""
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.node_states import NodeState
 from evenkeel.model.errors import FaultList
+
+if TYPE_CHECKING:
+    from evenkeel.formats.kafka.log_dirs import Listed
 
 Resource = str
 """``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
@@ -63,11 +66,8 @@ class Findings:
     min_in_sync: dict[str, int] = field(default_factory=dict)
     """``min.insync.replicas`` by topic."""
 
-    sizes: dict[str, dict[int, tuple[float, str]]] = field(default_factory=dict)
-    """Bytes of each broker's replica, and the log directory that holds it, by partition."""
-
-    size_paths: dict[str, tuple[str, int, int, int]] = field(default_factory=dict)
-    """File, and numbers of broker, directory and replica in it, where a partition is first held."""
+    listed_replicas: "list[Listed]" = field(default_factory=list)
+    """What log directories hold, a document each."""
 
     reporting: dict[int, str] = field(default_factory=dict)
     """Brokers whose log directories were read."""

@@ -24,10 +24,12 @@ CHUNK = 2**21
 """Bytes of a description that are taken apart at a time."""
 
 TOPIC_LINE = re.compile(
-    rb"^Topic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
+    rb"\nTopic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
     rb"ReplicationFactor: ?[0-9]++\tConfigs: ?([^\t\n\r]*+)\r?$",
     re.MULTILINE,
 )
+"""A topic, with the end of the line before: a text that begins with a letter is found fast."""
+
 PARTITION_LINE = re.compile(
     rb"^\tTopic: ([^\t\n]++)\tPartition: ([0-9]{1,9})\tLeader: ([0-9]{1,9}|none|-1)\t"
     rb"Replicas: ([0-9,]++)\tIsr: ([0-9,]*+)(?:\tElr: [0-9,]*+\tLastKnownElr: [0-9,]*+)?+\r?$",
@@ -141,7 +143,7 @@ def rows_of_description(document: Document) -> Rows | None:
     parts: list[_Part] = []
     data = document.data
     for stretch in _stretches(data):
-        headers = TOPIC_LINE.findall(data, *stretch)
+        headers = TOPIC_LINE.findall(b"\n" + data[slice(*stretch)])
         lines = PARTITION_LINE.findall(data, *stretch)
         if len(headers) + len(lines) != data.count(b"Topic:", *stretch):
             return None
@@ -194,7 +196,7 @@ def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part 
     if keys is None:
         return None
     told = _keys(*synced)
-    if not _within(np.sort(keys), told).all():
+    if not within(np.sort(keys), told).all():
         return None
     return _Part(
         np.fromiter(map(names.__getitem__, topic), np.int32, len(topic)),
@@ -202,7 +204,7 @@ def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part 
         leader.astype(np.int32),
         held[0].astype(np.int32),
         held[1].astype(np.int32),
-        _within(np.sort(told), keys),
+        within(np.sort(told), keys),
     )
 
 
@@ -213,7 +215,7 @@ def _agreeing(
     keys = _keys(width, broker)
     known = np.sort(keys)
     led = np.flatnonzero(leader >= 0)
-    once = (known[1:] != known[:-1]).all() and _within(known, (led << 31) | leader[led]).all()
+    once = (known[1:] != known[:-1]).all() and within(known, (led << 31) | leader[led]).all()
     return keys if once else None
 
 
@@ -272,8 +274,13 @@ def _starts(width: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _keys(width: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return one number for each replica of rows of some widths."""
+    return keys_of(np.repeat(np.arange(len(width)), width), broker)
+
+
+def keys_of(row: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return one number for each pair of a row and a broker."""
-    keys: NDArray[np.int64] = np.repeat(np.arange(len(width)) << 31, width) | broker
+    keys: NDArray[np.int64] = row.astype(np.int64) << 31 | broker
     return keys
 
 
@@ -300,7 +307,7 @@ def _sorted_rows(
     return rows, order
 
 
-def _within(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
+def within(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which numbers are among known ones that are sorted."""
     if not len(known):
         return np.zeros(len(asked), np.bool_)
