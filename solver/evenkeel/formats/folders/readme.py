@@ -1,6 +1,7 @@
 """``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.stuck.blocked import Blocked
+
+T = TypeVar("T")
 
 MOST_LISTED = 20
 MOST_COUNTS = 10_000_000
@@ -135,7 +138,9 @@ def _what(plan: Plan) -> str:
     are = "is" if plan.copies == 1 else "are"
     text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
     if plan.cancelled:
-        names = _listed([f"{shown(one.partition)} to {shown(one.node)}" for one in plan.cancelled])
+        names = _listed(
+            plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}"
+        )
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
     return text
 
@@ -200,7 +205,7 @@ def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
 def _blocked(plan: Plan) -> str:
     if not plan.blocked:
         return ""
-    names = _listed([_lacking(one) for one in plan.blocked])
+    names = _listed(plan.blocked, _lacking)
     return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
 
 
@@ -208,11 +213,11 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     nodes, left = back.cluster.nodes, ""
     if back.blocked:
         down = {nodes.names[n] for n in np.flatnonzero(~nodes.alive | nodes.gone).tolist()}
-        names = [
-            _lacking(one, f"{shown(str(one.target))} is down" if one.target in down else "")
-            for one in back.blocked
-        ]
-        left = f"{counted(len(back.blocked), 'change')} cannot be taken back: {_listed(names)}."
+        names = _listed(
+            back.blocked,
+            lambda one: _lacking(one, f"{shown(one.target)} is down" if one.target in down else ""),
+        )
+        left = f"{counted(len(back.blocked), 'change')} cannot be taken back: {names}."
     count = len(ways_back)
     if count == 0 and left:
         return f"There is no way back: {left}"
@@ -230,9 +235,9 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
     return f"{text}\n\nIt leaves out what has no way back: {left}" if left else text
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
+def _listed(several: Sequence[T], said: Callable[[T], str]) -> str:
+    more = f" and {len(several) - MOST_LISTED:,} more" if len(several) > MOST_LISTED else ""
+    return ", ".join(map(said, several[:MOST_LISTED])) + more
 
 
 def _lacking(one: Blocked, why: str = "") -> str:

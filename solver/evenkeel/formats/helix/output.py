@@ -181,8 +181,8 @@ class Writer:
 
 def _in_order(nodes: list[str], listed: list[str]) -> list[str]:
     """Return the instances of a partition: those listed, in that order, and who joins."""
-    order = {name: i for i, name in enumerate(listed)}
-    return sorted(nodes, key=lambda name: order.get(name, len(order)))
+    stay = sorted([name for name in nodes if name in listed], key=listed.index)
+    return stay + [name for name in nodes if name not in listed]
 
 
 def _packed(records: Sequence[Raw], path: Path) -> bytes:
