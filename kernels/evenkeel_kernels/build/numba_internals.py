@@ -6,6 +6,7 @@ Importing it with another version, or one that lacks a name used here, is an `Im
 """
 
 import contextlib
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -120,7 +121,7 @@ class KernelCache(FunctionCache):
         settings: Any = numba.config
         stamp = (
             self._impl.locator.get_source_stamp(),
-            imports_digest(function.__module__),
+            _imported(function.__module__),
             function.__module__,
             settings.BOUNDSCHECK,
         )
@@ -158,6 +159,19 @@ class KernelCache(FunctionCache):
             return any(key[1] == _target() for key in self._cache_file._load_index())
         except Exception:  # an index that somebody cut short holds nothing
             return False
+
+
+def _imported(module: str) -> bytes:
+    """Digest what a module imports, once for all kernels of it until it is loaded anew."""
+    loaded = getattr(sys.modules.get(module), "__spec__", None)
+    spec, digest = _digests.get(module, (None, b""))
+    if loaded is None or spec is not loaded:
+        digest = imports_digest(module)
+        _digests[module] = loaded, digest
+    return digest
+
+
+_digests: dict[str, tuple[object, bytes]] = {}
 
 
 def keep(compiled: Any, function: Callable[..., object]) -> None:

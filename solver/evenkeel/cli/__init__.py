@@ -1,5 +1,6 @@
 """The command ``evenkeel``: what each command does stands in a module of its name."""
 
+import atexit
 import gc
 import os
 import sys
@@ -34,7 +35,7 @@ COMMANDS = (
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""
 
-COLLECTED_EVERY = 100_000
+COLLECTED_EVERY = 400_000
 """Objects after which circular garbage is looked for: a command that is short is over before."""
 
 
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _keep_printable()
     gc.set_threshold(COLLECTED_EVERY)
+    # what is there as the process ends is not looked through for circular garbage once more
+    atexit.register(gc.freeze)
     try:
         given = sys.argv[1:] if argv is None else argv
         arguments = parsed(*command_parser(), given)

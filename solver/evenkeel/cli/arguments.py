@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenkeel.model.reading.keywords import did_you_mean
@@ -42,9 +42,9 @@ UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help ends in examples, and a text that is only made when somebody asks."""
+    """A parser whose help ends in examples, and texts that are only made when somebody asks."""
 
-    ending: Callable[[], str] | None = None
+    endings: Sequence[Callable[[], str]] = ()
     examples: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
@@ -55,13 +55,12 @@ class Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
     def format_help(self) -> str:
-        """Write the help, the ending as it is laid out."""
+        """Write the help, the endings as they are laid out."""
         parts = [super().format_help()]
         if self.examples:
             word = "example" if len(self.examples) == 1 else "examples"
             parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]) + "\n")
-        if self.ending is not None:
-            parts.append(f"{self.ending()}\n")
+        parts += [f"{said()}\n" for said in self.endings]
         return "\n".join(parts)
 
 
@@ -76,7 +75,7 @@ def add_command(
     return parser
 
 
-def add_files(parser: argparse.ArgumentParser, what: str = "a cluster") -> None:
+def add_files(parser: Parser, what: str = "a cluster") -> None:
     """Add the files to read, and their format."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE",
@@ -84,8 +83,9 @@ def add_files(parser: argparse.ArgumentParser, what: str = "a cluster") -> None:
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT",
-        help="format of the files; found from their content by default. Of " + formats_said(),
+        help="format of the files, one of those below; found from their content by default",
     )  # fmt: skip
+    parser.endings = (*parser.endings, formats_said)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +104,8 @@ def formats_said() -> str:
     """Name the formats."""
     from evenkeel.formats.registry import known
 
-    return ", ".join(known())
+    named = ", ".join(known())
+    return f"formats:\n{fill(named, 76, initial_indent='  ', subsequent_indent='  ')}"
 
 
 def methods_said() -> str:
@@ -153,7 +154,7 @@ def add_solving(parser: Parser) -> None:
     )
     solving.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     add_limits(parser)
-    parser.ending = methods_said
+    parser.endings = (*parser.endings, methods_said)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

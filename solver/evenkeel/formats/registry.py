@@ -139,6 +139,11 @@ def known() -> dict[str, Callable[[], Format]]:
     return ours | {name: partial(_registered.__getitem__, name) for name in _registered} | theirs
 
 
+def is_known(name: str) -> bool:
+    """Whether there is a format of a name; only for others than ours are packages asked."""
+    return name in ROOMS or name in known()
+
+
 def _room(module: str) -> Format:
     found: Format = import_module(module).FORMAT
     return found

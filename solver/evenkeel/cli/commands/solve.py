@@ -121,9 +121,9 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     """Say what the files might have told and did not, unless all is to be quiet."""
-    from evenkeel.formats.registry import find, known
+    from evenkeel.formats.registry import find, is_known
 
-    if not arguments.quiet and cluster.native_format in known():
+    if not arguments.quiet and is_known(cluster.native_format):
         for one in find(cluster.native_format).left_out(cluster):
             complain(f"note: the files tell {one}")
 

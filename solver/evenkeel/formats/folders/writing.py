@@ -18,7 +18,7 @@ from evenkeel.formats.folders.readme import readme
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
 from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
-from evenkeel.formats.registry import find, known
+from evenkeel.formats.registry import find, is_known
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.collecting import collector_held
@@ -147,7 +147,7 @@ def holds_folder(folder: Path) -> bool:
 def _carrier(plan: Plan) -> Carrier:
     """Return how the system of a plan's cluster carries it out."""
     name = plan.cluster.native_format
-    if not name or name not in known():
+    if not name or not is_known(name):
         message = "is of no system: a folder needs a plan for a cluster that was read from one; "
         message += "a plan alone is a file that ends in .json"
         raise InvalidInput([Fault("plan.cluster", name, message)])

@@ -253,10 +253,10 @@ def _check_payload(cluster: Cluster) -> None:
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         same = False
     if same is not True:
-        from evenkeel.formats.registry import known
+        from evenkeel.formats.registry import is_known
 
         own = cluster.native_format
-        other = f"the format {own!r}, or " if own in known() else ""
+        other = f"the format {own!r}, or " if is_known(own) else ""
         raise InvalidInput(
             [
                 Fault(
