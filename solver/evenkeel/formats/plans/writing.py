@@ -261,8 +261,8 @@ def _lines(rows: Sequence[msgspec.Struct]) -> bytes:
         lines = msgspec.json.Encoder().encode_lines(rows)
     except UnicodeEncodeError as error:
         raise _unwritable(error) from None
-    # text has no line ends of its own, so this stands between rows only
-    return b"[" + (b"\n" if rows else b"") + lines[:-1].replace(b"}\n{", b"},\n{") + b"]"
+    # text has no line ends of its own, so these stand between rows only
+    return b"[" + (b"\n" if rows else b"") + lines[:-1].replace(b"\n", b",\n") + b"]"
 
 
 def _json(value: object) -> bytes:
