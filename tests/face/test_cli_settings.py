@@ -243,6 +243,21 @@ class TestDiff:
         assert main(["diff", file, file]) == 0
         assert "0 moves" in capsys.readouterr().out
 
+    def test_a_cluster_in_several_files_is_one_before_its_target(self, file, capsys):
+        placed("--level", "0")
+        assert main(["convert", file, "-o", "now.csv", "-q"]) == 0
+        assert main(["diff", file, "placed.npz", "--json"]) == 0
+        told = capsys.readouterr().out
+        several = ["now.csv", "now.nodes.csv"]
+        assert main(["diff", *several, "--target", "placed.npz", "--json"]) == 0
+        assert capsys.readouterr().out == told
+        assert main(["diff", file, "--target", "placed.npz", "--json"]) == 0
+        assert capsys.readouterr().out == told
+
+    def test_one_cluster_alone_has_nothing_to_differ_from(self, file, capsys):
+        assert main(["diff", file]) == 2
+        assert "AFTER: names no file" in capsys.readouterr().err
+
     def test_another_cluster_is_refused(self, file, capsys):
         ek.write(ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placement=[[0]]), "b.npz")
         assert main(["diff", file, "b.npz"]) == 2

@@ -8,6 +8,7 @@ from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.exits import DONE
 from evenkeel.cli.output import counted, tell
 from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, InvalidInput
 
 if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
@@ -22,18 +23,24 @@ def add(commands: Commands) -> None:
     summary = "tell what moves, and who leads, between two descriptions of a cluster"
     parser = add_command(commands, "diff", summary, run)
     parser.add_argument(
-        "before",
-        metavar="BEFORE",
-        help="the cluster as it is, in one file: evenkeel convert makes one of several",
-    )
+        "before", metavar="BEFORE",
+        help="the cluster as it is, in one file; in several with --target",
+    )  # fmt: skip
     parser.add_argument(
-        "after", metavar="AFTER", nargs="+",
+        "after", metavar="AFTER", nargs="*",
         help="where everything should be, or came to be, in files that name the same partitions, "
-        "or some of them",
+        "or some of them; with --target more files of BEFORE",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", action="append", metavar="FILE",
+        help="a file of AFTER, where BEFORE has several; may be given several times",
     )  # fmt: skip
     parser.add_argument("--format", metavar="FORMAT", help="format of BEFORE; by its content")
     add_output(parser)
-    parser.examples = ("evenkeel diff now.npz placed.npz",)
+    parser.examples = (
+        "evenkeel diff now.npz placed.npz",
+        "evenkeel diff described.txt racks.json --target reassignment.json",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,11 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.measure.compare import compare
     from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of
 
+    before, files = [arguments.before], arguments.after
+    if arguments.target:
+        before, files = [*before, *files], arguments.target
+    if not files:
+        raise InvalidInput([Fault("AFTER", [], "names no file: give one behind BEFORE")])
     with Waiting(arguments.quiet) as waiting:
-        waiting.doing(f"reading {arguments.before}")
-        cluster = read(arguments.before, format=arguments.format)
-        waiting.doing(f"reading {', '.join(arguments.after)}")
-        wanted = read(arguments.after)
+        waiting.doing(f"reading {', '.join(before)}")
+        cluster = read(before, format=arguments.format)
+        waiting.doing(f"reading {', '.join(files)}")
+        wanted = read(files)
         after = target_by_name(cluster, wanted)
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
