@@ -212,6 +212,22 @@ class TestRacks:
             "clicks-eu-9": 1, "clicks-eu-10": 1, "orders-0": 2, "orders-1": 2,
         }  # fmt: skip
 
+    @pytest.mark.parametrize("options", [{}, {"format": "kafka"}])
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b'{"1": {"rack": "a"}, "2": {"rack": "b"}}',
+            b'[{"broker": 1, "rack": "a"}]',
+            b'{"racks": {"a": [1, 2]}}',
+            b'{"broker-1": "rack-a"}',
+        ],
+    )
+    def test_racks_in_an_unknown_form_are_told_the_right_one(self, data, options):
+        with pytest.raises(InvalidInput) as caught:
+            registry.read(DATA / "kafka_describe.txt", data, **options)
+        (fault,) = caught.value.faults
+        assert 'racks are read as {"1": "rack-a"}' in fault.message
+
     def test_another_spread_may_be_asked_for(self):
         cluster = read("kafka_describe.txt", "kafka_racks.json", spread={"rack": (2, "soft")})
         assert cluster.rules[0].spread == {"rack": (2, "soft")}

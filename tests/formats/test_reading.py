@@ -84,6 +84,18 @@ def test_a_stranger_among_others_is_named_with_what_they_are():
     assert "the others are of 'kafka', which reads" in fault.message
 
 
+@pytest.mark.parametrize("others", [(), FILES[:1]])
+@pytest.mark.parametrize("data", [b"{", b'[{"id": "a"', b'\n{"partitions": [1, '])
+def test_json_that_is_cut_off_before_it_shows_what_it_is_is_said_to_be(data, others):
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(*others, data)
+    (fault,) = caught.value.faults
+    assert "ends in the middle of its JSON" in fault.message
+    assert fault.path == f"<bytes>:{1 + data.count(bytes([10]))}"
+    with pytest.raises(InvalidInput, match="ends in the middle of its JSON"):
+        registry.read(*others, data, format="kafka")
+
+
 def test_files_of_different_formats_are_said_to_be_what_they_are():
     rows = b'{"format":"evenkeel-rows"}'
     with pytest.raises(InvalidInput, match="files of different formats") as caught:

@@ -75,6 +75,19 @@ def note_syntax(faults: FaultList, document: Document, error: Exception) -> None
     faults.add(at, near.decode("utf-8", "replace"), message)
 
 
+def note_cut_off(faults: FaultList, document: Document) -> bool:
+    """Note JSON that ends too early; whether it does."""
+    if not document.data.lstrip().startswith((b"{", b"[")):
+        return False
+    try:
+        msgspec.json.decode(document.data, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, msgspec.DecodeError) and "truncated" in str(error):
+            note_syntax(faults, document, error)
+            return True
+    return False
+
+
 def note_misfits(faults: FaultList, path: str, value: Any, shape: Any) -> None:
     """Note every part of a decoded value that does not fit a type, each with its JSON path."""
     try:

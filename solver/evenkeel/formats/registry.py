@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
@@ -65,6 +65,11 @@ def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
     return ()
 
 
+def _no_hint(document: "Document") -> str:
+    """Return nothing: there is no form that is often mistaken."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Format:
     """One way to write a cluster down.
@@ -94,6 +99,9 @@ class Format:
     left_out : callable
         ``left_out(cluster) -> iterable of str``: what the files might have told and did not, and
         what comes of that, for people.
+    hint : callable
+        ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
+        meant as and in which form that is read, or ``""``.
 
     Examples
     --------
@@ -110,6 +118,7 @@ class Format:
     carrier: "Carrier | None" = None
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
+    hint: "Callable[[Document], str]" = _no_hint
 
 
 _registered: dict[str, Format] = {}
@@ -340,22 +349,23 @@ def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "li
 
 def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
     """Return the documents that no format knows, each with what it could be."""
+    from evenkeel.formats.json_text import note_cut_off
+
     known_by = {
         one.name: sum(bool(one.recognises(document)) for document in documents) for one in there
     }
     likely = max(there, key=lambda one: known_by[one.name])
-    told = f"known: {[*known_by]}"
+    told, near = f"known: {[*known_by]}", there
     if known_by[likely.name]:
-        told = f"the others are of {likely.name!r}, which reads {likely.summary}"
-    return [
-        Fault(
-            document.name,
-            document.data[:40],
-            f"is not in a known format; {told}" if document.data.strip() else "is empty",
-        )
-        for document in documents
-        if not any(one.recognises(document) for one in there)
-    ]
+        told, near = f"the others are of {likely.name!r}, which reads {likely.summary}", [likely]
+    faults = FaultList()
+    for document in documents:
+        if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
+            continue
+        hint = next((f": {said}" for one in near if (said := one.hint(document))), f"; {told}")
+        message = f"is not in a known format{hint}" if document.data.strip() else "is empty"
+        faults.add(document.name, document.data[:40], message)
+    return faults.faults
 
 
 def told_kind(document: "Document") -> str:

@@ -7,7 +7,7 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 """
 
 from evenkeel.formats.kafka.cluster import read
-from evenkeel.formats.kafka.documents import recognises
+from evenkeel.formats.kafka.documents import hint, recognises
 from evenkeel.formats.kafka.notices import left_out
 from evenkeel.formats.kafka.reassignment import encode
 from evenkeel.formats.kafka.waves import CARRIER
@@ -22,4 +22,5 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    hint=hint,
 )

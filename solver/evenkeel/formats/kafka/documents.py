@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.json_text import Int32, Int64, decode_json
+from evenkeel.formats.json_text import Int32, Int64, decode_json, note_cut_off
 from evenkeel.formats.kafka.description import read_description
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
 from evenkeel.formats.kafka.log_dirs import LogDirs, listed_in
@@ -42,6 +42,12 @@ ANSWER = re.compile(
     rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\s)]+)[^\n]*\) ->", re.MULTILINE
 )
 """The first line of what ``kafka-broker-api-versions`` prints of a broker."""
+
+
+STRANGE = (
+    "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
+    "no table of loads or brokers, nor what kafka-broker-api-versions prints"
+)
 
 
 class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
@@ -80,6 +86,13 @@ def recognises(document: Document) -> str:
     if kind == "rack-lines" and re.fullmatch(rb"[\d\s]*", document.data):
         return ""
     return kind or ""
+
+
+def hint(document: Document) -> str:
+    """Tell in which form racks are read, of JSON that seems to be meant as those."""
+    head = document.data[:HEAD]
+    meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
+    return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 
 
 def kind_of(document: Document) -> Kind | None:
@@ -140,12 +153,11 @@ def read_document(findings: Findings, document: Document) -> None:
         read_broker_table(findings, document)
     elif kind == "answers":
         _read_answers(findings, document)
-    else:
+    elif not note_cut_off(findings.faults, document):
         findings.faults.add(
             document.name,
             document.data[:40],
-            "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
-            "no table of loads or brokers, nor what kafka-broker-api-versions prints",
+            hint(document) or STRANGE,
         )
 
 
