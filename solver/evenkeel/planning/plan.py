@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
@@ -60,6 +61,8 @@ class Plan(Reported, Shown):
     undeclared : bool
         Whether nobody said where it leads, as of a plan that another tool wrote: its target is
         where it ends, and ``check`` asks all that the beginning keeps of that, too.
+    goals : Goals, Cost or None
+        What its target was solved for, where it is a result's; files of plans do not keep it.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Plan(Reported, Shown):
     towards: Placement | None = None
     cancelled: tuple[Cancelled, ...] = ()
     undeclared: bool = False
+    goals: Goals | Cost | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -229,7 +233,7 @@ class Plan(Reported, Shown):
         target = outcome(self.cluster.placement, steps, self.target)
         return Plan(
             self.cluster, target, steps, self.throttle, self.protocol, self.change[:count],
-            towards=self.target if self.towards is None else self.towards,
+            towards=self.target if self.towards is None else self.towards, goals=self.goals,
         )  # fmt: skip
 
     def undo(self) -> "Plan":
@@ -272,7 +276,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        return self._onwards(observed, self.target, arrived)
+        return replace(self._onwards(observed, self.target, arrived), goals=self.goals)
 
     def progress(
         self,

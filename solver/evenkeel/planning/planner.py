@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
@@ -92,7 +93,9 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
-    return _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
+    found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
+    goals = getattr(target, "goals", None)
+    return replace(found, goals=goals) if isinstance(goals, Goals | Cost) else found
 
 
 class _Aim(NamedTuple):

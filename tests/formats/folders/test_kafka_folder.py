@@ -312,3 +312,34 @@ def sized_plan(throttle):
 
 def page_of(plan, tmp_path):
     return (ek.write_plan_folder(plan, tmp_path / "move") / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("goals", "said"),
+    [
+        (
+            ek.Goals(level=0.04, leaders="10%", floor={"replicas": 0.5}),
+            "Asked for: no node more than 4% above the mean, or above the proven floor where that "
+            "is higher; no node more than 10% above its share of leaders; no node that takes "
+            "replicas more than 50% (replicas) below the mean.",
+        ),
+        (ek.Goals(level={"disk": 0.125, "replicas": None}), "no node more than 12.5% (disk) above"),
+        (ek.Goals(level=None), "Asked for: all rules kept, and no levelness."),
+        (ek.Cost(), "Asked for: the least cost."),
+    ],
+)
+def test_its_page_states_the_goals_that_were_asked(goals, said, tmp_path):
+    cluster = sized_plan(None).cluster
+    result = ek.solve(cluster, goals=goals)
+    page = page_of(result.plan(protocol="kafka"), tmp_path)
+    assert said in page
+    asked = re.search(r"Asked for: .*", page)[0]
+    halfway = result.plan(protocol="kafka").prefix(0)
+    assert asked in page_of(halfway, tmp_path / "halfway")
+    assert asked in page_of(result.plan(protocol="kafka").resume(cluster), tmp_path / "rest")
+
+
+def test_its_page_says_nothing_of_goals_that_nobody_named(tmp_path):
+    plan = sized_plan(None)
+    again = ek.plan(plan.cluster, plan.target, protocol="kafka")
+    assert "Asked for" not in page_of(again, tmp_path)

@@ -36,7 +36,7 @@ from evenkeel.model.reading.keywords import did_you_mean
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
-    from evenkeel.model.placement import Placement
+    from evenkeel.model.placement import Placed, Placement
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.replay import Certificate
     from evenkeel.planning.throttle import Throttle
@@ -274,8 +274,14 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
         else:
             limits[name] = value
     every = limits.pop("every", None)
+    last = max((end for begin, end in spans if begin < end), default=float("inf"))
     if every is not None and not spans:
         faults.add("throttle every", every, "needs windows: give window=BEGIN-END")
+    elif every is not None and every < last < float("inf"):
+        faults.add("throttle every", every, f"must be at least {last:g} s, where windows end")
+    elif every is None and last < float("inf"):
+        wanted = "must not end, or come again: give every, such as every=24h, or no end: window=8h-"
+        faults.add("throttle window", last, wanted)
     faults.raise_if_any()
     windows = Windows(spans, every) if spans else None
     return Throttle(**limits, windows=windows)
@@ -292,11 +298,11 @@ def _protocol(cluster: "Cluster", arguments: argparse.Namespace) -> str:
 
 def _target(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
-) -> tuple["Placement", bool]:
+) -> tuple["Placed | Placement", bool]:
     """Return where everything should be, and whether every replica has a place there."""
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
-        return result.placement, result.audit.ok
+        return result, result.audit.ok
     from evenkeel.formats.plans.targets import target_by_name
     from evenkeel.formats.registry import read
 

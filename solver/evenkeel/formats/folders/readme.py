@@ -1,6 +1,6 @@
 """``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from evenkeel.formats.registry import find
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted
@@ -33,7 +34,7 @@ TEXT = """\
 
 ## Why
 
-| | before | after |
+{asked}| | before | after |
 |---|---:|---:|
 {why}
 
@@ -103,6 +104,7 @@ def readme(
     text = TEXT.format(
         system=plan.cluster.native_format,
         what=_what(plan),
+        asked=_asked(plan.goals),
         why=_why(plan),
         pace=_pace(plan, waves),
         waves=wave_table(plan, carrier, waves),
@@ -138,11 +140,37 @@ def _what(plan: Plan) -> str:
     are = "is" if plan.copies == 1 else "are"
     text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
     if plan.cancelled:
-        names = _listed(
-            plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}"
-        )
+        names = _listed(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
     return text
+
+
+def _asked(goals: Goals | Cost | None) -> str:
+    """Return what the target was solved for; nothing where nobody knows."""
+    if goals is None:
+        return ""
+    if isinstance(goals, Cost):
+        return "Asked for: the least cost.\n\n"
+    told = []
+    if level := _tolerances(goals.level):
+        above = "above the mean, or above the proven floor where that is higher"
+        told.append(f"no node more than {level} {above}")
+    if leaders := _tolerances(goals.leaders):
+        told.append(f"no node more than {leaders} above its share of leaders")
+    if floor := _tolerances(goals.floor):
+        told.append(f"no node that takes replicas more than {floor} below the mean")
+    if told and goals.soft_yield:
+        told.append("soft rules yield to that")
+    return f"Asked for: {'; '.join(told) or 'all rules kept, and no levelness'}.\n\n"
+
+
+def _tolerances(given: float | Mapping[str, float | None] | None) -> str:
+    """Return a tolerance in percent, or those of some dimensions; "" where nothing is asked."""
+    if not isinstance(given, Mapping):
+        return "" if given is None else f"{100.0 * given:.4g}%"
+    return ", ".join(
+        f"{_tolerances(one)} ({shown(name)})" for name, one in given.items() if one is not None
+    )
 
 
 def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
@@ -170,17 +198,20 @@ def _why(plan: Plan) -> str:
     ]
     level = [levelness(cluster, one) for one in (before, after)]
     for d, name in enumerate(cluster.dimensions):
-        most = [
-            f"{one.ratio[d]:.3f}" if np.isfinite(one.ratio[d]) else "unlimited" for one in level
-        ]
+        most = [_ratio(one.ratio[d]) for one in level]
         rows.append(f"| fullest node, {shown(name)}, over the mean | {most[0]} | {most[1]} |")
     off = [furthest_from_share(cluster, one) for one in (before, after)]
     if off[0] != off[1]:
         figures = f"{off[0]:.2f} | {off[1]:.2f}"
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
-    leads = [f"{one.leader_ratio:.3f}" for one in level]
+    leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
     return "\n".join(rows)
+
+
+def _ratio(value: float) -> str:
+    """Write how often a node has its share; one without a share that has any: without limit."""
+    return f"{value:.3f}" if np.isfinite(value) else "unlimited"
 
 
 def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
