@@ -20,7 +20,9 @@ COUNT = "replicas"
 DEFAULT = "DEFAULT"
 """Under which a resource says what a partition weighs that is not named."""
 
-WEIGHTS = msgspec.json.Decoder(dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]])
+WEIGHTS: msgspec.json.Decoder[dict[str, float]] = msgspec.json.Decoder(
+    dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]]
+)
 """Reads amounts as Helix writes them."""
 
 
@@ -104,9 +106,7 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
     return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
 
 
-def _decoded(
-    faults: FaultList, at: str, told: Mapping[str, str]
-) -> dict[str, dict[str, float]]:
+def _decoded(faults: FaultList, at: str, told: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Read amounts that are JSON inside texts."""
     try:
         return {key: WEIGHTS.decode(text) for key, text in told.items()}

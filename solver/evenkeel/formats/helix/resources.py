@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import msgspec
 
@@ -18,7 +19,10 @@ UNPLACED = {"task"}
 
 NOBODY: dict[str, str] = {}
 NOT_HELD = frozenset({"DROPPED"})
-NOT_AS_WANTED = NOT_HELD | {None}
+UNTOLD = "\0"
+"""Stands for the state of a replica that is not there."""
+
+NOT_AS_WANTED = NOT_HELD | {UNTOLD}
 NOT_SERVED = {"OFFLINE", "ERROR", "DROPPED"}
 MOST_REPLICAS = 2**15 - 1
 
@@ -169,7 +173,7 @@ def _rows(
     for one in partitions:
         held = there.get(one, NOBODY)
         wanted = lists.get(one) or sorted(states.get(one, ()))
-        own = [*map(held.get, wanted)]
+        own = [*map(held.get, wanted, repeat(UNTOLD))]
         if len(held) == len(own) and NOT_AS_WANTED.isdisjoint(own):
             found_rows[one] = Row(wanted, own)
         else:

@@ -88,7 +88,7 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
 
     names = [one.partition for one in replicas]
     size = np.array([one.size for one in replicas], np.int64)
-    future = any([one.isFuture for one in replicas])
+    future = True in [one.isFuture for one in replicas]
     if not future and size.min(initial=0) >= 0 and NAMES.fullmatch("\n".join([*names, ""])):
         kept = np.arange(len(names))
     else:
@@ -151,4 +151,6 @@ def held(found: Findings, names: Sequence[str]) -> Held:
     last = np.sort(len(back) - 1 - np.unique(back, return_index=True)[1])
     last = last[whole.partition[last] >= 0]
     order = last[np.argsort(whole.partition[last], kind="stable")]
-    return Held(*(column[order] for column in whole))
+    return Held(
+        whole.partition[order], whole.broker[order], whole.size[order], whole.folder[order]
+    )  # fmt: skip
