@@ -9,13 +9,6 @@ from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.budgets import is_affordable
 from evenkeel.strategies.levelling.floors import floors_of
 from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
-from evenkeel.strategies.levelling.small_clusters import (
-    BRIEF_PATIENCE,
-    BRIEF_STEPS,
-    BRIEF_STEPS_PER_PLACE,
-    BRIEF_WAYS,
-    Refining,
-)
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import UNLIMITED
 
@@ -29,6 +22,14 @@ def refine_small(run: Run) -> bool:
     binds = run.problem.budgets.binds
     if run.stop is not None or size_of(cluster) > SMALL or (binds and run.waiting.any()):
         return False
+    from evenkeel.strategies.levelling.small_clusters import (
+        BRIEF_PATIENCE,
+        BRIEF_STEPS,
+        BRIEF_STEPS_PER_PLACE,
+        BRIEF_WAYS,
+        Refining,
+    )
+
     before, was = run.work, _audited(run, run.placement)
     harmed = bool(regressions(cluster, run.placement, was))
 
