@@ -3,12 +3,16 @@
 import os
 import shutil
 import subprocess
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
+from evenkeel_kernels.build import numba_internals
 from evenkeel_kernels.build.jit import no_alloc
 from tests.support import places
 from tests.support.processes import fresh
@@ -196,3 +200,16 @@ def test_a_lean_kernel_creates_no_array():
 
     with pytest.raises(TypingError):
         total(3)
+
+
+def test_kernels_of_a_module_share_a_digest_until_it_is_loaded_anew(monkeypatch):
+    asked = []
+    monkeypatch.setattr(numba_internals, "imports_digest", lambda module: bytes([len(asked)]))
+    loaded = ModuleType("toys")
+    monkeypatch.setitem(sys.modules, "toys", loaded)
+    for expected in (0, 1):
+        loaded.__spec__ = ModuleSpec("toys", None)
+        assert numba_internals._imported("toys") == bytes([expected])
+        asked.append("toys")
+        assert numba_internals._imported("toys") == bytes([expected])
+    assert numba_internals._imported("nowhere") == numba_internals._imported("nowhere")

@@ -179,6 +179,44 @@ class TestSizes:
             (f"{capacity}: brokerCapacities", 1001),
         ]
 
+    @pytest.mark.parametrize("strange", [False, True])
+    def test_log_dirs_are_read_alike_at_once_and_one_by_one(self, strange, tmp_path):
+        document = json.loads((DATA / "kafka_logdirs.txt").read_text().splitlines()[2])
+        for folder in (one for broker in document["brokers"] for one in broker["logDirs"]):
+            folder["partitions"] = [one for one in folder["partitions"] if not one["isFuture"]]
+        if strange:
+            document["brokers"][1]["logDirs"][0]["partitions"][0]["partition"] = "order-0"
+            document["brokers"][2]["logDirs"][0]["partitions"][0]["size"] = -1
+        found = []
+        aside = [
+            {"partition": "orders-0", "size": 7, "isFuture": True},
+            {"partition": f"orders-0.{'0a' * 16}-delete", "size": 7},
+        ]
+        for put_aside in ([], aside):
+            held = document["brokers"][-1]["logDirs"][-1]["partitions"]
+            held += put_aside
+            file = tmp_path / "logs.json"
+            file.write_text(json.dumps(document))
+            if strange:
+                found.append(faults_of(DATA / "kafka_describe.txt", file))
+            else:
+                cluster = registry.read([DATA / "kafka_describe.txt", file])
+                found.append((cluster.partitions.load.voter.tolist(), cluster.native))
+        assert found[0] == found[1]
+        assert len(found[0]) == 2
+
+    def test_of_a_replica_that_is_listed_twice_the_last_counts(self, tmp_path):
+        document = json.loads((DATA / "kafka_logdirs.txt").read_text().splitlines()[2])
+        folders = document["brokers"][0]["logDirs"]
+        again = dict(folders[0]["partitions"][0], size=10**12)
+        folders.append({"logDir": "/elsewhere", "error": None, "partitions": [again]})
+        (tmp_path / "logs.json").write_text(json.dumps(document))
+        cluster = registry.read([DATA / "kafka_describe.txt", tmp_path / "logs.json"])
+        p = cluster.partitions.names.index(again["partition"])
+        assert cluster.partitions.load.voter[p, 1] == 1e12
+        broker = str(document["brokers"][0]["broker"])
+        assert cluster.native["log_dirs"][again["partition"]][broker] == "/elsewhere"
+
     def test_a_disk_that_failed_may_hide_replicas(self, tmp_path):
         document = json.loads((DATA / "kafka_logdirs.txt").read_text().splitlines()[2])
         for broker in document["brokers"]:
