@@ -38,9 +38,14 @@ class Targets(NamedTuple):
 def new_targets(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Targets:
     """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
 
-    What exceeds a watermark by no more than a rounding error is in it: the target may be exact.
+    What exceeds one by no more than a rounding error is within: the target may be exact, and what a
+    node carries a sum of many shares of it.
     """
-    return Targets(inverse(problem.nodes.watermark * (1.0 + ROUNDING)), inverse(most_leaders), knee)
+    return Targets(
+        inverse(problem.nodes.watermark * (1.0 + ROUNDING)),
+        inverse(most_leaders * (1.0 + ROUNDING)),
+        knee,
+    )
 
 
 @inline_only

@@ -127,6 +127,15 @@ def test_numbers_of_leaders_are_levelled_with_few_changes(seed: int) -> None:
 
 
 @pytest.mark.small
+def test_who_leads_as_many_as_it_may_is_within_its_target_however_they_are_added_up() -> None:
+    problem, _ = random_small(1).arrays()
+    for most in range(1, 2000):
+        targets = new_targets(problem, np.full(len(problem.nodes.leads), float(most)), 1.0)
+        one_by_one = np.cumsum(np.full(most, targets.leader_scale[0]))
+        assert one_by_one[-1] <= 1.0 < (most + 1) * targets.leader_scale[0]
+
+
+@pytest.mark.small
 @given(seeds, st.integers(0, 12))
 def test_it_can_be_stopped_at_any_slice_and_breaks_nothing(seed: int, slices: int) -> None:
     small = random_small(seed)
