@@ -24,9 +24,27 @@ def test_who_stays_in_its_role_stays_in_its_slot():
     before = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]], role=[[0, 0, 1]], voters=2
     ).placement
-    found = in_their_slots(before, np.array([1, 3, 2], np.int32), np.array([0], np.int16))
+    none = np.zeros(3, bool)
+    found, _ = in_their_slots(before, np.array([1, 3, 2], np.int32), np.array([0], np.int16), none)
     assert found.node.tolist() == [3, 1, 2]
     assert found.leader_node.tolist() == [1]
-    found = in_their_slots(before, np.array([2, 1, 0], np.int32), np.array([2], np.int16))
+    found, _ = in_their_slots(before, np.array([2, 1, 0], np.int32), np.array([2], np.int16), none)
     assert found.node.tolist() == [2, 1, 0]
     assert found.leader_node.tolist() == [0]
+
+
+def test_a_replica_whose_place_a_surplus_one_left_is_the_one_that_is_dropped():
+    before = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]], replicas=1
+    ).placement
+    found, dropped = in_their_slots(
+        before, np.array([1, -1], np.int32), np.array([0], np.int16), np.array([False, True])
+    )
+    assert found.node.tolist() == [-1, 1]
+    assert found.leader_node.tolist() == [1]
+    assert dropped.tolist() == [True, False]
+
+
+def test_what_a_surplus_replica_leaves_counts_where_another_takes_its_place():
+    """Refined, a replica went where a surplus one had been: its own node was left, uncounted."""
+    assert try_one(draw("ragged", 851056), small=True).findings == []
