@@ -1,5 +1,7 @@
 """Refining, as a solve shows it: roles traded in place, groups, floors and budgets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,17 @@ def test_a_replica_whose_place_a_surplus_one_left_is_the_one_that_is_dropped():
 def test_what_a_surplus_replica_leaves_counts_where_another_takes_its_place():
     """Refined, a replica went where a surplus one had been: its own node was left, uncounted."""
     assert try_one(draw("ragged", 851056), small=True).findings == []
+
+
+def test_runs_look_for_what_budgets_allow():
+    """Runs that knew no budgets found what 14 replicas that enter a node did not allow."""
+    case = draw("plain", 930004)
+    tried = try_one(replace(case, limits={"node_in": 14}), small=True)
+    assert tried.findings == []
+    assert tried.beside is not None
+    assert tried.beside.above == 0
+
+
+def test_a_replica_leaves_no_node_on_which_another_of_its_partition_stays():
+    """Three replicas of a partition share a node; two that go were counted, and a third stayed."""
+    assert try_one(draw("ragged", 800000), small=True).findings == []

@@ -19,7 +19,6 @@ Join = tuple[Any, int, int]
 def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[Any]) -> None:
     """Hold moves and leader changes to their budgets."""
     cluster, model = seats.cluster, seats.model
-    node = np.arange(len(cluster.nodes))
     if limits.moves is not None:
         model.add(sum(count for count, _, _ in joins) <= limits.moves)
     if limits.leader_changes is not None:
@@ -32,7 +31,8 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
     if limits.node_in is not None:
         for n in {n for _, _, n in joins}:
             model.add(sum(count for count, _, m in joins if m == n) <= limits.node_in)
-    _hold_passing(seats, node, None, limits.node_out)
+    if limits.node_out is not None:
+        _hold_leaving(seats, limits.node_out)
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
@@ -55,8 +55,21 @@ def _of(amounts: Mapping[str, int], tier: str) -> int | None:
     return amounts.get(tier)
 
 
+def _hold_leaving(seats: Seats, most: int) -> None:
+    """Hold what leaves each living node to a number: none, where another of its partition stays."""
+    model, placement = seats.model, seats.cluster.placement
+    for n in np.flatnonzero(seats.cluster.nodes.serves).tolist():
+        owner, count = np.unique(placement.owner[placement.node == n], return_counts=True)
+        leave = []
+        for p, held in zip(owner.tolist(), count.tolist(), strict=True):
+            left = model.new_bool_var("")
+            model.add(seats.count(p, n) + left >= 1)
+            leave.append(held * left)
+        model.add(sum(leave) <= most)
+
+
 def _hold_passing(
-    seats: Seats, domain: NDArray[np.int_], most_in: int | None, most_out: int | None
+    seats: Seats, domain: NDArray[np.int32], most_in: int | None, most_out: int | None
 ) -> None:
     """Hold what enters each domain, and what leaves its living nodes, to a number each."""
     if most_in is None and most_out is None:

@@ -1,6 +1,5 @@
 """Which budget has stopped a search that is not done."""
 
-
 from evenkeel.strategies.levelling.run_state import Run
 
 

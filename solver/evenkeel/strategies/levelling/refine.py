@@ -23,7 +23,7 @@ from evenkeel_kernels.core.problem import UNLIMITED
 def refine_small(run: Run) -> bool:
     """Refine what was found on a small cluster; whether what stands now comes from that.
 
-    The runs do not know budgets: what they find is taken if it is within them.
+    They count more of the budgets than the way from before takes: that is what is asked in the end.
     """
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
@@ -46,8 +46,8 @@ def refine_small(run: Run) -> bool:
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), run.due,
-        run.most_leaders, floors_of(run), int(request.bounds.moves_level), request.seed,
-        steps, patience, ways, is_sound,
+        run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
+        request.seed, steps, patience, ways, is_sound,
         lambda done, level: run.tell("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():

@@ -18,7 +18,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.rest import NO_TARGET, excess, let_be_the_highest
-from evenkeel.strategies.shared.compile import compile_state
+from evenkeel.strategies.levelling.run_state import seated
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.penalty import highest, new_targets
@@ -89,8 +89,8 @@ class Refining:
         What the search found. It is used up.
     home : tuple of ndarray
         Nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good.
-    forced : ndarray of bool, shape (K,)
-        Replicas that must get another node.
+    forced, dropped : ndarray of bool, shape (K,)
+        Replicas that must get another node, and those that are too many.
     most_leaders : ndarray of float64, shape (N,)
         Leaders that each node may have.
     floor : ndarray of float64, shape (D, N)
@@ -114,6 +114,7 @@ class Refining:
     state: State
     home: tuple[NDArray[np.int32], NDArray[np.int16]]
     forced: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
     floor: NDArray[np.float64]
     fewest_moves: int
@@ -259,9 +260,7 @@ class Refining:
     def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
         """Go there, and note it if it is the best."""
         placement = self.cluster.placement.replaced(*placed)
-        nodes = self.cluster.nodes
-        stays = nodes.may_hold | nodes.serves
-        self.state = compile_state(self.cluster, self.problem, placement, stays)
+        self.state = seated(self.cluster, self.problem, placement, self.dropped)
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 
