@@ -123,3 +123,11 @@ def test_goals_are_reached_where_any_way_to_them_is_found(
     result = ek.solve(cluster, goals=goals, limits=limits, seed=seed)
     assert result.goals_reached
     assert result.comparison.moves <= fewest + 2
+
+
+def test_goals_that_cp_sat_reached_with_too_many_moves_take_fewer() -> None:
+    """It was out of effort at 34 moves; what refined them went by forbidden nodes, and was lost."""
+    cluster, goals, limits = build(draw("extras", 500116))
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=1)
+    assert result.goals_reached
+    assert result.comparison.moves <= 28

@@ -18,6 +18,7 @@ from evenkeel.strategies.levelling.small_clusters import (
 )
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import UNLIMITED
+from evenkeel_kernels.levelling.repair import must_relocate
 
 
 def refine_small(run: Run) -> bool:
@@ -45,7 +46,7 @@ def refine_small(run: Run) -> bool:
         patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
     refining = Refining(
         cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
-        (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), run.due,
+        (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
         request.seed, steps, patience, ways, is_sound,
         lambda done, level: run.tell("refine", before + done, level),
@@ -60,6 +61,16 @@ def refine_small(run: Run) -> bool:
     run.dropped = dropped
     run.restart_from(better.node, better.leader)
     return True
+
+
+def _forced(run: Run) -> NDArray[np.bool_]:
+    """Return what must not be where it came from, (K,), wherever the search began."""
+    request, cluster = run.request, run.request.cluster
+    if request.start is cluster.placement:
+        return run.due
+    came = seated(cluster, run.problem, cluster.placement, run.dropped)
+    homeless = must_relocate(run.problem, came, cluster.nodes.may_hold)
+    return run.due | (homeless & (request.start.node >= 0) & ~run.dropped)
 
 
 def in_their_slots(
