@@ -66,8 +66,11 @@ BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
 asked for."""
 BRIEF_STEPS_PER_PLACE = 1_000
 """Steps of all runs for each replica and node, at most, of these."""
+REACHED, LONGER = 3, 3
+"""Once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
+and how much longer runs are that come on top."""
 PARTS = 8
-"""No run takes more than one in so many of the steps allowed."""
+"""No run takes more than one in so many of the steps allowed, or so much more."""
 
 FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
 """Where goals are out of reach: by what share of a level the aim falls, how near to what each node
@@ -132,6 +135,7 @@ class Refining:
     _steps: int = field(init=False)
     _done: int = field(default=0, init=False)
     _going: bool = field(default=True, init=False)
+    _as_asked: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         problem, state, cluster = self.problem, self.state, self.cluster
@@ -252,7 +256,7 @@ class Refining:
         for scale, held in ((asked.scale, state.load), (asked.leader_scale, state.leaders)):
             scale /= np.maximum(held * scale * (1.0 + NEAR), 1.0)
         self._aim.floor[:] = np.minimum(floor, state.load)
-        self.fewest_moves = 0  # what is proven is proven for the goals
+        self.fewest_moves, self._as_asked = 0, False  # what is proven is proven for the goals
         self.best.worth[:] = np.inf
         self._look_at(placed, 1.0)
         self._look_at(self._start, 1.0)
@@ -273,6 +277,11 @@ class Refining:
         made = self.best.worth[2]
         return bool(made <= max(np.count_nonzero(self.forced), self.fewest_moves))
 
+    def _goes_on(self, most: int, since: int) -> bool:
+        """Whether steps are left for fewer moves: the best reaches the goals as they were asked."""
+        reaches = self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0 and self._as_asked
+        return reaches and self._done < REACHED * min(most, since + self.patience)
+
     def _search(self, until: int) -> None:
         """Look for placements within the targets, and of these for the one with the fewest moves.
 
@@ -283,7 +292,8 @@ class Refining:
             most = until if np.isinf(self.best.worth[2]) else self.most_steps
             if self.best.worth[2] < fewest or self.best.worth[0] > 0.0:
                 since, fewest = self._done, self.best.worth[2]
-            if self._is_done() or self._done >= min(most, since + self.patience):
+            longer = 1 if self._done < min(most, since + self.patience) else LONGER
+            if self._is_done() or (longer > 1 and not self._goes_on(most, since)):
                 return
             odd, sound = run % 2, self.best.worth[0] == 0.0
             begin = self.home if sound else self._start
@@ -295,6 +305,7 @@ class Refining:
             self._run(
                 Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, heat, 0.0003 * unit, 0.0),
                 LENGTHS[run % len(LENGTHS)] * self._steps,
+                longer,
             )
 
     def _descend(self) -> None:
@@ -317,8 +328,8 @@ class Refining:
             self._look_at(placed, 1.0)
             self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
 
-    def _run(self, pace: Pace, steps: int) -> None:
-        steps = min(steps, max(self.most_steps // PARTS, 1))
+    def _run(self, pace: Pace, steps: int, longer: int = 1) -> None:
+        steps = longer * min(steps, max(self.most_steps // PARTS, 1))
         refine(
             self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
         )  # fmt: skip
