@@ -10,6 +10,7 @@ from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.spending import most_out
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -120,7 +121,7 @@ def budgets_used_up(cluster: Cluster, limits: Limits, compared: Comparison) -> l
         "moves": compared.moves + 1,
         "bytes": compared.bytes_moved + lightest,
         "node_in": int(compared.node_in.max(initial=0)) + 1,
-        "node_out": int(compared.node_out.max(initial=0)) + 1,
+        "node_out": most_out(cluster, compared) + 1,
     }
     return [
         f"limits.{name}={limit:,.0f}"

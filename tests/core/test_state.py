@@ -32,6 +32,11 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     return admission.admits(problem, state, k, n)
 
 
+@jit
+def overrun(problem: Problem, state: State) -> int:
+    return admission.overrun(problem, state)
+
+
 def assert_books_are_right(problem: Problem, state: State) -> None:
     for name, expected in naive.recount(problem, state).items():
         np.testing.assert_array_equal(getattr(state, name), expected, err_msg=name)
@@ -92,3 +97,4 @@ def test_budgets_are_booked_and_bind(seed):
             assert admits(problem, state, k, n) == naive.admits(problem, state, k, n), (k, n)
         wander(problem, state, rng, 2)
         assert_books_are_right(problem, state)
+        assert overrun(problem, state) == naive.overrun(problem, state)

@@ -34,6 +34,7 @@ class Model:
         self.voter: list[dict[int, Any]] = []
         self.other: list[dict[int, Any]] = []
         self.leads: list[dict[int, Any]] = []
+        self.clings: list[dict[int, Any]] = []
         self.wishes: Sum = 0
         for p in range(world.partitions):
             self._partition(p)
@@ -81,6 +82,7 @@ class Model:
         })  # fmt: skip
         self.other.append({n: cp.new_int_var(0, light, f"o{p},{n}") for n in open_to})
         self.leads.append({n: cp.new_bool_var(f"l{p},{n}") for n in open_to if world.may_lead[n]})
+        self.clings.append({})
         cp.add(sum(self.voter[p].values()) <= voters)
         cp.add(sum(self.other[p].values()) <= light)
         total = sum(self.on(p, n) for n in open_to)
@@ -88,9 +90,14 @@ class Model:
         if self.partly:
             cp.add(total <= want)
             cp.add(self.live(p) >= min(want, world.live(row)))
+            led += self._clings(p, open_to)
             old = world.came.leader_node(p)
             cp.add(led <= 1)
-            if world.lawful(p, world.came.leaders[p], old):
+            if (
+                want
+                and old >= 0
+                and (world.serves[old] or world.lawful(p, world.came.leaders[p], old))
+            ):
                 cp.add(led == 1)
         else:
             cp.add(total == want)
@@ -100,6 +107,22 @@ class Model:
                 cp.add(self.on(p, n) >= 1)
         for n, leads in self.leads[p].items():
             cp.add(leads <= self.voter[p][n])
+
+    def _clings(self, p: int, open_to: list[int]) -> Sum:
+        """Let who lives and leads, though it may not, go on where it stands."""
+        world, old = self.world, self.world.came.leader_node(p)
+        lawful = world.lawful(p, world.came.leaders[p], old)
+        if lawful or old not in open_to or not world.serves[old]:
+            return 0
+        clings = self.cp.new_bool_var(f"c{p},{old}")
+        self.cp.add(clings <= self._as_came(p)[old])
+        self.clings[p][old] = clings
+        return clings
+
+    def _as_came(self, p: int) -> dict[int, Any]:
+        """Return the counts of replicas of the role that led a partition, by node."""
+        votes = self.world.roles[p][self.world.came.leaders[p]] == VOTER
+        return self.voter[p] if votes else self.other[p]
 
     def _no_voters(self, q: int) -> set[int]:
         if q < 0:
@@ -193,6 +216,9 @@ class Model:
             total += as_voter * self.voter[p][n] + as_other * self.other[p][n]
             if n in self.leads[p]:
                 total += (whole(world.leader_load[p][d]) - as_voter) * self.leads[p][n]
+            if n in self.clings[p]:
+                without = as_voter if self._as_came(p) is self.voter[p] else as_other
+                total += (whole(world.leader_load[p][d]) - without) * self.clings[p][n]
         return total
 
     def _nodes(self) -> None:
@@ -282,7 +308,7 @@ class Model:
         for p in range(self.world.partitions):
             old = self.world.came.leader_node(p)
             if old >= 0 and self.world.alive[old]:
-                total += 1 - self.leads[p].get(old, 0)
+                total += 1 - self.leads[p].get(old, 0) - self.clings[p].get(old, 0)
         return total
 
     def _moved_bytes(self) -> Sum:

@@ -71,6 +71,17 @@ def test_what_cannot_be_is_not_counted():
     assert (found.reached, found.above, found.findings) == (None, None, [])
 
 
+def test_who_leads_and_may_not_goes_on_leading_and_takes_the_room_of_a_leader():
+    """Where no other may lead, nobody would: the room for a replica would cost a leader."""
+    given = {
+        "capacity": [[4.0]] * 2, "load": [[1.0]] * 2, "leader_load": [[4.0]] * 2,
+        "leads": [False, True], "placement": [[0], [1, -1]], "replicas": [1, 2],
+    }  # fmt: skip
+    beside = tried({"level": None}, [[0], [1, -1]], **given)
+    assert beside.repairs == Repairs(0, 0, False, False)
+    assert beside.findings == []
+
+
 @pytest.mark.parametrize(
     ("limits", "least"),
     [({}, 1), ({"partition_moves": 0}, None), ({"domain_in": {"zone": 0}}, None),

@@ -151,3 +151,16 @@ def test_a_budget_of_moves_is_left_for_what_moves() -> None:
     result = ek.solve(cluster, goals=ek.Goals(level=None), limits=ek.Limits(moves=partitions // 2))
     assert result.comparison.moves <= partitions // 2
     assert result.audit.ok
+
+
+@pytest.mark.parametrize("method", ["balance", "exact"])
+def test_one_of_two_on_a_node_moves_and_the_node_is_not_left(method: str) -> None:
+    """A replica leaves a node that its partition leaves."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[1.0]] * 3, placement=[[0, 0]] * 3,
+        rules=[ek.Rule(spread={"node": 2})], rule=[0] * 3,
+    )  # fmt: skip
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None), limits=ek.Limits(node_out=0))
+    assert result.audit.ok
+    assert result.comparison.moves == 2
+    assert result.comparison.node_out.max() == 0

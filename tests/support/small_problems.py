@@ -160,6 +160,38 @@ class Small:
         return problem, state
 
 
+def budgeted(problem: Problem, state: State, seed: int) -> tuple[Problem, State]:
+    """Return the same with budgets of moves, of data, and of what enters and leaves each node."""
+    rng = np.random.default_rng(seed)
+    nodes, domains = len(state.replicas), len(problem.domains.member_first) - 1
+
+    def some(most: int) -> int:
+        return int(rng.integers(0, most)) if rng.random() < 0.5 else UNLIMITED
+
+    budgets = problem.budgets._replace(
+        binds=True,
+        moves=some(6),
+        data=float(rng.integers(0, 20)) if rng.random() < 0.3 else np.inf,
+        data_dimension=0,
+        of_partition=some(3),
+        tiers=np.array([1], np.int32),
+        into=np.full(domains, some(3)),
+        out_of=np.full(domains, some(3)),
+        source=rng.random(nodes) < 0.8,
+    )
+    problem = problem._replace(budgets=budgets)
+    for counted in state._fields:
+        if counted not in ("node", "role", "leader"):
+            getattr(state, counted)[...] = 0
+    state = state._replace(
+        moved_of=np.zeros(len(state.leader), np.int64),
+        came=np.zeros(domains, np.int64),
+        went=np.zeros(domains, np.int64),
+    )
+    settle(problem, state)
+    return problem, state
+
+
 def random_small(seed: int) -> Small:
     """Draw a cluster with whatever goes wrong: one node, one zone, ties, zeros, dead nodes."""
     rng = np.random.default_rng(seed)

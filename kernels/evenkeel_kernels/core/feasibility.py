@@ -8,10 +8,11 @@ inlined into the kernel that calls it, which should be ``no_alloc`` itself: then
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only
+from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.leadership import affords_leader
 from evenkeel_kernels.core.problem import (
     NON_VOTER,
+    UNLIMITED,
     DomainArrays,
     Problem,
     State,
@@ -21,6 +22,8 @@ from evenkeel_kernels.core.problem import (
     leads_now,
     load_of,
 )
+
+ROUNDING = 1e-9  # sums of data in another order agree within this share
 
 
 @inline_only
@@ -363,6 +366,33 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
         if leaves and state.went[origin] >= budgets.out_of[origin]:
             return False
     return True
+
+
+@device_function
+def overrun(problem: Problem, state: State) -> int:
+    """Count what is spent beyond the budgets; of data, the moves of mean weight beyond. O(P + N).
+
+    What was spent already counts, too, so that a search which steps beyond finds its way back.
+    """
+    budgets, spent = problem.budgets, state.spent
+    if not budgets.binds:
+        return 0
+    count = max(0, int(spent[0]) - budgets.moves)
+    count += max(0, int(spent[2]) - budgets.leader_changes)
+    beyond = spent[1] - budgets.data * (1.0 + ROUNDING)
+    if budgets.data_dimension >= 0 and beyond > 0.0:
+        count += 1 + int(beyond * spent[0] / spent[1])
+    if budgets.of_partition < UNLIMITED:
+        for p in range(state.moved_of.shape[0]):
+            count += max(0, state.moved_of[p] - budgets.of_partition)
+    for i in range(budgets.tiers.shape[0]):
+        tier = index(budgets.tiers[i])
+        for where in range(
+            problem.domains.domain_offset[tier], problem.domains.domain_offset[tier + 1]
+        ):
+            count += max(0, state.came[where] - budgets.into[where])
+            count += max(0, state.went[where] - budgets.out_of[where])
+    return count
 
 
 @inline_only

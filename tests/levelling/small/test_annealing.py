@@ -19,17 +19,19 @@ from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from tests.naive.core import state as recounting
 from tests.naive.levelling.small import annealing as naive
 from tests.support.effort import mostly_long
-from tests.support.small_problems import random_small, tiny_case
+from tests.support.small_problems import budgeted, random_small, tiny_case
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def begun(small, value=1.0, most_leaders=np.inf, forced=None, least=0.0):
+def begun(small, value=1.0, most_leaders=np.inf, forced=None, least=0.0, budgets=None):
     """What a run starts from; replicas without a node are to get one.
 
-    Nodes are to carry at least a part of their targets.
+    Nodes are to carry at least a part of their targets; ``budgets`` are drawn from a seed.
     """
     problem, state = small.arrays()
+    if budgets is not None:
+        problem, state = budgeted(problem, state, budgets)
     nodes = len(small.zone)
     targets, scratch = (
         new_targets(problem, np.full(nodes, most_leaders), 1.0 + 1e-10) for _ in range(2)
@@ -91,10 +93,15 @@ def test_faults_and_worth_are_what_counting_them_anew_gives(seed, value, most_le
 
 @pytest.mark.small
 @settings(max_examples=40)
-@given(seeds, st.sampled_from([0.0, 0.01]), st.sampled_from([0.0, 0.2]))
-def test_what_a_run_keeps_is_worth_what_it_says(seed, fall, least):
+@given(
+    seeds, st.sampled_from([0.0, 0.01]), st.sampled_from([0.0, 0.2]),
+    st.none() | st.integers(0, 99),
+)  # fmt: skip
+def test_what_a_run_keeps_is_worth_what_it_says(seed, fall, least, budgets):
     small = random_small(seed)
-    problem, state, aim, course, best = begun(small, 1e3 if fall else 1.0, least=least)
+    problem, state, aim, course, best = begun(
+        small, 1e3 if fall else 1.0, least=least, budgets=budgets
+    )
     before = recounting.recount(problem, state)
     assert before["load"] == pytest.approx(state.load)
     pace = Pace(1e-3, 1e-4, 0.2, 0.1, 1e-4, fall)
@@ -119,9 +126,9 @@ def test_what_a_run_keeps_is_worth_what_it_says(seed, fall, least):
 
 @pytest.mark.small
 @settings(max_examples=25)
-@given(seeds)
-def test_runs_never_keep_what_is_better_than_the_best_there_is(seed):
-    problem, state, aim, course, best = begun(tiny_case(seed))
+@given(seeds, st.none() | st.integers(0, 99))
+def test_runs_never_keep_what_is_better_than_the_best_there_is(seed, budgets):
+    problem, state, aim, course, best = begun(tiny_case(seed), budgets=budgets)
     start = state.node.copy(), state.leader.copy()
     all_worths = (naive.worth(problem, one, aim, course)
                   for one in naive.everything(problem, state, course))  # fmt: skip
@@ -139,9 +146,9 @@ def test_runs_never_keep_what_is_better_than_the_best_there_is(seed):
 
 @pytest.mark.small
 @settings(max_examples=60)
-@given(seeds, st.integers(0, 2))
-def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, most):
-    problem, state, aim, course, best = begun(tiny_case(seed))
+@given(seeds, st.integers(0, 2), st.none() | st.integers(0, 99))
+def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, most, budgets):
+    problem, state, aim, course, best = begun(tiny_case(seed), budgets=budgets)
     node, leader = state.node.copy(), state.leader.copy()
     effort = np.array([20_000], np.int64)
     better = complete(problem, state, aim, course, best, new_trail(state), most, effort)

@@ -1,5 +1,7 @@
 """Refining, as a solve shows it: roles traded in place, groups, floors and budgets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,9 +26,46 @@ def test_who_stays_in_its_role_stays_in_its_slot():
     before = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]], role=[[0, 0, 1]], voters=2
     ).placement
-    found = in_their_slots(before, np.array([1, 3, 2], np.int32), np.array([0], np.int16))
+    none = np.zeros(3, bool)
+    found, _ = in_their_slots(before, np.array([1, 3, 2], np.int32), np.array([0], np.int16), none)
     assert found.node.tolist() == [3, 1, 2]
     assert found.leader_node.tolist() == [1]
-    found = in_their_slots(before, np.array([2, 1, 0], np.int32), np.array([2], np.int16))
+    found, _ = in_their_slots(before, np.array([2, 1, 0], np.int32), np.array([2], np.int16), none)
     assert found.node.tolist() == [2, 1, 0]
     assert found.leader_node.tolist() == [0]
+
+
+def test_a_replica_whose_place_a_surplus_one_left_is_the_one_that_is_dropped():
+    before = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]], replicas=1
+    ).placement
+    found, dropped = in_their_slots(
+        before, np.array([1, -1], np.int32), np.array([0], np.int16), np.array([False, True])
+    )
+    assert found.node.tolist() == [-1, 1]
+    assert found.leader_node.tolist() == [1]
+    assert dropped.tolist() == [True, False]
+
+
+def test_what_a_surplus_replica_leaves_counts_where_another_takes_its_place():
+    """Refined, a replica went where a surplus one had been: its own node was left, uncounted."""
+    assert try_one(draw("ragged", 851056), small=True).findings == []
+
+
+def test_runs_look_for_what_budgets_allow():
+    """Runs that knew no budgets found what 14 replicas that enter a node did not allow."""
+    case = draw("plain", 930004)
+    tried = try_one(replace(case, limits={"node_in": 14}), small=True)
+    assert tried.findings == []
+    assert tried.beside is not None
+    assert tried.beside.above == 0
+
+
+def test_a_replica_leaves_no_node_on_which_another_of_its_partition_stays():
+    """Three replicas of a partition share a node; two that go were counted, and a third stayed."""
+    assert try_one(draw("ragged", 800000), small=True).findings == []
+
+
+def test_steps_are_left_for_fewer_moves_once_the_goals_are_reached():
+    """Too large for CP-SAT to look for fewer, it was given 16 moves where 11 do."""
+    assert try_one(draw("roles", 950057), small=True).findings == []

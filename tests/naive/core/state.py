@@ -383,6 +383,22 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
     return not any(((after > most) & (after > was)).any() for was, after, most in limits)
 
 
+def overrun(problem: Problem, state: State) -> int:
+    """What is spent beyond the budgets, all together; of data, moves of mean weight, begun ones."""
+    budgets = problem.budgets
+    if not budgets.binds:
+        return 0
+    count = spent(problem, state)
+    moves, data, changes = count["spent"].tolist()
+    beyond = max(0, moves - budgets.moves) + max(0, changes - budgets.leader_changes)
+    if budgets.data_dimension >= 0 and data > budgets.data:
+        beyond += 1 + (data - budgets.data) * moves // data
+    for of, most in (("moved_of", budgets.of_partition), ("came", budgets.into),
+                     ("went", budgets.out_of)):  # fmt: skip
+        beyond += np.maximum(count[of] - most, 0).sum()
+    return int(beyond)
+
+
 def near_holds(problem: Problem, state: State, after: State, k: int, n: int) -> bool:
     """What the group of ``k`` needs is where it goes; what needs it has it where it came from."""
     g = int(problem.partitions.group[problem.partitions.owner[k]])

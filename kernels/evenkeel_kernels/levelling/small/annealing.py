@@ -1,8 +1,8 @@
 """Refining a small cluster: annealing over all that could be, rules broken on the way included.
 
 Where replicas are few, each is large beside the room that is left, and what is best often lies
-behind placements that break a rule or fill a node. So capacities, targets and the rules of a
-partition are no walls here but penalties; only where a replica may not stand at all, and what a
+behind placements that break a rule or fill a node. So capacities, targets, budgets and the rules of
+a partition are no walls here but penalties; only where a replica may not stand at all, and what a
 group may not do, is never tried. What counts is the best placement met that breaks nothing: within
 the *aim*, a multiple of every target, the one with the fewest moves, then the fewest changes of
 leaders. An aim may fall: each placement met within it sets one a little lower.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
-from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand
+from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand, overrun
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
@@ -79,7 +79,8 @@ class Course(NamedTuple):
     led: NDArray[np.bool_]  # (P,) whether somebody is to lead
     mixed: NDArray[np.bool_]  # (P,) whether its replicas are not all of one role
     faults: NDArray[np.int64]  # (P,) broken rules of each partition
-    tally: NDArray[np.int64]  # (4,) broken rules, moves, changes of leaders and trades of roles
+    tally: NDArray[np.int64]  # (4,) broken rules and what is beyond budgets, moves, changes of
+    # leaders and trades of roles
     random: NDArray[np.uint64]  # (1,) state of the generator
 
 
@@ -225,8 +226,8 @@ def changes_of(problem: Problem, state: State, course: Course, p: int, q: int) -
 
 @no_alloc
 def count_up(problem: Problem, state: State, course: Course) -> None:
-    """Add up broken rules, moves and changes of leaders. O(K R)."""
-    faults, moves, changes, trades = 0, 0, 0, 0
+    """Add up broken rules, what is beyond budgets, moves and changes of leaders. O(K R)."""
+    faults, moves, changes, trades = overrun(problem, state), 0, 0, 0
     for p in range(course.faults.shape[0]):
         faults += course.faults[p]
         changes += changes_of(problem, state, course, p, index(-1))
@@ -319,6 +320,7 @@ def refine(
     n_nodes, n_replicas = state.replicas.shape[0], state.node.shape[0]
     n_partitions = state.leader.shape[0]
     plain = is_plain(problem, aim)
+    beyond = overrun(problem, state)
     heat = pace.hot
     accepted = 0
     for step in range(begin, end):
@@ -364,7 +366,7 @@ def refine(
                 trades -= is_reseated(problem, course, i, there)
             change = pace.move_penalty * more + pace.lead_toll * trades
             if plain and here >= 0:
-                rough = change - pace.fault * course.faults[p]
+                rough = change - pace.fault * (course.faults[p] + beyond)
                 if i < 0:
                     rough += passing_replica(partitions, state, targets, k, here, there)
                 else:
@@ -400,7 +402,7 @@ def refine(
             if here >= 0:
                 change -= pace.lead_toll * is_led_anew(problem, course, p, here)
             if plain and here >= 0:
-                rough = change - pace.fault * course.faults[p]
+                rough = change - pace.fault * (course.faults[p] + beyond)
                 if rough + passing_lead(partitions, state, targets, p, here, there) > allowed:
                     continue
         before = changes_of(problem, state, course, p, q)
@@ -414,8 +416,8 @@ def refine(
                 continue
         elif not moved_if_joining(problem, state, course, k, there):
             continue
-        own, other = faults_of(problem, state, course, p), 0
-        change += pace.fault * (own - course.faults[p])
+        own, other, over = faults_of(problem, state, course, p), 0, overrun(problem, state)
+        change += pace.fault * (own - course.faults[p] + over - beyond)
         if q >= 0:
             other = faults_of(problem, state, course, q)
             change += pace.fault * (other - course.faults[q])
@@ -431,8 +433,9 @@ def refine(
                 move(problem, state, k, here)
             continue
         accepted += 1
-        course.tally[FAULTS] += own - course.faults[p]
+        course.tally[FAULTS] += own - course.faults[p] + over - beyond
         course.faults[p] = own
+        beyond = over
         if q >= 0:
             course.tally[FAULTS] += other - course.faults[q]
             course.faults[q] = other

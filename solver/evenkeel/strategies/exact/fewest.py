@@ -17,6 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
+from evenkeel.strategies.levelling.run import levelled
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
@@ -55,8 +56,23 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     better = replace(outcome, node=node, leader=led(cluster, node, found.leader))
     if missed:
         better = replace(better, stop_reason="tolerance", message="")
-    is_better = worth(request, better) < worth(request, outcome)
-    return better if is_better and not harms(request, better) else outcome
+    if not _is_worth_more(request, better, outcome):
+        return outcome
+    gaps = [stage.gap for stage in found.proof.stages if stage.name == "moves"]
+    return _refined(request, better) if min(gaps, default=np.inf) >= FAR else better
+
+
+def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
+    """Whether an answer leaves less to be wished than another, and harms nothing."""
+    return worth(request, one) < worth(request, other) and not harms(request, one)
+
+
+def _refined(request: Request, outcome: Outcome) -> Outcome:
+    """Refine what CP-SAT, out of effort, ended with: from there fewer moves may do."""
+    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
+    found = levelled(replace(request, start=start))
+    better = replace(outcome, node=found.node, leader=found.leader)
+    return better if _is_worth_more(request, better, outcome) else outcome
 
 
 def _fewest(request: Request, stands: Placement, made: int | None) -> Found | None:

@@ -10,10 +10,10 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.strategies.exact.budgets import is_within
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.seats import DEEPEST
 from evenkeel.strategies.registry import Outcome, Request
@@ -90,7 +90,7 @@ def harms(request: Request, outcome: Outcome) -> bool:
     """Whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
     placement = cluster.placement.replaced(outcome.node, outcome.leader)
-    if not is_within(cluster, request.limits, placement):
+    if exceeded(cluster, placement, request.limits):
         return True
     return bool(regressions(cluster, placement, audit(cluster, placement)))
 

@@ -19,10 +19,10 @@ from evenkeel.measure.audit.violations import KINDS
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.strategies.exact.budgets import is_within
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.ills import endangered
 from evenkeel.strategies.registry import Outcome, Request
@@ -170,7 +170,7 @@ class _Steps:
         ):
             return None
         worse = regressions(self.cluster, then.placement, then.audited, self._baselines)
-        if worse or not is_within(self.cluster, self.request.limits, then.placement):
+        if worse or exceeded(self.cluster, then.placement, self.request.limits):
             return None
         return then
 

@@ -1,9 +1,6 @@
 """Which budget has stopped a search that is not done."""
 
-import numpy as np
-
-from evenkeel.model.placement import Placement
-from evenkeel.strategies.levelling.run_state import Run, seated
+from evenkeel.strategies.levelling.run_state import Run
 
 
 def is_spent(run: Run) -> bool:
@@ -30,19 +27,6 @@ def moves_spent(run: Run) -> bool:
         or state.spent[1] >= budgets.data
         or budgets.of_partition == 0
         or _all_closed(run)
-    )
-
-
-def is_affordable(run: Run, placement: Placement) -> bool:
-    """Whether a placement is within every budget."""
-    budgets = run.problem.budgets
-    state = seated(run.request.cluster, run.problem, placement, run.dropped)
-    most = np.array([budgets.moves, budgets.data, budgets.leader_changes])
-    return bool(
-        (state.spent <= most).all()
-        and (state.moved_of <= budgets.of_partition).all()
-        and (state.came <= budgets.into).all()
-        and (state.went <= budgets.out_of).all()
     )
 
 

@@ -52,7 +52,7 @@ class Restraint(NamedTuple):
             return None
         placement = cluster.placement.replaced(outcome.node, outcome.leader)
         worse = regressions(cluster, placement, audit(cluster, placement)).partitions
-        kept = run.dropped & worse[placement.owner]
+        kept = run.dropped & worse[placement.owner] & ~self.kept
         cut = np.zeros(len(worse), bool)
         cut[placement.owner[kept]] = True
         pinned = worse & ~cut & ~self.pinned

@@ -18,7 +18,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.rest import NO_TARGET, excess, let_be_the_highest
-from evenkeel.strategies.shared.compile import compile_state
+from evenkeel.strategies.levelling.run_state import seated
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.penalty import highest, new_targets
@@ -66,8 +66,11 @@ BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
 asked for."""
 BRIEF_STEPS_PER_PLACE = 1_000
 """Steps of all runs for each replica and node, at most, of these."""
+REACHED, LONGER = 3, 3
+"""Once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
+and how much longer runs are that come on top."""
 PARTS = 8
-"""No run takes more than one in so many of the steps allowed."""
+"""No run takes more than one in so many of the steps allowed, or so much more."""
 
 FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
 """Where goals are out of reach: by what share of a level the aim falls, how near to what each node
@@ -89,8 +92,8 @@ class Refining:
         What the search found. It is used up.
     home : tuple of ndarray
         Nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good.
-    forced : ndarray of bool, shape (K,)
-        Replicas that must get another node.
+    forced, dropped : ndarray of bool, shape (K,)
+        Replicas that must get another node, and those that are too many.
     most_leaders : ndarray of float64, shape (N,)
         Leaders that each node may have.
     floor : ndarray of float64, shape (D, N)
@@ -114,6 +117,7 @@ class Refining:
     state: State
     home: tuple[NDArray[np.int32], NDArray[np.int16]]
     forced: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
     floor: NDArray[np.float64]
     fewest_moves: int
@@ -131,6 +135,7 @@ class Refining:
     _steps: int = field(init=False)
     _done: int = field(default=0, init=False)
     _going: bool = field(default=True, init=False)
+    _as_asked: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         problem, state, cluster = self.problem, self.state, self.cluster
@@ -251,7 +256,7 @@ class Refining:
         for scale, held in ((asked.scale, state.load), (asked.leader_scale, state.leaders)):
             scale /= np.maximum(held * scale * (1.0 + NEAR), 1.0)
         self._aim.floor[:] = np.minimum(floor, state.load)
-        self.fewest_moves = 0  # what is proven is proven for the goals
+        self.fewest_moves, self._as_asked = 0, False  # what is proven is proven for the goals
         self.best.worth[:] = np.inf
         self._look_at(placed, 1.0)
         self._look_at(self._start, 1.0)
@@ -259,9 +264,7 @@ class Refining:
     def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
         """Go there, and note it if it is the best."""
         placement = self.cluster.placement.replaced(*placed)
-        nodes = self.cluster.nodes
-        stays = nodes.may_hold | nodes.serves
-        self.state = compile_state(self.cluster, self.problem, placement, stays)
+        self.state = seated(self.cluster, self.problem, placement, self.dropped)
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 
@@ -274,6 +277,11 @@ class Refining:
         made = self.best.worth[2]
         return bool(made <= max(np.count_nonzero(self.forced), self.fewest_moves))
 
+    def _goes_on(self, most: int, since: int) -> bool:
+        """Whether steps are left for fewer moves: the best reaches the goals as they were asked."""
+        reaches = self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0 and self._as_asked
+        return reaches and self._done < REACHED * min(most, since + self.patience)
+
     def _search(self, until: int) -> None:
         """Look for placements within the targets, and of these for the one with the fewest moves.
 
@@ -284,7 +292,8 @@ class Refining:
             most = until if np.isinf(self.best.worth[2]) else self.most_steps
             if self.best.worth[2] < fewest or self.best.worth[0] > 0.0:
                 since, fewest = self._done, self.best.worth[2]
-            if self._is_done() or self._done >= min(most, since + self.patience):
+            longer = 1 if self._done < min(most, since + self.patience) else LONGER
+            if self._is_done() or (longer > 1 and not self._goes_on(most, since)):
                 return
             odd, sound = run % 2, self.best.worth[0] == 0.0
             begin = self.home if sound else self._start
@@ -296,6 +305,7 @@ class Refining:
             self._run(
                 Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, heat, 0.0003 * unit, 0.0),
                 LENGTHS[run % len(LENGTHS)] * self._steps,
+                longer,
             )
 
     def _descend(self) -> None:
@@ -318,8 +328,8 @@ class Refining:
             self._look_at(placed, 1.0)
             self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
 
-    def _run(self, pace: Pace, steps: int) -> None:
-        steps = min(steps, max(self.most_steps // PARTS, 1))
+    def _run(self, pace: Pace, steps: int, longer: int = 1) -> None:
+        steps = longer * min(steps, max(self.most_steps // PARTS, 1))
         refine(
             self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
         )  # fmt: skip

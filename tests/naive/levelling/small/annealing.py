@@ -57,10 +57,14 @@ def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
 
 
 def worth(problem: Problem, state: State, aim: Aim, course: Course) -> tuple[float, ...] | None:
-    """Broken rules, moves, changes of leaders, roles traded; None where a node carries too much."""
+    """Broken rules and what is beyond budgets, moves, changes of leaders, roles traded.
+
+    None where a node carries too much.
+    """
     if (strains(problem, state, aim) > 0.0).any():
         return None
     faults = sum(faults_of(problem, state, course, p) for p in range(len(state.leader)))
+    faults += naive.overrun(problem, state)
     changes = leader_changes(problem, state, course)
     return faults, moves(problem, state), changes, trades(problem, state, course)
 
