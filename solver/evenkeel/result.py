@@ -37,6 +37,7 @@ from evenkeel.result_rows import (
     moves_of,
     unplaced_of,
     unplaced_replicas,
+    waiting_replicas,
 )
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
@@ -393,9 +394,11 @@ class Result(Reported, Shown):
             after = zip(before, self.levelness.ratio, strict=True)
             lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
         lines.extend(f"  goal: {text}" for text in self.targets)
+        waiting = waiting_replicas(self.cluster, self.placement)
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
             f"unplaced {len(self.unplaced_replicas):,}"
+            + (f", {waiting:,} wait on nodes that are down" if waiting else "")
         )
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join(lines)

@@ -93,15 +93,21 @@ def led_elsewhere(cluster: Cluster, after: Placement) -> NDArray[np.intp]:
 
 
 def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Find the replicas that partitions lack: as many as are wanted and not on a live node."""
+    """Find the replicas that partitions lack: as many as are wanted and neither live nor kept."""
     nodes = cluster.nodes
-    nowhere = ~np.append(nodes.serves, False)[placement.node]
-    live = np.bincount(placement.owner[~nowhere], minlength=len(cluster.partitions))
-    lacking = np.maximum(cluster.partitions.replicas - live, 0)
+    nowhere = ~np.append(nodes.serves | nodes.may_hold, False)[placement.node]
+    placed = np.bincount(placement.owner[~nowhere], minlength=len(cluster.partitions))
+    lacking = np.maximum(cluster.partitions.replicas - placed, 0)
     before = np.cumsum(nowhere) - nowhere
     start = np.append(before, nowhere.sum())[placement.first[:-1]]
     earlier = before - start[placement.owner]
     return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
+
+
+def waiting_replicas(cluster: Cluster, placement: Placement) -> int:
+    """Count the replicas on nodes that are down and keep them, as within a delay window."""
+    waits = cluster.nodes.may_hold & ~cluster.nodes.serves
+    return int(np.append(waits, False)[placement.node].sum())
 
 
 def unplaced_of(

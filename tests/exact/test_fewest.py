@@ -131,3 +131,11 @@ def test_goals_that_cp_sat_reached_with_too_many_moves_take_fewer() -> None:
     result = ek.solve(cluster, goals=goals, limits=limits, seed=1)
     assert result.goals_reached
     assert result.comparison.moves <= 28
+
+
+def test_what_waits_for_its_node_is_not_said_to_be_placed_anew() -> None:
+    """All have a node, six of them one that is within its delay window; two of these leave it."""
+    cluster, goals, limits = build(draw("roles", 930000))
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    assert result.message.startswith("CP-SAT mended 4 of 4 broken rules")
+    assert len(result.unplaced) == 0

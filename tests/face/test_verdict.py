@@ -88,6 +88,19 @@ def test_as_many_are_unplaced_as_are_missing():
     assert result.metrics["unplaced"] == 1
 
 
+def test_what_waits_on_a_node_that_is_down_and_keeps_it_is_not_unplaced():
+    """Within its delay window a node is waited for: what stands there has a node."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, keeps=[True] * 4,
+        placement=[[0, 1], [1, 2], [2, 3], [3, 0]], alive=[False, True, True, True],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert (result.status, result.comparison.moves) == ("optimal", 0)
+    assert len(result.unplaced) == result.metrics["unplaced"] == 0
+    assert "unplaced 0, 2 wait on nodes that are down" in str(result)
+    assert "wait on" not in str(ek.solve(cluster.up("n0")))
+
+
 def test_what_found_no_node_is_explained_where_no_node_is_in_a_zone():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]], load=[[1.0]], placement=[[0, -1]], replicas=2, domains={"zone": [""]},

@@ -321,7 +321,7 @@ def _false_counts(
     if world.bytes >= 0 and abs(moved - result.comparison.bytes_moved) > 1e-6 * max(1.0, moved):
         yield Finding("miscounted bytes", f"{result.comparison.bytes_moved} told, {moved} are")
     short = sum(
-        max(0, want - world.live(row)) for want, row in zip(world.wanted, after.rows, strict=True)
+        max(0, want - world.held(row)) for want, row in zip(world.wanted, after.rows, strict=True)
     )
     try:
         listed_short = len(result.unplaced)

@@ -22,8 +22,8 @@ from evenkeel.strategies.registry import Outcome, Request
 class Ills(NamedTuple):
     """What is wrong with a placement, the worst first.
 
-    Partitions short of ``min_active``, those shortest first, partitions without a quorum, live
-    replicas short of those wanted, and hard rules broken.
+    Partitions short of ``min_active``, those shortest first, partitions without a quorum, replicas
+    wanted that are neither live nor kept where they are, and hard rules broken.
     """
 
     few: tuple[int, ...]
@@ -62,13 +62,15 @@ def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ..
     votes = lives & (placement.role == Role.VOTER)
     count = len(partitions)
     live = np.bincount(placement.owner[lives], minlength=count)
+    kept = lives | np.append(cluster.nodes.may_hold, False)[node]
+    placed = np.bincount(placement.owner[kept], minlength=count)
     voting = np.bincount(placement.owner[votes], minlength=count)
     quorum = partitions.voters // 2 + 1
     short = np.where(partitions.replicas > 0, partitions.min_active - live, 0)
     return (
         tuple(int((short > depth).sum()) for depth in range(DEEPEST - 1, -1, -1)),
         int((voting < quorum)[(partitions.voters > 0) & (partitions.replicas > 0)].sum()),
-        int(np.maximum(partitions.replicas - live, 0).sum()),
+        int(np.maximum(partitions.replicas - placed, 0).sum()),
     )
 
 
