@@ -139,3 +139,11 @@ def test_what_waits_for_its_node_is_not_said_to_be_placed_anew() -> None:
     result = ek.solve(cluster, goals=goals, limits=limits)
     assert result.message.startswith("CP-SAT mended 4 of 4 broken rules")
     assert len(result.unplaced) == 0
+
+
+def test_who_stands_on_a_node_that_accepts_nothing_may_trade_roles_there() -> None:
+    """The voter leaves its vote to another node: nobody joins, and fewer move (judge: 14)."""
+    cluster, goals, limits = build(draw("roles", 980005))
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    assert (result.status, result.comparison.moves) == ("optimal", 14)
+    assert not result.audit.hard

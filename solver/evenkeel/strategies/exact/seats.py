@@ -121,7 +121,8 @@ def seat(
             found: dict[int, Any] = {}
             for n in range(len(cluster.nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
-                most = number if cluster.nodes.may_receive[n] else min(number, held)
+                # who stands there already may trade roles: nobody joins the node
+                most = number if cluster.nodes.may_receive[n] else min(number, standing.on(p, n))
                 barred = []
                 if not cluster.nodes.may_hold[n] and pinned == 0:
                     barred.append("nodes that may hold nothing")
@@ -153,6 +154,10 @@ def seat(
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
+        for n in sorted(by_kind[0].keys() & by_kind[1].keys()):
+            if not cluster.nodes.may_receive[n]:
+                both = by_kind[0][n] + by_kind[1][n] <= standing.on(p, n)
+                reasons.hold(both, f"nodes that accept nothing ({_class_of(cluster, n)})")
         seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
         surplus = leeway.surplus(standing.total(p) - wanted)
@@ -284,6 +289,10 @@ class _Standing:
     def total(self, p: int) -> int:
         """Replicas of a partition that have a node."""
         return sum(count for (q, _, _), count in self.held.items() if q == p)
+
+    def on(self, p: int, n: int) -> int:
+        """Replicas of a partition on a node, whatever their roles."""
+        return sum(self.held.get((p, n, int(kind)), 0) for kind in (Role.VOTER, Role.NON_VOTER))
 
     def of_kind(self, p: int, n: int, kind: Role) -> tuple[int, int]:
         key = p, n, int(kind)
