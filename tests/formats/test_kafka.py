@@ -428,7 +428,7 @@ class TestWriting:
 
     def test_whoever_leads_becomes_preferred_though_nothing_moves(self, tmp_path):
         # Kafka takes the leadership back to the first replica by itself
-        cluster = read("kafka_describe.txt")
+        cluster = read("kafka_describe.txt").up("1001")
         assert cluster.placement.leader[cluster.partitions.names.index("orders-1")] == 1
         path = tmp_path / "p.json"
         files = registry.write(cluster, path, "kafka", placement=cluster.placement)
@@ -460,11 +460,27 @@ class TestWriting:
         assert [row[:3] for row in canonical(files[0].read_text())] == [("orders", 0, [2, 1, 3])]
 
     def test_replicas_that_stay_keep_their_log_directory(self, tmp_path):
-        cluster = read("kafka_describe.txt", "kafka_logdirs.txt", "kafka_racks.json")
+        cluster = read("kafka_describe.txt", "kafka_logdirs.txt", "kafka_racks.json").up("4")
         target = moved(cluster, {("orders-1", 2): "4"})
         registry.write(cluster, tmp_path / "p.json", "kafka", placement=target)
         there = canonical((tmp_path / "p.json").read_text())
         assert there == [("orders", 1, [3, 2, 4], ["/data/d1", "/data/d1", "any"])]
+
+    def test_no_list_names_a_broker_that_is_down_nor_loses_one_that_nobody_replaces(self, tmp_path):
+        # kafka-reassign-partitions.sh refuses a whole file over one: "Unknown broker id"
+        cluster = read("kafka_describe.txt")
+        dead = cluster.nodes.names.index("1001")
+        assert not cluster.nodes.alive[dead]
+        target = moved(cluster, {}, [("orders-1", 0)])
+        node = target.node.copy()
+        node[(cluster.placement.node == dead) & (node == dead)] = -1
+        for after in (target, target.replaced(node, target.leader)):
+            files = registry.write(cluster, tmp_path / "p.json", "kafka", placement=after)
+            for file in files[:2]:
+                assert all(1001 not in row[2] for row in canonical(file.read_text()))
+                assert not {("orders", 1), ("orders", 2)} & {
+                    row[:2] for row in canonical(file.read_text())
+                }
 
     def test_all_partitions_on_request(self, tmp_path):
         cluster = read("kafka_reassignment.json")

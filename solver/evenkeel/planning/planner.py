@@ -17,6 +17,7 @@ from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_p
 from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
+from evenkeel.planning.changes.unreplaced import with_unreplaced
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
@@ -113,7 +114,9 @@ class _Aim(NamedTuple):
 def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     """Return a target in the cluster's slots, and what changes; raise for roles that cannot."""
     faults = FaultList()
-    wanted = in_place(cluster, target, protocol)
+    wanted = with_unreplaced(
+        cluster, in_place(cluster, target, protocol), names_all=protocol.names_all
+    )
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted)

@@ -27,6 +27,9 @@ class Protocol:
     roles : bool
         Whether a replica can become a voter or a non-voter where it is. Else two replicas whose
         roles trade nodes are copied crosswise, and a target with another number of voters is none.
+    names_all : bool
+        Whether a change lists all replicas of a partition, and is refused if it lists one on a node
+        that is down. A partition that would still list one stays as it is.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Protocol:
     whole: bool = False
     quorum: bool = True
     roles: bool = True
+    names_all: bool = False
 
     @staticmethod
     def named(name: str) -> "Protocol":
@@ -75,7 +79,7 @@ PRESETS = {
     one.name: one
     for one in (
         Protocol("plain"),
-        Protocol("kafka", whole=True, roles=False),
+        Protocol("kafka", whole=True, roles=False, names_all=True),
         Protocol("cockroach"),
         Protocol("ceph", whole=True, roles=False),
         Protocol("helix", joint=False, quorum=False, roles=False),

@@ -196,6 +196,43 @@ def test_where_all_that_is_left_is_on_a_dead_broker_its_page_promises_no_way_bac
     assert "goes back to where everything was" not in page
 
 
+def test_the_way_back_ends_where_a_leader_was_not_preferred(tmp_path):
+    """Its list has its order back, in which who leads now comes first: nothing is left to see."""
+    state = skewed()
+    for p in (0, 3):
+        state["partitions"][f"t-{p}"]["leader"] = 2
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    result = ek.solve(described(system), "leaders")
+    assert result.comparison.leader_changes
+    plan = ek.plan(result.cluster, result, protocol="kafka")
+    folder = ek.write_plan_folder(plan, tmp_path / "move")
+    for way in (folder, folder / "undo"):
+        done = system.run(way)
+        assert done.returncode == 0, done.stderr
+    lists = {name: one["replicas"] for name, one in system.state["partitions"].items()}
+    assert lists == {name: one["replicas"] for name, one in state["partitions"].items()}
+
+
+@pytest.mark.parametrize("moves", [0, 3, 5])
+def test_a_repair_cut_short_by_a_budget_names_no_dead_broker_and_takes_nothing_off(moves, tmp_path):
+    state = skewed()
+    state["brokers"]["2"]["alive"] = False
+    for one in state["partitions"].values():
+        one["leader"] = next(b for b in one["replicas"] if b != 2)
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    cluster = described(system)
+    goals, limits = ek.Goals(level=0.2, leaders=0.2), ek.Limits(moves=moves)
+    plan = ek.solve(cluster, goals=goals, limits=limits).plan(protocol="kafka")
+    folder = ek.write_plan_folder(plan, tmp_path / "move")
+    for file in folder.glob("waves/*.reassignment.json"):
+        for one in json.loads(file.read_text())["partitions"]:
+            assert 2 not in one["replicas"] and len(one["replicas"]) == 2
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    now = system.state["partitions"].values()
+    assert sum(2 in one["replicas"] for one in now) == 8 - moves
+
+
 class TestLeftOut:
     def told(self, *files):
         cluster = registry.read([DUMPS / one for one in files])

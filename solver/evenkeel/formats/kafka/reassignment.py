@@ -14,6 +14,7 @@ from evenkeel.formats.kafka.documents import AssignedPartition
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.planning.changes.unreplaced import lists_lost
 
 VERSION = ',"version":1'
 """What stands behind the partitions of a reassignment."""
@@ -42,7 +43,8 @@ def encode(
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
     then = now if placement is None else [_leader_first(target, p) for p in range(len(topics))]
-    for p in np.flatnonzero(_left_alone(cluster.placement, target)).tolist():
+    waits = lists_lost(cluster, target)  # Kafka refuses a whole file that names who is down
+    for p in np.flatnonzero(_left_alone(cluster.placement, target) | waits).tolist():
         then[p] = now[p]
     chosen = [p for p in range(len(topics)) if everything or now[p] != then[p]]
     for p in chosen:
@@ -57,7 +59,7 @@ def encode(
             msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
             for p in np.flatnonzero(leads >= 0).tolist()
             # what leads already needs no election, though it was not preferred
-            if leads[p] != led[p]
+            if leads[p] != led[p] and then[p][:1] == [leads[p]]
         ]
         # nothing is copied to a broker that is dead: what was mended stays as it is then
         alive = cluster.nodes.alive

@@ -1,0 +1,45 @@
+"""Unreplaced: lost replicas whose place nobody takes stay listed, until somebody does."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+
+
+def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> Placement:
+    """Return a target that takes no replica off a partition that lacks some; slots in place.
+
+    What is lost is gone; but a system that is told to list fewer replicas takes the partition for
+    whole. Where a change ``names_all`` replicas of a partition, and none on a node that is down can
+    be named, a partition that still lists one stays as it is.
+    """
+    start = cluster.placement
+    node = np.where(_unreplaced(cluster, target), start.node, target.node)
+    role = np.where(node == target.node, target.role, start.role)
+    leader = target.leader
+    if names_all:
+        waits = lists_lost(cluster, replace(target, node=read_only(node)))
+        kept = waits[start.owner]
+        node, role = np.where(kept, start.node, node), np.where(kept, start.role, role)
+        leader = np.where(waits, start.leader, leader)
+    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
+
+
+def lists_lost(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions list a replica on a node that is down, or would but for lack, (P,)."""
+    down = np.append(~cluster.nodes.serves, False)[target.node] | _unreplaced(cluster, target)
+    return np.asarray(np.bincount(target.owner[down], minlength=len(target)) > 0)
+
+
+def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+    """Tell which lost replicas leave their slot empty in a partition that lacks some, (K,)."""
+    start, wanted = cluster.placement, cluster.partitions.replicas
+    lost = np.append(~cluster.nodes.serves, False)[start.node] & (target.node < 0)
+    listed = np.bincount(target.owner[target.node >= 0], minlength=len(wanted))
+    before: NDArray[np.int64] = np.cumsum(lost) - lost
+    earlier = before - np.append(before, lost.sum())[start.first[:-1]][start.owner]
+    return np.asarray(lost & (earlier < (wanted - listed)[start.owner]))
