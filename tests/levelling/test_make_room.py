@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims
 from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.relay import relay_each
 from tests.levelling.test_descent import check_counts
+from tests.naive.core.state import admits, recount
 from tests.naive.levelling import make_room as naive_displace
 from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.leaders import chains as naive_relay
@@ -165,3 +168,70 @@ def test_the_first_replica_of_a_partition_goes_where_it_can_lead() -> None:
     assert placed.node.tolist() == [1]
     nowhere = ek.Cluster.from_arrays(capacity=[[2.0], [2.0]], **given)
     assert ek.solve(nowhere, goals=ek.Goals(level=None)).audit.counts["capacity"] == 0
+
+
+def ways(problem: Problem, state: State, k: int, roomy: list[int]) -> set[tuple[int, int, int]]:
+    """Every node for ``k``, who makes way there, and where to, by the plain rules."""
+    found = set()
+    p = problem.partitions.owner[k]
+    for i in np.flatnonzero(state.node >= 0).tolist():
+        n = int(state.node[i])
+        if problem.partitions.owner[i] == p or n == state.node[k]:
+            continue
+        for m in roomy:
+            if m == n or not admits(problem, state, i, m):
+                continue
+            node = state.node.copy()
+            node[i] = m
+            away = state._replace(node=node)
+            if admits(problem, away._replace(**recount(problem, away)), k, n):
+                found.add((n, i, m))
+    return found
+
+
+@given(seeds, st.floats(0.3, 1.0))
+def test_one_that_fits_nowhere_takes_over_from_one_that_fits_elsewhere(
+    seed: int, room: float
+) -> None:
+    _, problem, state = random_problem(seed)
+    problem.nodes.capacity[:] *= room
+    limits = problem.rules.group_limit, problem.rules.group_term, problem.rules.needs
+    size = np.max(problem.partitions.voter_load, axis=1, initial=0.0)
+    nodes = len(state.replicas)
+    roomy = np.flatnonzero(problem.nodes.accepts).astype(np.int32)
+    for k in np.flatnonzero(state.node < 0).tolist()[:3]:
+        before = state.node.copy()
+        could = ways(problem, state, k, roomy.tolist())
+        first, member = by_node(state.node, nodes)
+        failed = relay_each(
+            problem, state, size, np.array([k]), 0, 1, first, member, roomy,
+            np.empty(len(state.load)), np.full(nodes, np.inf), 1, 8,
+        )  # fmt: skip
+        check_counts(problem, state)
+        changed = np.flatnonzero(state.node != before).tolist()
+        if failed:
+            assert changed == []
+            assert not could or any(len(one) for one in limits)
+        else:
+            (i,) = set(changed) - {k}
+            assert (int(before[i]), i, int(state.node[i])) in could
+            assert state.node[k] == before[i]
+
+
+def test_where_all_weigh_the_same_those_that_fit_nowhere_find_room_all_the_same() -> None:
+    """Racks of unlike size, one node of the smaller ones lost: its rack has no room left."""
+    rng = np.random.default_rng(1)
+    rack = np.repeat([0, 1, 2, 3], [12, 16, 24, 12])
+    placement = [
+        [int(rng.choice(np.flatnonzero(rack == r))) for r in rng.permutation(4)[:3]]
+        for _ in range(800)
+    ]
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((64, 1), 46.0), load=np.ones((800, 1)), placement=placement,
+        domains={"rack": [f"r{r}" for r in rack]}, spread={"rack": 1},
+    )  # fmt: skip
+    level = ek.solve(cluster, goals=ek.Goals(level=0.05)).placement
+    result = ek.solve(cluster.with_placement(level).down("n0", "n1", "n2"),
+                      goals=ek.Goals(level=None))  # fmt: skip
+    assert result.audit.hard == 0
+    assert len(result.unplaced) == 0

@@ -11,6 +11,9 @@ from evenkeel.strategies.levelling.run import levelled, searched
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.size import SMALL, size_of
 
+AGAIN = 2
+"""How often a search goes on from what it found, each time with less undone."""
+
 SETTLED = ("tolerance", "limits", "exhausted")
 """Reasons to stop after which a small cluster is looked at once more."""
 
@@ -19,7 +22,7 @@ def balance(request: Request) -> Outcome:
     """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
     if isinstance(request.goals, Cost):
         return _mended_then_minimised(request)
-    outcome = levelled(request)
+    outcome = _searched_on(request, levelled(request))
     short = (outcome.node < 0).any() or not request.cluster.nodes.may_hold.all()
     if short or _is_broken(request.cluster, outcome):
         from evenkeel.strategies.exact.rescue import rescued
@@ -30,6 +33,35 @@ def balance(request: Request) -> Outcome:
 
         return with_fewest_moves(request, outcome)
     return outcome
+
+
+def _searched_on(request: Request, outcome: Outcome) -> Outcome:
+    """Search on from what was found on a large cluster, for as long as that leaves less undone."""
+    cluster = request.cluster
+    if size_of(cluster) <= SMALL:
+        return outcome
+    for _ in range(AGAIN):
+        if outcome.stop_reason == "tolerance" and _is_led(cluster, outcome):
+            break
+        if outcome.stop_reason not in ("tolerance", "exhausted"):
+            break
+        from evenkeel.strategies.exact.ills import harms, worth
+
+        start = cluster.placement.replaced(outcome.node, outcome.leader)
+        found = searched(replace(request, start=start))
+        if harms(request, found) or worth(request, found) >= worth(request, outcome):
+            break
+        work, timings = outcome.work + found.work, dict(outcome.timings)
+        for stage, seconds in found.timings.items():
+            timings[stage] = timings.get(stage, 0.0) + seconds
+        outcome = replace(found, work=work, timings=timings)
+    return outcome
+
+
+def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
+    """Whether all who lead may lead where they stand."""
+    leads = cluster.placement.replaced(outcome.node, outcome.leader).leader_node
+    return bool(np.append(cluster.nodes.may_lead, True)[leads].all())
 
 
 def _mended_then_minimised(request: Request) -> Outcome:

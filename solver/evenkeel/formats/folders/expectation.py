@@ -58,8 +58,8 @@ def expected(
             [
                 Expected(one.name, _held(one.before), _held(one.after), one.led, leads)
                 for one, leads in ((one, leader(one)) for one in wave)
-                # nobody can see whether a leader changed that the system chooses by itself, nor that
-                # a list has its order back which who leads now was the first of
+                # nobody sees whether a leader changed that the system chooses by itself, nor that a
+                # list has its order back in which who leads now came first
                 if leads not in (-1, one.led) or {*one.before} != {*one.after}
             ]
         )

@@ -154,10 +154,7 @@ def seat(
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
-        for n in sorted(by_kind[0].keys() & by_kind[1].keys()):
-            if not cluster.nodes.may_receive[n]:
-                both = by_kind[0][n] + by_kind[1][n] <= standing.on(p, n)
-                reasons.hold(both, f"nodes that accept nothing ({_class_of(cluster, n)})")
+        _none_joins(cluster, standing, p, by_kind, reasons)
         seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
         surplus = leeway.surplus(standing.total(p) - wanted)
@@ -179,6 +176,16 @@ def seat(
     if leeway.mends:
         _keep_alive(seats)
     return seats
+
+
+def _none_joins(
+    cluster: Cluster, standing: _Standing, p: int, by_kind: list[dict[int, Any]], reasons: Reasons
+) -> None:
+    """Hold a partition on nodes that accept nothing to as many as stand there, whatever roles."""
+    for n in sorted(by_kind[0].keys() & by_kind[1].keys()):
+        if not cluster.nodes.may_receive[n]:
+            both = by_kind[0][n] + by_kind[1][n] <= standing.on(p, n)
+            reasons.hold(both, f"nodes that accept nothing ({_class_of(cluster, n)})")
 
 
 def _keep_alive(seats: Seats) -> None:

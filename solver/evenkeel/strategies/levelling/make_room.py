@@ -1,5 +1,7 @@
 """Making room: a replica that fits nowhere displaces smaller ones, and these still smaller ones.
 
+Where that leads nowhere, one of any size makes way that has room elsewhere.
+
 Helix gives up on the whole cluster where one large partition finds no node, though the total fits.
 Those that make way move first, each to a node with room for it, so no rule is broken on the way.
 
@@ -22,12 +24,16 @@ from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
 from evenkeel_kernels.levelling.make_room import node_to_clear
 from evenkeel_kernels.levelling.redistribution import moves_made
+from evenkeel_kernels.levelling.relay import relay_each
 
 TRIES = 8
 """Nodes on which a replica is tried, one after the other."""
 
 FAILURES = 8
 """Replicas in a row that find no room before the others are given up."""
+
+RELAYED = 256
+"""Replicas that are placed where others make way before nodes are listed anew."""
 
 CASCADE = 64
 """Replicas that one may displace, directly or not."""
@@ -40,8 +46,8 @@ def make_room(
     most_moves: int,
     may_go_on: Callable[[], bool],
 ) -> int:
-    """Place replicas that fit nowhere by moving smaller ones out of their way."""
-    waiting = forced & ((state.node < 0) | (state.node == problem.partitions.home))
+    """Place replicas that fit nowhere by moving others out of their way."""
+    waiting = forced & _has_no_node(problem, state)
     if not waiting.any() or not problem.nodes.accepts.any():
         return 0
     search = _Search(problem, state, forced, most_moves, may_go_on)
@@ -50,11 +56,17 @@ def make_room(
         if failures == FAILURES or not search.may_go_on():
             break
         failures = 0 if search.settles(k) else failures + 1
+    search.relay(waiting)
     moved = (state.node >= 0) & (state.node != problem.partitions.home)
     placed = int(np.count_nonzero(waiting & moved))
     if placed:
         replace_leaders(problem, state, search.scan)
     return placed
+
+
+def _has_no_node(problem: Problem, state: State) -> NDArray[np.bool_]:
+    """Whether each replica stands nowhere, or where it came from, (K,)."""
+    return np.asarray((state.node < 0) | (state.node == problem.partitions.home))
 
 
 @dataclass
@@ -94,6 +106,35 @@ class _Search:
                 return settled
             closed[tried] = True
         return False
+
+    def relay(self, waiting: NDArray[np.bool_]) -> None:
+        """Place what waits where others were that have room elsewhere."""
+        problem, state = self.problem, self.state
+        order = largest_first(problem, waiting & _has_no_node(problem, state))
+        for begin in range(0, len(order), RELAYED):
+            left = self.most_moves - moves_made(problem, state, self.forced)
+            if not self.may_go_on():
+                break
+            end = min(begin + RELAYED, len(order))
+            first, member = by_node(state.node, len(state.replicas))
+            failed = relay_each(
+                problem, state, self.size, order, begin, end, first, member,
+                self._emptiest_first(), np.empty(len(state.load)),
+                np.full(len(state.replicas), np.inf), left // 2, FAILURES,
+            )  # fmt: skip
+            if failed == FAILURES:
+                break
+
+    def _emptiest_first(self) -> NDArray[np.int32]:
+        """List the nodes with room, those with most of it first."""
+        problem, state = self.problem, self.state
+        capacity, load = problem.nodes.capacity, state.load + state.held
+        roomy = problem.nodes.accepts & (state.replicas < problem.nodes.max_replicas)
+        roomy &= (load < capacity).all(axis=0)
+        bounded = np.isfinite(capacity) & (capacity > 0.0)
+        used = np.divide(load, capacity, out=np.zeros_like(load), where=bounded)
+        order = np.argsort(used.max(axis=0, initial=0.0), kind="stable").astype(np.int32)
+        return order[roomy[order]]
 
     def _moved(self, k: int, closed: NDArray[np.bool_]) -> tuple[bool, int]:
         """Whether ``k`` has another node now, and which one others have left for it; -1: none."""

@@ -8,7 +8,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    can lead where it stands has one moved.
 4. *Place and level*: the descent places what waits, together with the fewest replicas that
    over-full nodes must give away, and brings every node below its target; a replica that fits
-   nowhere takes the room of smaller ones. What could not be mended for want of room is tried again.
+   nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be mended
+   for want of room is tried again.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
    level all. Where goals are missed still, the highest nodes are let be and the others levelled;
    and where soft rules shall yield to goals, they do.
