@@ -1,4 +1,4 @@
-"""Mending beyond single moves: pairs, leaders' seats, ghosts, and what is dropped."""
+"""Mending beyond single moves: pairs, leaders' seats, ghosts, surplus, limits of nodes and racks."""
 
 import numpy as np
 import pytest
@@ -173,3 +173,45 @@ def test_a_voter_comes_once_a_non_voter_has_left(partitions: int) -> None:
     )  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.audit.ok
+
+
+def crowded(**limits):
+    """Two hundred partitions on twenty nodes in five racks, some of which hold far more."""
+    rng = np.random.default_rng(0)
+    weight = rng.dirichlet(np.full(20, 3.0))
+    return ek.Cluster.from_arrays(
+        capacity=np.full((20, 1), 80.0), load=np.ones((200, 1)),
+        placement=[rng.choice(20, 3, replace=False, p=weight).tolist() for _ in range(200)],
+        domains={"rack": [f"r{n % 5}" for n in range(20)]}, **limits,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [None, 0.5])
+def test_nodes_with_too_many_replicas_give_as_many_away(level):
+    result = ek.solve(crowded(max_replicas=[38] * 20), goals=ek.Goals(level=level))
+    assert result.audit_before.hard == 64
+    assert result.status == "optimal"
+    assert result.comparison.moves == 64  # one for each that is too many
+
+
+@pytest.mark.parametrize("level", [None, 0.5])
+@pytest.mark.parametrize("leads", [1.0, 1.5])
+def test_domains_with_too_much_load_give_some_away(level, leads):
+    cluster = crowded(tier_capacity={"rack": [[125.0 * leads]] * 5},
+                      leader_load=np.full((200, 1), leads))  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=level))
+    assert result.audit.hard == 0
+
+
+def test_what_finds_no_other_place_stays_where_it_was():
+    cluster = crowded(max_replicas=[25] * 20)
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.hard > 0
+    assert len(result.unplaced) == 0
+
+
+def test_who_is_pinned_does_not_leave():
+    cluster = crowded(max_replicas=[38] * 20).pin([f"p{p}" for p in range(100)])
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert (result.placement.nodes[:100] == cluster.placement.nodes[:100]).all()
+    assert result.audit.hard == 0

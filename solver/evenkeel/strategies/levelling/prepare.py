@@ -14,6 +14,7 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
 from evenkeel.strategies.levelling.run_state import Run, book_drop, seated
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.beyond_limits import beyond_limits
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.replica_counts import (
     may_be_dropped,
@@ -22,6 +23,7 @@ from evenkeel.strategies.shared.replica_counts import (
     slots_to_fill,
     surplus_replicas,
 )
+from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.parameters import Parameters
@@ -78,6 +80,8 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> R
     leaving = leaving[may_be_spared(cluster, state.node, leaving)]
     drop(problem, state, leaving[~restraint.kept[leaving]], dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
+    if size_of(cluster) > SMALL:  # the refinement of small ones finds who had better go
+        forced |= beyond_limits(problem, state, forced)
     forced &= problem.partitions.movable
     run = Run(
         request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target
