@@ -40,7 +40,7 @@ def level_leaders(
         if not binds_leaders(problem):
             yield from transport_leaders(problem, state, targets, was)
         elif problem.budgets.leader_changes < UNLIMITED:
-            yield from ration_leaders(problem, state, targets._replace(knee=1.0))
+            yield from ration_leaders(problem, state, targets._replace(knee=1.0), True)
         yield from _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
     finally:
         taken_back = bool((_over_capacity(problem, state) > over).any())

@@ -21,20 +21,24 @@ from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 from evenkeel_kernels.levelling.slices import PARTITIONS
 
 
-def ration_leaders(problem: Problem, state: State, targets: Targets) -> Generator[int]:
+def ration_leaders(
+    problem: Problem, state: State, targets: Targets, by_load: bool
+) -> Generator[int]:
     """Hand leaders on from the fullest node, one after the other, while one is overfull.
 
-    Yields the partitions looked at, slice by slice.
+    Without ``by_load`` a node is only as full as it leads many: moves can relieve the rest. Yields the partitions looked at, slice by slice.
 
     Complexity: O(N D) and, for each leader of the fullest node, O(R D), for each change; O(K D)
     where it takes a chain.
     """
+    if not (by_load or targets.leader_scale.any()):
+        return
     leading, search = new_lists(problem, state)
     stuck, searches = np.zeros(len(state.leaders), bool), np.zeros(1, np.int64)
     looked = PARTITIONS
     while looked >= PARTITIONS:
         looked = relieve_fullest(
-            problem, state, targets, leading, search, stuck, searches, PARTITIONS
+            problem, state, targets, by_load, leading, search, stuck, searches, PARTITIONS
         )
         yield looked
 
@@ -44,6 +48,7 @@ def relieve_fullest(
     problem: Problem,
     state: State,
     targets: Targets,
+    by_load: bool,
     leading: Leading,
     search: Search,
     stuck: NDArray[np.bool_],
@@ -58,7 +63,7 @@ def relieve_fullest(
     partitions = problem.partitions
     looked = 0
     while looked < most:
-        top = fullest(state, targets, stuck)
+        top = fullest(state, targets, by_load, stuck)
         if top < 0:
             break
         best, slot = index(-1), index(-1)
@@ -94,14 +99,14 @@ def relieve_fullest(
 
 
 @inline_only
-def fullest(state: State, targets: Targets, stuck: NDArray[np.bool_]) -> int:
+def fullest(state: State, targets: Targets, by_load: bool, stuck: NDArray[np.bool_]) -> int:
     """Node of the greatest target ratio above 1 that is not ``stuck (N,)``; -1 for none."""
     top, most = index(-1), 1.0
     for n in range(state.load.shape[1]):
         if stuck[n]:
             continue
         ratio = state.leaders[n] * targets.leader_scale[n]
-        for d in range(state.load.shape[0]):
+        for d in range(state.load.shape[0] if by_load else 0):
             ratio = max(ratio, state.load[d, n] * targets.scale[d, n])
         if ratio > most:
             top, most = index(n), ratio
