@@ -170,9 +170,7 @@ class Result(Reported, Shown):
     def unplaced(self) -> tuple[Unplaced, ...]:
         """Every unplaced replica with the rule that keeps it off each class of nodes."""
         loads = self.levelness.loads
-        return unplaced_of(
-            self.cluster, self.placement, self.unplaced_replicas, loads, self.spent
-        )
+        return unplaced_of(self.cluster, self.placement, self.unplaced_replicas, loads, self.spent)
 
     @property
     def spent(self) -> Spent:
@@ -377,9 +375,7 @@ class Result(Reported, Shown):
             If there is no such partition.
         """
         partition = partition_index(self.cluster.partitions.names, partition)
-        return explain(
-            self.cluster, self.placement, self.levelness.loads, partition, self.spent
-        )
+        return explain(self.cluster, self.placement, self.levelness.loads, partition, self.spent)
 
     def __repr__(self) -> str:
         return f"<Result: {self.status}, {self.message}>"

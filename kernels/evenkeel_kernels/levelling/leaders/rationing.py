@@ -26,7 +26,8 @@ def ration_leaders(
 ) -> Generator[int]:
     """Hand leaders on from the fullest node, one after the other, while one is overfull.
 
-    Without ``by_load`` a node is only as full as it leads many: moves can relieve the rest. Yields the partitions looked at, slice by slice.
+    Without ``by_load`` a node is only as full as it leads many: moves can relieve the rest.
+    Yields the partitions looked at, slice by slice.
 
     Complexity: O(N D) and, for each leader of the fullest node, O(R D), for each change; O(K D)
     where it takes a chain.
