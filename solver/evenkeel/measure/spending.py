@@ -41,7 +41,15 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
 
 
 class Spent(NamedTuple):
-    """What may be spent, and what is: ``compared`` is the way so far."""
+    """What may be spent, and what is: ``compared`` is the way so far.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [0]])
+    >>> spent = Spent(Limits(moves=0), compare(c, c.placement, c.placement))
+    >>> [name for name, nodes in spent.closes(1.0)]
+    ['limits.moves=0']
+    """
 
     limits: Limits
     compared: Comparison
