@@ -110,7 +110,8 @@ class _Search:
     def relay(self, waiting: NDArray[np.bool_]) -> None:
         """Place what waits where others were that have room elsewhere."""
         problem, state = self.problem, self.state
-        order = largest_first(problem, waiting & _has_no_node(problem, state))
+        homeless = waiting & _has_no_node(problem, state)
+        order = repairs_first(problem, state, homeless, homeless)
         for begin in range(0, len(order), RELAYED):
             left = self.most_moves - moves_made(problem, state, self.forced)
             if not self.may_go_on():
