@@ -17,9 +17,11 @@ from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, explain
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.spending import Spent
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.selection import partition_index
@@ -41,6 +43,8 @@ from evenkeel.result_rows import (
 )
 from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,8 @@ class Result(Reported, Shown):
         What only this method returns.
     guard : int
         How many things would have been worse than before, had the guard not put them back.
+    limits : Limits
+        The budgets of moves.
 
     Examples
     --------
@@ -110,6 +116,7 @@ class Result(Reported, Shown):
     seed: int
     native: Any = None
     guard: int = 0
+    limits: Limits = NO_LIMITS
 
     @property
     def seconds(self) -> float:
@@ -163,7 +170,12 @@ class Result(Reported, Shown):
     def unplaced(self) -> tuple[Unplaced, ...]:
         """Every unplaced replica with the rule that keeps it off each class of nodes."""
         loads = self.levelness.loads
-        return unplaced_of(self.cluster, self.placement, self.unplaced_replicas, loads)
+        return unplaced_of(self.cluster, self.placement, self.unplaced_replicas, loads, self.spent)
+
+    @property
+    def spent(self) -> Spent:
+        """The budgets that moves had, and what they took of them."""
+        return Spent(self.limits, self.comparison)
 
     @property
     def violations(self) -> list[Violation]:
@@ -363,7 +375,7 @@ class Result(Reported, Shown):
             If there is no such partition.
         """
         partition = partition_index(self.cluster.partitions.names, partition)
-        return explain(self.cluster, self.placement, self.levelness.loads, partition)
+        return explain(self.cluster, self.placement, self.levelness.loads, partition, self.spent)
 
     def __repr__(self) -> str:
         return f"<Result: {self.status}, {self.message}>"

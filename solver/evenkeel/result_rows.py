@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.explain import OPEN, blocked_nodes
+from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 
@@ -115,11 +116,15 @@ def unplaced_of(
     placement: Placement,
     replicas: NDArray[np.int64],
     loads: NDArray[np.float64],
+    spent: Spent,
 ) -> tuple[Unplaced, ...]:
-    """List replicas without a node, with what keeps each off the nodes, whose loads are (N, D)."""
+    """List replicas without a node, with what keeps each off the nodes, whose loads are (N, D).
+
+    ``spent`` are the budgets that moves had.
+    """
     found = []
     for k in replicas:
-        verdict, reasons = blocked_nodes(cluster, placement, loads, int(k))
+        verdict, reasons = blocked_nodes(cluster, placement, loads, int(k), spent)
         count = Counter(reasons[v] if v >= 0 else OPEN for v in verdict)
         p = int(placement.owner[k])
         slot = int(k - placement.first[p])

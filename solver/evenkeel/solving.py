@@ -166,6 +166,7 @@ def judged(
         seed=request.seed,
         native=outcome.native,
         guard=run.guard,
+        limits=request.limits,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
@@ -68,12 +69,14 @@ def verdict(
     """Judge a result by what was asked; goals that nobody gave bind only methods that level."""
     judged = bool(method.goals) or goals_given
     met = isinstance(request.goals, Cost) or goals_met(found.level, found.bounds)
-    used_up = budgets_used_up(request.cluster, request.limits, found.comparison)
+    used_up = budgets_used_up(request.cluster, request.limits, found.comparison, outcome.node)
     stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
     said = outcome.message
     if found.audit.hard:
         broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
         said = said or f"What fits is placed; still broken: {broken}."
+        if used_up and stop == "limits":
+            said = f"{said} Used up: {' and '.join(used_up)}."
         too_much = _too_much(request.cluster, found.bounds)
         return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
     if isinstance(request.goals, Cost):
@@ -111,17 +114,26 @@ def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason
     return "limits" if used_up else "exhausted"
 
 
-def budgets_used_up(cluster: Cluster, limits: Limits, compared: Comparison) -> list[str]:
-    """Name the limits that leave no room for another move."""
+def budgets_used_up(
+    cluster: Cluster, limits: Limits, compared: Comparison, node: NDArray[np.int32] | None = None
+) -> list[str]:
+    """Name the limits that leave no room for another move, or for another leader elsewhere.
+
+    Where replicas wait, ``node (K,)`` being none that serves, the next move is one of theirs.
+    """
     lightest = 0.0
     if cluster.bytes_dimension >= 0:
         sizes = cluster.partitions.load.voter[:, cluster.bytes_dimension]
+        if node is not None:
+            waits = ~np.append(cluster.nodes.serves, False)[node]
+            sizes = sizes[cluster.placement.owner[waits]] if waits.any() else sizes
         lightest = float(sizes[sizes > 0.0].min(initial=np.inf))
     spent = {
         "moves": compared.moves + 1,
         "bytes": compared.bytes_moved + lightest,
         "node_in": int(compared.node_in.max(initial=0)) + 1,
         "node_out": most_out(cluster, compared) + 1,
+        "leader_changes": compared.leader_changes + 1,
     }
     return [
         f"limits.{name}={limit:,.0f}"

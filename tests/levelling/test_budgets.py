@@ -164,3 +164,47 @@ def test_one_of_two_on_a_node_moves_and_the_node_is_not_left(method: str) -> Non
     assert result.audit.ok
     assert result.comparison.moves == 2
     assert result.comparison.node_out.max() == 0
+
+
+def one_dead(seed: int) -> ek.Cluster:
+    """Partitions of very different sizes on nine nodes, one of them dead."""
+    rng = np.random.default_rng(seed)
+    size = np.round(rng.lognormal(1.0, 1.2, 300), 2)
+    return ek.Cluster.from_arrays(
+        capacity=[[float(size.sum())]] * 9, load=size[:, None], dimensions=["disk"], bytes="disk",
+        placement=[rng.permutation(9)[:3].tolist() for _ in range(300)], alive=np.arange(9) != 4,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
+def test_a_budget_of_bytes_carries_as_many_repairs_as_it_can(share: float) -> None:
+    cluster = one_dead(3)
+    lost = cluster.placement.node == 4
+    sizes = np.sort(cluster.partitions.load.voter[cluster.placement.owner[lost], 0])
+    most = share * float(sizes.sum())
+    result = ek.solve(cluster, limits=ek.Limits(bytes=most))
+    mended = int(lost.sum()) - result.audit.counts["on_dead"]
+    assert mended == int((np.cumsum(sizes) <= most).sum())
+    assert result.comparison.bytes_moved <= most
+    assert result.message.endswith(f"Used up: limits.bytes={most:,.0f}.")
+    for one in result.unplaced:
+        assert f"limits.bytes={most:,.0f}" in one.blocked
+        assert "open to it by itself" not in one.blocked
+
+
+def test_a_budget_of_bytes_goes_to_the_most_endangered_first() -> None:
+    rows = [[0, 1, 2 + i % 4] for i in range(10)] + [[0, 2 + i % 4, 6 + i % 2] for i in range(60)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[200.0]] * 10, load=[[5.0]] * 10 + [[1.0]] * 60, placement=rows,
+        alive=np.arange(10) >= 2, min_active=2, dimensions=["disk"], bytes="disk",
+    )  # fmt: skip
+    result = ek.solve(cluster, limits=ek.Limits(bytes=55.0))
+    assert result.audit.counts["min_active"] == 0
+    assert result.comparison.moves == 15
+
+
+def test_a_budget_of_bytes_that_carries_all_changes_nothing() -> None:
+    cluster = one_dead(5)
+    free = ek.solve(cluster, limits=ek.Limits(moves=10**6))
+    enough = ek.solve(cluster, limits=ek.Limits(bytes=1e12))
+    assert (free.placement.node == enough.placement.node).all()

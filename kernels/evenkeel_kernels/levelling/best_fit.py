@@ -111,3 +111,29 @@ def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int
     start = (np.cumsum(count) - count)[rank]
     within = np.arange(replicas.shape[0]) - np.repeat(np.cumsum(length) - length, length)
     return replicas[np.repeat(start, length) + within]
+
+
+def repairs_first(
+    problem: Problem, state: State, repairs: NDArray[np.bool_], others: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """List ``repairs (K,)`` and ``others (K,)`` in the order in which they are placed.
+
+    All largest first, which packs best, unless the budget of data cannot carry the repairs: then
+    these come first, those of least data before, so that it carries as many as it can.
+    O(K log K).
+    """
+    budgets = problem.budgets
+    if budgets.data_dimension < 0:
+        return largest_first(problem, repairs | others)
+    order, data = largest_first(problem, repairs), data_of(problem, state)
+    if state.spent[1] + data[order].sum() <= budgets.data:
+        return largest_first(problem, repairs | others)
+    order = order[np.argsort(data[order], kind="stable")]
+    return np.concatenate([order, largest_first(problem, others & ~repairs)])
+
+
+def data_of(problem: Problem, state: State) -> NDArray[np.float64]:
+    """What each replica weighs (K,), unless it leads, in the dimension that moves. O(K)."""
+    partitions, d = problem.partitions, problem.budgets.data_dimension
+    voter = partitions.voter_load[:, d][partitions.owner]
+    return np.where(state.role == VOTER, voter, partitions.non_voter_load[:, d][partitions.owner])

@@ -18,13 +18,14 @@ from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders, recall
 from evenkeel_kernels.levelling.leaders.moves import (
     restore_leaders,
 )
+from evenkeel_kernels.levelling.leaders.rationing import ration_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
     Targets,
@@ -94,6 +95,9 @@ def descend(
     """
     was = state.leader.copy()
     targets = new_targets(problem, most_leaders, 1.0)
+    if problem.budgets.leader_changes < UNLIMITED:
+        for _ in ration_leaders(problem, state, targets, False):  # before moves spend the budget
+            yield Progress("leaders", highest(state, targets), 0)
     for _ in placed_anew(problem, state, forced, most_leaders, most_moves, parameters):
         yield Progress("place", highest(state, targets), 0)
     targets = targets._replace(knee=knee(problem, state, parameters.sweep_knee))

@@ -15,7 +15,7 @@ from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
 from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
 from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
 from evenkeel_kernels.levelling.leaders.moves import (
@@ -108,7 +108,7 @@ def give_and_take(
         left = max(0, most_moves - moves_made(problem, state, forced))
         if left < leaving.sum():
             leaving[largest_first(problem, leaving)[left:]] = False
-        order = largest_first(problem, forced | leaving)
+        order = repairs_first(problem, state, forced & (state.node < 0), forced | leaving)
         evicted = forced[order] & (state.node[order] >= 0)
         if evicted.any():  # what is lost has the first choice, then what must leave where it lives
             order = order[np.argsort(evicted + 2 * leaving[order], kind="stable")]

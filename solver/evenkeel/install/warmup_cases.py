@@ -61,6 +61,7 @@ def _every_kind() -> Iterator[Rehearsal]:
     yield Rehearsal(_lost_nodes(), Goals(level=0.1))
     for limits in (Limits(moves=8), Limits(bytes=8.0, node_in=3, leader_changes=4)):
         yield Rehearsal(_lost_nodes(), Goals(level=0.1), limits=limits)
+    yield Rehearsal(_lost_nodes(), Goals(leaders=0.0), limits=Limits(leader_changes=4))
 
 
 def _few_replicas() -> Iterator[Rehearsal]:

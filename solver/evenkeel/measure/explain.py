@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Demands, nodes_that_meet, partition_scope
+from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.printable import printable
@@ -124,9 +125,16 @@ OPEN = "open to it by itself"
 
 
 def blocked_nodes(
-    cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], replica: int
+    cluster: Cluster,
+    placement: Placement,
+    node_load: NDArray[np.float64],
+    replica: int,
+    spent: Spent | None = None,
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Say for every node which rule keeps a replica off it, the others staying where they are."""
+    """Say for every node which rule keeps a replica off it, the others staying where they are.
+
+    Where no rule does, a budget that is ``spent`` may, if the replica is not served where it is.
+    """
     nodes, topology = cluster.nodes, cluster.topology
     partition = int(placement.owner[replica])
     here = int(placement.node[replica])
@@ -196,6 +204,11 @@ def blocked_nodes(
         inside = domain == domain[here] if here >= 0 else np.zeros(len(nodes), bool)
         full = np.any(total + own > capacity * (1 + 1e-11), axis=1)
         mark(np.append(full, False)[domain] & ~inside, f"capacity of its {tier}")
+    if spent is not None and not np.append(nodes.serves, False)[here]:
+        at = cluster.bytes_dimension
+        size = float(_own_load(cluster, placement, replica)[at]) if at >= 0 else 0.0
+        for reason, closed in spent.closes(size):
+            mark(closed & ~stays, reason)
     return verdict, reasons
 
 
@@ -235,7 +248,11 @@ def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[n
 
 
 def explain(
-    cluster: Cluster, placement: Placement, node_load: NDArray[np.float64], partition: int
+    cluster: Cluster,
+    placement: Placement,
+    node_load: NDArray[np.float64],
+    partition: int,
+    spent: Spent | None = None,
 ) -> Explanation:
     """Explain every replica of a partition, node by node.
 
@@ -249,6 +266,8 @@ def explain(
         Load of every node under that placement.
     partition : int
         Index of the partition.
+    spent : Spent, optional
+        The budgets that moves had, and what they took of them.
 
     Returns
     -------
@@ -258,7 +277,7 @@ def explain(
     names = cluster.nodes.names
     found = []
     for k in range(int(placement.first[partition]), int(placement.first[partition + 1])):
-        verdict, reasons = blocked_nodes(cluster, placement, node_load, k)
+        verdict, reasons = blocked_nodes(cluster, placement, node_load, k, spent)
         now, before = int(placement.node[k]), int(cluster.placement.node[k])
         stays = np.arange(len(names)) == now
         after = node_load + _own_load(cluster, placement, k) * ~stays[:, None]

@@ -5,6 +5,7 @@ What was lost with its node is copied from elsewhere: it leaves neither the node
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,37 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
         for name, most in asked
         if spent.get(name, 0.0) > most
     ]
+
+
+class Spent(NamedTuple):
+    """What may be spent, and what is: ``compared`` is the way so far.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [0]])
+    >>> spent = Spent(Limits(moves=0), compare(c, c.placement, c.placement))
+    >>> [name for name, nodes in spent.closes(1.0)]
+    ['limits.moves=0']
+    """
+
+    limits: Limits
+    compared: Comparison
+
+    def closes(self, size: float) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Name each budget without room for one replica more of ``size``, and the nodes it closes.
+
+        The nodes are a mask (N,). Budgets of domains and of partitions are not looked at.
+        """
+        limits, compared = self.limits, self.compared
+        every = np.ones(len(compared.node_in), bool)
+        for name, after in (
+            ("moves", (compared.moves + 1) * every),
+            ("bytes", (compared.bytes_moved + size) * every),
+            ("node_in", compared.node_in + 1),
+        ):
+            most = getattr(limits, name)
+            if most is not None and (after > most).any():
+                yield f"limits.{name}={most:,.0f}", after > most
 
 
 def most_out(cluster: Cluster, compared: Comparison) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
-from evenkeel_kernels.core.leadership import admits_leader
+from evenkeel_kernels.core.leadership import admits_leader, leader_away
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets
@@ -22,9 +22,15 @@ def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
     Complexity: O(N) where no node leads too many, else O(P) and, for each leader too many, at most
     O(K D).
     """
-    n_nodes, n_partitions = state.leaders.shape[0], state.leader.shape[0]
     if not (state.leaders * targets.leader_scale > 1.0).any():
         return 0
+    leading, search = new_lists(problem, state)
+    return relay_each(problem, state, targets, leading, search)
+
+
+def new_lists(problem: Problem, state: State) -> tuple[Leading, Search]:
+    """List what each node leads, the first partition first, with scratch to search it. O(P + N)."""
+    n_nodes, n_partitions = state.leaders.shape[0], state.leader.shape[0]
     leading = Leading(
         led=np.zeros(n_nodes, np.int64),
         first=np.full(n_nodes, -1, np.int64),
@@ -37,35 +43,78 @@ def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
         through=np.empty(n_nodes, np.int64),
         before=np.empty(n_nodes, np.int64),
     )
-    return relay_each(problem, state, targets, leading, search)
+    list_leads(problem, state, leading)
+    return leading, search
+
+
+@no_alloc
+def list_leads(problem: Problem, state: State, leading: Leading) -> None:
+    """Fill the empty lists of what each node leads. O(P)."""
+    first = problem.partitions.first
+    for p in range(state.leader.shape[0] - 1, -1, -1):
+        if state.leader[p] >= 0 and state.node[first[p] + state.leader[p]] >= 0:
+            take_lead(leading, index(state.node[first[p] + state.leader[p]]), p)
 
 
 @no_alloc
 def relay_each(
     problem: Problem, state: State, targets: Targets, leading: Leading, search: Search
 ) -> int:
-    """Do what `chain_leaders` does, with the scratch that it makes. The first node comes first."""
-    partitions = problem.partitions
-    for p in range(state.leader.shape[0] - 1, -1, -1):
-        if state.leader[p] >= 0 and state.node[partitions.first[p] + state.leader[p]] >= 0:
-            take_lead(leading, index(state.node[partitions.first[p] + state.leader[p]]), p)
+    """Do what `chain_leaders` does, with the lists that it makes."""
     number = 0
     changed = 0
     for top in range(state.leaders.shape[0]):
         while state.leaders[top] * targets.leader_scale[top] > 1.0:
-            goal = nearest_with_room(problem, state, targets, leading, search, top, number)
+            made = relay(problem, state, targets, leading, search, top, number)
             number += 1
-            if goal < 0:
+            changed += made
+            if made == 0:
                 break
-            while goal != top:
-                k, giver = search.through[goal], search.before[goal]
-                p = index(partitions.owner[k])
-                transfer_leader(problem, state, p, k - partitions.first[p])
-                leave_lead(leading, giver, p)
-                take_lead(leading, goal, p)
-                changed += 1
-                goal = giver
     return changed
+
+
+@no_alloc
+def relay(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    leading: Leading,
+    search: Search,
+    top: int,
+    number: int,
+) -> int:
+    """Let ``top`` lead one less by the shortest chain, if the budget affords all of it.
+
+    ``number`` tells searches apart. Returns how many partitions changed hands.
+    """
+    partitions = problem.partitions
+    goal = nearest_with_room(problem, state, targets, leading, search, top, number)
+    if goal < 0 or not affords_chain(problem, state, search, top, goal):
+        return 0
+    changed = 0
+    while goal != top:
+        k, giver = search.through[goal], search.before[goal]
+        p = index(partitions.owner[k])
+        transfer_leader(problem, state, p, k - partitions.first[p])
+        leave_lead(leading, giver, p)
+        take_lead(leading, goal, p)
+        changed += 1
+        goal = giver
+    return changed
+
+
+@inline_only
+def affords_chain(problem: Problem, state: State, search: Search, top: int, goal: int) -> bool:
+    """Whether the budget of leader changes has room for all links of a chain; each alone fits."""
+    if not problem.budgets.binds:
+        return True
+    more = 0
+    while goal != top:
+        giver = search.before[goal]
+        p = index(problem.partitions.owner[search.through[goal]])
+        more += int(leader_away(problem, p, goal)) - int(leader_away(problem, p, giver))
+        goal = giver
+    return more <= 0 or state.spent[2] + more <= problem.budgets.leader_changes
 
 
 @no_alloc

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.moves import restore_leaders, return_leaders, spread_leaders
+from evenkeel_kernels.levelling.leaders.rationing import ration_leaders
 from evenkeel_kernels.levelling.leaders.transport import transport_leaders
 from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.threshold_walk import mean_square
@@ -38,6 +39,8 @@ def level_leaders(
     try:
         if not binds_leaders(problem):
             yield from transport_leaders(problem, state, targets, was)
+        elif problem.budgets.leader_changes < UNLIMITED:
+            yield from ration_leaders(problem, state, targets._replace(knee=1.0), True)
         yield from _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
     finally:
         taken_back = bool((_over_capacity(problem, state) > over).any())

@@ -20,7 +20,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
 from evenkeel_kernels.levelling.make_room import node_to_clear
 from evenkeel_kernels.levelling.redistribution import moves_made
@@ -52,7 +52,7 @@ def make_room(
         return 0
     search = _Search(problem, state, forced, most_moves, may_go_on)
     failures = 0
-    for k in largest_first(problem, waiting).tolist():
+    for k in repairs_first(problem, state, waiting, waiting).tolist():
         if failures == FAILURES or not search.may_go_on():
             break
         failures = 0 if search.settles(k) else failures + 1
@@ -110,7 +110,8 @@ class _Search:
     def relay(self, waiting: NDArray[np.bool_]) -> None:
         """Place what waits where others were that have room elsewhere."""
         problem, state = self.problem, self.state
-        order = largest_first(problem, waiting & _has_no_node(problem, state))
+        homeless = waiting & _has_no_node(problem, state)
+        order = repairs_first(problem, state, homeless, homeless)
         for begin in range(0, len(order), RELAYED):
             left = self.most_moves - moves_made(problem, state, self.forced)
             if not self.may_go_on():

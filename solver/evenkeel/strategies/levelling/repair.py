@@ -7,7 +7,7 @@ from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import FAR, new_scan
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders
 from evenkeel_kernels.levelling.slices import replica_slices
 
@@ -34,7 +34,7 @@ def most_endangered_first(run: Run) -> NDArray[np.int64]:
     """List what waits: the fewest live replicas against ``min_active`` first, then by quorum.
 
     Each replica of a partition that is mended makes the next one less urgent. What still lives
-    where it must leave comes last.
+    where it must leave comes last. What is equally urgent is in the order of `repairs_first`.
     """
     cluster, state = run.request.cluster, run.state
     placement, partitions = cluster.placement, cluster.partitions
@@ -43,7 +43,7 @@ def most_endangered_first(run: Run) -> NDArray[np.int64]:
     live = np.bincount(placement.owner[lives], minlength=count)
     votes = lives & (placement.role == Role.VOTER)
     voting = np.bincount(placement.owner[votes], minlength=count)
-    order = largest_first(run.problem, run.waiting)
+    order = repairs_first(run.problem, run.state, run.waiting, run.waiting)
     owner = placement.owner[order]
     lost = ~lives[order]
     rank = _earlier_lost(owner, lost)

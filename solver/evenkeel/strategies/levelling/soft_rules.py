@@ -8,7 +8,7 @@ from evenkeel.strategies.levelling.mending import rules_broken
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel_kernels.core.node_scan import FAR, new_scan
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
 from evenkeel_kernels.levelling.repair import mend
 from evenkeel_kernels.levelling.slices import replica_slices
 
@@ -26,7 +26,7 @@ def place_past_soft_rules(run: Run) -> None:
             return
         ignore_soft_rules(run, weight)
         scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
-        order = largest_first(run.problem, waiting)
+        order = repairs_first(run.problem, run.state, waiting, waiting)
         led = run.state.leader >= 0
         for begin, end in replica_slices(run.problem, order):
             best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, begin, end)

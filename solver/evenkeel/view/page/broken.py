@@ -54,8 +54,9 @@ def _unplaced(result: Any) -> list[str]:
     if not len(unplaced):
         return []
     shown = unplaced_of(
-        result.cluster, result.placement, unplaced[:SHOWN_UNPLACED], result.levelness.loads
-    )
+        result.cluster, result.placement, unplaced[:SHOWN_UNPLACED], result.levelness.loads,
+        result.spent,
+    )  # fmt: skip
     rows = []
     for one in shown:
         blocked = sorted(one.blocked.items(), key=lambda item: -item[1])

@@ -1,5 +1,7 @@
 """Leadership relayed in plain Python: the shortest chain to a node with room, on lists."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tests.naive.levelling.best_fit import PlainState
@@ -28,15 +30,22 @@ def relay(plain: PlainState, most: list[float]) -> int:
 
 
 def chain(
-    plain: PlainState, led: list[list[int]], most: list[float], top: int
+    plain: PlainState,
+    led: list[list[int]],
+    most: list[float],
+    top: int,
+    affords: Callable[[int, int], bool] = lambda p, n: True,
 ) -> list[tuple[int, int, int, int]]:
-    """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room."""
+    """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room.
+
+    Node ``n`` may lead partition ``p`` only if that is what some budget ``affords``.
+    """
     paths: dict[int, list[tuple[int, int, int, int]]] = {top: []}
     queue = [top]
     for here in queue:
         for p in led[here]:
             for slot, n in enumerate(plain.placement[p]):
-                if n < 0 or n in paths or not could_take(plain, p, slot, n):
+                if n < 0 or n in paths or not could_take(plain, p, slot, n) or not affords(p, n):
                     continue
                 paths[n] = [*paths[here], (p, slot, here, n)]
                 if len(led[n]) + 1 <= most[n]:
