@@ -1,4 +1,4 @@
-"""Mending beyond single moves: pairs, leaders' seats, ghosts, surplus, limits of nodes and racks."""
+"""Mending beyond single moves: pairs, seats of leaders, ghosts, surplus, limits of nodes."""
 
 import numpy as np
 import pytest

@@ -2,8 +2,8 @@
 
 Budgets bind all of it: they are among the rules that admit a move.
 
-1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so do
-   some on nodes and in domains beyond their limits.
+1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
+   do some on nodes and in domains beyond their limits.
 2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
 3. *Mend*: rules broken between replicas are mended, one move at a time; a partition that no replica
    can lead where it stands has one moved.
