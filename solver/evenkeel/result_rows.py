@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.explain import OPEN, blocked_nodes
+from evenkeel.measure.sources import sources
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -44,12 +45,12 @@ class Unplaced:
 
 def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tuple[Move, ...]:
     """List replicas that joined another node, by their indices in ``after``."""
-    names, before = cluster.nodes.names, cluster.placement
+    names, source = cluster.nodes.names, sources(cluster.placement, after)
     return tuple(
         Move(
             cluster.partitions.names[int(after.owner[k])],
             int(k - after.first[after.owner[k]]),
-            names[int(before.node[k])] if before.node[k] >= 0 else None,
+            names[int(source[k])] if source[k] >= 0 else None,
             names[int(after.node[k])],
             size,
         )

@@ -1,6 +1,7 @@
 """What the command line says beside an answer: what was meant, and what is missing."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,3 +102,17 @@ def test_what_files_of_ceph_and_cockroach_leave_out_is_noted(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "the files tell no load of cpu, qps, writes: " in told
     assert "the files tell no capacities of bytes" in told
+
+
+def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"before.json": [[5, 3, 1], [0, 1, 2]], "after.json": [[3, 2, 1], [2, 0, 1]]}
+    for file, lists in rows.items():
+        told = [
+            {"topic": "t", "partition": p, "replicas": one} for p, one in enumerate(lists)
+        ]  # fmt: skip
+        Path(file).write_text(json.dumps({"version": 1, "partitions": told}))
+    assert main(["diff", *rows]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 moves, 2 partitions that another node leads")
+    assert "t-0[1]  5 -> 2" in told
