@@ -71,6 +71,12 @@ def test_a_level_above_the_mean_is_noted(files, capsys):
     assert "above the mean" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--level", "10"], ["--leaders", "10"], ["--level", "disk=10"]])
+def test_a_tolerance_that_has_lost_its_sign_is_refused(files, words, capsys):
+    assert main(["solve", files["now"], *words]) == 2
+    assert "'10' is 1,000%: write 10% or 0.1" in capsys.readouterr().err
+
+
 def test_partitions_that_a_target_leaves_out_stay_and_are_counted(files, capsys):
     assert main(["plan", files["now"], "--target", files["some"], "--json"]) == 0
     told = capsys.readouterr()

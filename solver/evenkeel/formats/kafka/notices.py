@@ -1,6 +1,6 @@
 """What Kafka's files may tell and did not, for whoever takes an answer for the whole truth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,13 +20,18 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             "no sizes: every replica counts the same, and bytes are not known; add what "
             "kafka-log-dirs.sh --describe prints"
         )
-    load = cluster.partitions.load
-    room = room_for_all(cluster.placement.first, load.voter, load.leader)
-    unlimited = np.isclose(cluster.nodes.capacity, room, rtol=1e-9).all(axis=0)
-    alike = [cluster.dimensions[d] for d in np.flatnonzero(unlimited).tolist()]
+    alike = uncapped(cluster)
     if alike and (alike != [COUNT] or cluster.dimensions == (COUNT,)):
         told = " and ".join(alike)
         yield (
             f"no capacities of {told}: percentages are of what all brokers carry together, and "
             "nothing is too full; add a file of capacities"
         )
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions in which every broker has the room of all replicas: none was told."""
+    load = cluster.partitions.load
+    room = room_for_all(cluster.placement.first, load.voter, load.leader)
+    unlimited = np.isclose(cluster.nodes.capacity, room, rtol=1e-9).all(axis=0)
+    return [cluster.dimensions[d] for d in np.flatnonzero(unlimited).tolist()]
