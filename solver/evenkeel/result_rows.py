@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.explain import OPEN, blocked_nodes
+from evenkeel.measure.loads import replica_counts
 from evenkeel.measure.sources import sources
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
@@ -41,6 +42,15 @@ class Unplaced:
     partition: str
     slot: int
     blocked: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class DownNode:
+    """A node that is not alive, the replicas on it, and whether they wait for it to come back."""
+
+    node: str
+    replicas: int
+    waits: bool
 
 
 def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tuple[Move, ...]:
@@ -110,6 +120,16 @@ def waiting_replicas(cluster: Cluster, placement: Placement) -> int:
     """Count the replicas on nodes that are down and keep them, as within a delay window."""
     waits = cluster.nodes.may_hold & ~cluster.nodes.serves
     return int(np.append(waits, False)[placement.node].sum())
+
+
+def down_nodes(cluster: Cluster, placement: Placement) -> list[DownNode]:
+    """List the nodes that are not alive, those with most replicas first."""
+    held, nodes = replica_counts(cluster, placement), cluster.nodes
+    down = np.flatnonzero(~nodes.serves)
+    return [
+        DownNode(nodes.names[n], int(held[n]), bool(nodes.may_hold[n]))
+        for n in down[np.argsort(-held[down], kind="stable")].tolist()
+    ]
 
 
 def unplaced_of(

@@ -122,3 +122,14 @@ def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().out
     assert told.startswith("1 moves, 2 partitions that another node leads")
     assert "t-0[1]  5 -> 2" in told
+
+
+def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
+    racks = tmp_path / "racks.txt"
+    racks.write_text("1 a\n2 b\n3 c\n1001 a\n1002 b\n")
+    files = [str(FORMATS / name) for name in ("kafka_describe.txt", "kafka_logdirs.txt")]
+    main(["check", *files, str(racks)])
+    told = capsys.readouterr()
+    assert "no sign of life of brokers 1002, which hold nothing: they count as dead" in told.err
+    assert "--add-nodes" in told.err
+    assert "not alive: 1001, 1002 · 3 replicas on them" in told.out

@@ -8,6 +8,7 @@ from dataclasses import fields
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from evenkeel.cli.exits import BAD_INPUT
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
@@ -55,7 +56,8 @@ class Parser(argparse.ArgumentParser):
         if (word := UNKNOWN.match(message)) is not None:
             known = re.findall(r"'([^']*)'", word[2])
             message += did_you_mean(word[1], known)
-        super().error(printable(message))
+        usage = f"usage: {self.prog} ... (--help lists what it takes)"
+        self.exit(BAD_INPUT, f"{usage}\n{self.prog}: error: {printable(message)}\n")
 
     def format_help(self) -> str:
         """Write the help, the endings as they are laid out."""

@@ -7,6 +7,9 @@ import numpy as np
 from evenkeel.formats.kafka.cluster import COUNT, room_for_all
 from evenkeel.model.cluster import Cluster
 
+NAMED = 8
+"""Brokers that are named one by one; the rest is counted."""
+
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
@@ -14,6 +17,17 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         yield (
             "no racks: replicas of a partition may share one; add a file of racks, or what "
             "kafka-broker-api-versions.sh prints"
+        )
+    node = cluster.placement.node
+    empty = np.bincount(node[node >= 0], minlength=len(cluster.nodes)) == 0
+    silent = np.flatnonzero(empty & ~cluster.nodes.serves).tolist()
+    if silent:
+        named = ", ".join(cluster.nodes.names[n] for n in silent[:NAMED])
+        more = f" and {len(silent) - NAMED:,} more" if len(silent) > NAMED else ""
+        yield (
+            f"no sign of life of brokers {named}{more}, which hold nothing: they count as dead; "
+            "where they are new, add what kafka-broker-api-versions.sh prints, or take them out of "
+            "the racks and give them with --add-nodes"
         )
     if "disk" not in cluster.dimensions:
         yield (
