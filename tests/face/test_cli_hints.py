@@ -1,6 +1,7 @@
 """What the command line says beside an answer: what was meant, and what is missing."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,41 @@ def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
     assert "no sign of life of brokers 1002, which hold nothing: they count as dead" in told.err
     assert "--add-nodes" in told.err
     assert "not alive: 1001, 1002 · 3 replicas on them" in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["check", "--drain", "broker-22"], "did you mean 'broker-2'?"),
+        (["check", "--pin", "ordrs-1"], "did you mean 'orders-1'?"),
+        (["check", "--pin", "orders"], "did you mean 'group=orders'?"),
+        (["check", "--pin", "group=ordrs"], "did you mean 'orders'?"),
+        (["explain", "ordrs-1"], "did you mean 'orders-1'?"),
+    ],
+)
+def test_names_of_nodes_partitions_and_groups_that_were_meant(tmp_path, words, hint, capsys):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [1]], group=["orders"] * 2,
+        node_names=["broker-1", "broker-2", "c"], partition_names=["orders-0", "orders-1"],
+    )  # fmt: skip
+    ek.write(cluster, tmp_path / "c.npz")
+    assert main([words[0], str(tmp_path / "c.npz"), *words[1:]]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_large_amounts_are_told_without_an_exponent(tmp_path, capsys):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e12]] * 3, load=[[2e9]] * 8, placement=[[0]] * 8, bytes="d0"
+    )
+    wanted = cluster.placement.replaced(
+        np.arange(8, dtype=np.int32) % 3, cluster.placement.leader
+    )  # fmt: skip
+    ek.write(cluster, tmp_path / "now.npz")
+    ek.write(cluster, tmp_path / "wanted.npz", placement=wanted)
+    files = [str(tmp_path / "now.npz"), "--target", str(tmp_path / "wanted.npz")]
+    out = str(tmp_path / "plan.json")
+    assert main(["plan", *files, "--throttle", "node-bandwidth=50000000", "-o", out]) == 0
+    main(["check", out])
+    told = capsys.readouterr().out
+    assert "node_bandwidth 50 M" in told
+    assert not re.search(r"\de\+\d", told)

@@ -9,6 +9,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.measure.audit import audit
+from evenkeel.studies.growth.shortages import Shortage
 from tests.support import places
 
 
@@ -127,3 +128,8 @@ def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_pat
 def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, said):
     assert main(["size", file, *(file if one == "FILE" else one for one in asked)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_shortage_of_less_than_its_digits_is_told():
+    short = Shortage("", "load", "disk", "", needed=1e12, held=1e12 - 2e6)
+    assert short.reason == "disk holds 1 T of the 1 T wanted there: 2,000,000 too little"

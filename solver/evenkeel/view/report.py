@@ -9,7 +9,7 @@ from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.figures import duration, number
+from evenkeel.model.runtime.figures import duration, number, quantity
 from evenkeel.result_rows import down_nodes
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
@@ -161,7 +161,7 @@ def _dimensions(
         for i, (label, level) in enumerate(states):
             full = level.table[level.alive, d]
             over = int((full > 1.0 + 1e-9).sum())
-            least = () if floor is None else (f"{floor[d]:.4f}" if label == "after" else "",)
+            least = () if floor is None else (number(floor[d]) if label == "after" else "",)
             figures = (
                 number(level.ratio[d]), *least, _percent(level.most[d]),
                 _percent(level.least[d]), _percent(level.deviation[d]),
@@ -309,7 +309,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
             row.tier: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
         said = " · ".join(f"{name} {escaped(at)}" for name, at in where.items() if at)
-        table.add_row(row.kind, said, f"{row.amount:,.6g}")
+        table.add_row(row.kind, said, quantity(row.amount))
     if count > SHOWN_ROWS:
         table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "", "")
     return [table]

@@ -21,6 +21,7 @@ from evenkeel.cli.output import check_outputs, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.runtime.figures import quantity
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -286,7 +287,7 @@ def _types(
 def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequence[Path]) -> int:
     """Tell which nodes a forecast takes, and which files were written."""
     code = DONE if found.cluster is not None else LEFT_BROKEN
-    rows = [(one.type, one.place, f"{one.nodes:,}", f"{one.price:,.6g}") for one in found.nodes]
+    rows = [(one.type, one.place, f"{one.nodes:,}", quantity(one.price)) for one in found.nodes]
     lacking = [one.reason for one in found.shortages]
     return tell(
         arguments, code,
