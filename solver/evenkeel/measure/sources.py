@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.compare import joined
+from evenkeel.measure.rows import replicas_of
 from evenkeel.model.placement import Placement
 
 
@@ -29,6 +30,11 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
         same = joins & leaves
         found[same] = before.node[same]
         went = went[~joins[went]]
+        # of a node that a partition was on more than once, one replica may leave and one stay
+        more = np.flatnonzero(joins & (found < 0) & (before.node >= 0))
+        owner, node = after.owner[more], before.node[more]
+        spare = _times(before, owner, node) > _times(after, owner, node)
+        found[more[spare]] = node[spare]
     rest = np.flatnonzero(joins & (found < 0))
     # the n-th arrival of a partition that is left takes the place of its n-th departure
     most = len(after.node) + len(before.node)
@@ -37,6 +43,15 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     if len(went):
         found[rest] = np.where(departure[at] == arrival, before.node[went[at]], -1)
     return found
+
+
+def _times(
+    placement: Placement, partition: NDArray[np.int32], node: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Count how often each partition stands on each node, pair by pair."""
+    replicas, pair = replicas_of(placement, partition)
+    same = placement.node[replicas] == node[pair]
+    return np.bincount(pair[same], minlength=len(partition))
 
 
 def _turns(owner: NDArray[np.int32], most: int) -> NDArray[np.int64]:
