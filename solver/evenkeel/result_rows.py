@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.compare import sources
 from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.measure.loads import replica_counts
-from evenkeel.measure.sources import sources
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role

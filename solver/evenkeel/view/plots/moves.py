@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import joined
-from evenkeel.measure.sources import sources
+from evenkeel.measure.compare import joined, sources
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.topology import NODE_TIER
