@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import sources
+from evenkeel.measure.compare import sources_with_surplus
 from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.measure.loads import replica_counts
 from evenkeel.measure.spending import Spent
@@ -55,7 +55,7 @@ class DownNode:
 
 def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tuple[Move, ...]:
     """List replicas that joined another node, by their indices in ``after``."""
-    names, source = cluster.nodes.names, sources(cluster.placement, after)
+    names, source = cluster.nodes.names, sources_with_surplus(cluster.placement, after)
     return tuple(
         Move(
             cluster.partitions.names[int(after.owner[k])],

@@ -217,11 +217,6 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
         same = joins & leaves
         found[same] = before.node[same]
         went = went[~joins[went]]
-        # of a node that a partition was on more than once, one replica may leave and one stay
-        more = np.flatnonzero(joins & (found < 0) & (before.node >= 0))
-        owner, node = after.owner[more], before.node[more]
-        spare = _times(before, owner, node) > _times(after, owner, node)
-        found[more[spare]] = node[spare]
     rest = np.flatnonzero(joins & (found < 0))
     # the n-th arrival of a partition that is left takes the place of its n-th departure
     most = len(after.node) + len(before.node)
@@ -229,6 +224,21 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     at = np.minimum(np.searchsorted(departure, arrival), max(len(went) - 1, 0))
     if len(went):
         found[rest] = np.where(departure[at] == arrival, before.node[went[at]], -1)
+    return found
+
+
+def sources_with_surplus(before: Placement, after: Placement) -> NDArray[np.int64]:
+    """Return the same where a node that a partition was on twice is left by one replica, too.
+
+    The node is none of those that left the partition, which ``sources`` counts: it is still there.
+    """
+    found = sources(before, after)
+    if not np.array_equal(before.first, after.first):
+        return found
+    more = np.flatnonzero(joined(before, after) & (found < 0) & (before.node >= 0))
+    owner, node = after.owner[more], before.node[more]
+    spare = _times(before, owner, node) > _times(after, owner, node)
+    found[more[spare]] = node[spare]
     return found
 
 
