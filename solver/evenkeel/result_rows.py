@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.compare import sources_with_surplus
 from evenkeel.measure.explain import OPEN, blocked_nodes
+from evenkeel.measure.loads import replica_counts
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -42,14 +44,23 @@ class Unplaced:
     blocked: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class DownNode:
+    """A node that is not alive, the replicas on it, and whether they wait for it to come back."""
+
+    node: str
+    replicas: int
+    waits: bool
+
+
 def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tuple[Move, ...]:
     """List replicas that joined another node, by their indices in ``after``."""
-    names, before = cluster.nodes.names, cluster.placement
+    names, source = cluster.nodes.names, sources_with_surplus(cluster.placement, after)
     return tuple(
         Move(
             cluster.partitions.names[int(after.owner[k])],
             int(k - after.first[after.owner[k]]),
-            names[int(before.node[k])] if before.node[k] >= 0 else None,
+            names[int(source[k])] if source[k] >= 0 else None,
             names[int(after.node[k])],
             size,
         )
@@ -109,6 +120,16 @@ def waiting_replicas(cluster: Cluster, placement: Placement) -> int:
     """Count the replicas on nodes that are down and keep them, as within a delay window."""
     waits = cluster.nodes.may_hold & ~cluster.nodes.serves
     return int(np.append(waits, False)[placement.node].sum())
+
+
+def down_nodes(cluster: Cluster, placement: Placement) -> list[DownNode]:
+    """List the nodes that are not alive, those with most replicas first."""
+    held, nodes = replica_counts(cluster, placement), cluster.nodes
+    down = np.flatnonzero(~nodes.serves)
+    return [
+        DownNode(nodes.names[n], int(held[n]), bool(nodes.may_hold[n]))
+        for n in down[np.argsort(-held[down], kind="stable")].tolist()
+    ]
 
 
 def unplaced_of(

@@ -262,6 +262,7 @@ class TestBadInput:
         assert main(arguments) == 2
         told = capsys.readouterr().err
         assert "usage: evenkeel" in told
+        assert len(told.splitlines()) == 2
         assert "Traceback" not in told
 
     def test_a_file_that_is_not_there(self, tmp_path, capsys):
@@ -341,6 +342,21 @@ class TestCheck:
         told = capsys.readouterr().out
         assert "on_dead" in told
         assert "worst" in told
+
+    def test_nodes_that_are_not_alive_are_named_with_what_is_on_them(self, tmp_path, capsys):
+        cluster = Cluster.from_arrays(
+            capacity=[[9.0]] * 3, load=[[1.0]] * 4, placement=[[0], [1], [1], [2]],
+            alive=[True, False, False], keeps=[True, True, False],
+        )  # fmt: skip
+        write(cluster, tmp_path / "down.npz")
+        main(["check", str(tmp_path / "down.npz")])
+        told = capsys.readouterr().out
+        assert "not alive: n1, n2 · 3 replicas on them, 2 of which wait there" in told
+        main(["check", str(tmp_path / "down.npz"), "--json"])
+        assert json.loads(capsys.readouterr().out)["not_alive"] == [
+            {"node": "n1", "replicas": 2, "waits": True},
+            {"node": "n2", "replicas": 1, "waits": False},
+        ]
 
     def test_a_sound_placement_passes(self, level_file, capsys):
         assert main(["check", level_file]) == 0

@@ -1,6 +1,8 @@
 """What the command line says beside an answer: what was meant, and what is missing."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +72,12 @@ def test_a_level_above_the_mean_is_noted(files, capsys):
     assert "above the mean" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--level", "10"], ["--leaders", "10"], ["--level", "disk=10"]])
+def test_a_tolerance_that_has_lost_its_sign_is_refused(files, words, capsys):
+    assert main(["solve", files["now"], *words]) == 2
+    assert "'10' is 1,000%: write 10% or 0.1" in capsys.readouterr().err
+
+
 def test_partitions_that_a_target_leaves_out_stay_and_are_counted(files, capsys):
     assert main(["plan", files["now"], "--target", files["some"], "--json"]) == 0
     told = capsys.readouterr()
@@ -101,3 +109,66 @@ def test_what_files_of_ceph_and_cockroach_leave_out_is_noted(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "the files tell no load of cpu, qps, writes: " in told
     assert "the files tell no capacities of bytes" in told
+
+
+def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"before.json": [[5, 3, 1], [0, 1, 2]], "after.json": [[3, 2, 1], [2, 0, 1]]}
+    for file, lists in rows.items():
+        told = [
+            {"topic": "t", "partition": p, "replicas": one} for p, one in enumerate(lists)
+        ]  # fmt: skip
+        Path(file).write_text(json.dumps({"version": 1, "partitions": told}))
+    assert main(["diff", *rows]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 moves, 2 partitions that another node leads")
+    assert "t-0[1]  5 -> 2" in told
+
+
+def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
+    racks = tmp_path / "racks.txt"
+    racks.write_text("1 a\n2 b\n3 c\n1001 a\n1002 b\n")
+    files = [str(FORMATS / name) for name in ("kafka_describe.txt", "kafka_logdirs.txt")]
+    main(["check", *files, str(racks)])
+    told = capsys.readouterr()
+    assert "no sign of life of brokers 1002, which hold nothing: they count as dead" in told.err
+    assert "--add-nodes" in told.err
+    assert "not alive: 1001, 1002 · 3 replicas on them" in told.out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["check", "--drain", "broker-22"], "did you mean 'broker-2'?"),
+        (["check", "--pin", "ordrs-1"], "did you mean 'orders-1'?"),
+        (["check", "--pin", "orders"], "did you mean 'group=orders'?"),
+        (["check", "--pin", "group=ordrs"], "did you mean 'orders'?"),
+        (["explain", "ordrs-1"], "did you mean 'orders-1'?"),
+    ],
+)
+def test_names_of_nodes_partitions_and_groups_that_were_meant(tmp_path, words, hint, capsys):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [1]], group=["orders"] * 2,
+        node_names=["broker-1", "broker-2", "c"], partition_names=["orders-0", "orders-1"],
+    )  # fmt: skip
+    ek.write(cluster, tmp_path / "c.npz")
+    assert main([words[0], str(tmp_path / "c.npz"), *words[1:]]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_large_amounts_are_told_without_an_exponent(tmp_path, capsys):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e12]] * 3, load=[[2e9]] * 8, placement=[[0]] * 8, bytes="d0"
+    )
+    wanted = cluster.placement.replaced(
+        np.arange(8, dtype=np.int32) % 3, cluster.placement.leader
+    )  # fmt: skip
+    ek.write(cluster, tmp_path / "now.npz")
+    ek.write(cluster, tmp_path / "wanted.npz", placement=wanted)
+    files = [str(tmp_path / "now.npz"), "--target", str(tmp_path / "wanted.npz")]
+    out = str(tmp_path / "plan.json")
+    assert main(["plan", *files, "--throttle", "node-bandwidth=50000000", "-o", out]) == 0
+    main(["check", out])
+    told = capsys.readouterr().out
+    assert "node_bandwidth 50 M" in told
+    assert not re.search(r"\de\+\d", told)

@@ -1,6 +1,7 @@
 """The command ``size``: nodes for a forecast, or headroom without one."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.measure.audit import audit
+from evenkeel.studies.growth.shortages import Shortage
+from tests.support import places
 
 
 @pytest.fixture
@@ -70,6 +73,33 @@ def test_what_is_wrong_is_named(file, asked, named, capsys):
     assert named in capsys.readouterr().err
 
 
+def test_a_percentage_without_a_sign_is_refused_and_the_factor_is_told(file, capsys):
+    for asked in (["--grow", "90%"], ["--grow", "cpu=90%"], ["--grow-group", "logs=90%"]):
+        assert main(["size", file, *asked]) == 2
+        assert "write +90% or 1.9 for more, 0.9 for a part" in capsys.readouterr().err
+    assert main(["size", file, "--grow", "+10%", "--grow-group", "logs=2"]) == 0
+    told = capsys.readouterr().out
+    assert "load grows: x 1.1" in told
+    assert "group logs grows: x 2" in told
+    main(["size", file, "--grow", "disk=+10%", "--json"])
+    assert json.loads(capsys.readouterr().out)["grow"] == {"load": {"disk": 1.1}}
+
+
+def test_no_headroom_is_told_of_capacities_that_nobody_told(tmp_path, capsys):
+    files = [str(places.DATA / "formats" / name) for name in ("kafka_describe.txt",)]
+    assert main(["size", *files]) == 0
+    told = capsys.readouterr().out
+    assert "unknown" in told
+    assert "no capacity of replicas is known" in told
+    assert not re.search(r"\d\.\d", told)
+    assert main(["size", *files, "--grow", "2"]) == 2
+    assert "no capacity is known" in capsys.readouterr().err
+    assert main(["size", *files, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["capacity_unknown"] == ["replicas"]
+    assert figures["reaches"][0]["at_most"] is None
+
+
 def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_path, capsys):
     cluster = ek.read(file)
     load = cluster.partitions.load
@@ -98,3 +128,8 @@ def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_pat
 def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, said):
     assert main(["size", file, *(file if one == "FILE" else one for one in asked)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_shortage_of_less_than_its_digits_is_told():
+    short = Shortage("", "load", "disk", "", needed=1e12, held=1e12 - 2e6)
+    assert short.reason == "disk holds 1 T of the 1 T wanted there: 2,000,000 too little"

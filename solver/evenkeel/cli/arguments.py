@@ -8,6 +8,7 @@ from dataclasses import fields
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from evenkeel.cli.exits import BAD_INPUT
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
@@ -37,6 +38,9 @@ UNSAID = object()
 """The level where nobody names one: that of the method, if it levels."""
 
 
+LEAST_MISREAD = 10.0
+"""From here on a tolerance on the command line is taken for per cent without their sign."""
+
 UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")
 """How argparse says that a word is none of those that it knows."""
 
@@ -52,7 +56,8 @@ class Parser(argparse.ArgumentParser):
         if (word := UNKNOWN.match(message)) is not None:
             known = re.findall(r"'([^']*)'", word[2])
             message += did_you_mean(word[1], known)
-        super().error(printable(message))
+        usage = f"usage: {self.prog} ... (--help lists what it takes)"
+        self.exit(BAD_INPUT, f"{usage}\n{self.prog}: error: {printable(message)}\n")
 
     def format_help(self) -> str:
         """Write the help, the endings as they are laid out."""
@@ -195,12 +200,28 @@ def tier_count_of(text: str) -> tuple[str, int]:
 
 
 def tolerance_of(text: str) -> float | None:
-    """Read a tolerance.
+    """Read a tolerance; what would be a thousand per cent has lost its sign.
 
     Examples
     --------
     >>> tolerance_of("0.04"), tolerance_of("4%"), tolerance_of("none")
     (0.04, 0.04, None)
+    """
+    value = share_of(text)
+    if value is not None and value >= LEAST_MISREAD and "%" not in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is {100.0 * value:,.10g}%: write {value:.10g}% or {value / 100.0:.10g}"
+        )
+    return value
+
+
+def share_of(text: str) -> float | None:
+    """Read a number from 0 on, or per cent; None for ``"none"``.
+
+    Examples
+    --------
+    >>> share_of("12"), share_of("4%"), share_of("none")
+    (12.0, 0.04, None)
     """
     if text.strip().lower() == "none":
         return None

@@ -65,6 +65,11 @@ def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
     return ()
 
 
+def _all_capped(cluster: Cluster) -> Sequence[str]:
+    """Return no dimensions: the files told the capacities of all."""
+    return ()
+
+
 def _no_hint(document: "Document") -> str:
     """Return nothing: there is no form that is often mistaken."""
     return ""
@@ -99,6 +104,9 @@ class Format:
     left_out : callable
         ``left_out(cluster) -> iterable of str``: what the files might have told and did not, and
         what comes of that, for people.
+    uncapped : callable
+        ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
+        capacity, so that those of the cluster are made up.
     hint : callable
         ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
         meant as and in which form that is read, or ``""``.
@@ -118,6 +126,7 @@ class Format:
     carrier: "Carrier | None" = None
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
+    uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
     hint: "Callable[[Document], str]" = _no_hint
 
 

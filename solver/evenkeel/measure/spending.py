@@ -14,6 +14,7 @@ from evenkeel.measure.compare import Comparison, compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.figures import quantity
 
 ROUNDING = 1e-9
 """Sums of data in another order agree within this share."""
@@ -34,7 +35,7 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
         return []
     spent = dict(_spent(cluster, after))
     return [
-        f"{name} {spent[name]:,.6g} above {most:,.6g}"
+        f"{name} {quantity(spent[name])} above {quantity(most)}"
         for name, most in asked
         if spent.get(name, 0.0) > most
     ]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.keywords import known_fields, meant_name
 
 RISING, FALLING = 1.0, -1.0
 """Sign of a hinge: load above a point costs, or load missing below it."""
@@ -289,4 +289,4 @@ def _check_groups(faults: FaultList, cluster: Cluster, table: GroupTable, path: 
     names = set(cluster.partitions.group_names)
     for name in table.groups or ():
         if name not in names:
-            faults.add(f"{path}.groups", name, "unknown group")
+            faults.add(f"{path}.groups", name, f"unknown group{meant_name(faults, name, names)}")

@@ -9,6 +9,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind, Steps
 
@@ -39,9 +40,9 @@ class Curve:
 
     def __repr__(self) -> str:
         return (
-            f"<Curve: {len(self.bytes) - 1:,} changes copy {self.bytes[-1]:,.6g}; above the mean "
-            f"{self.over[0]:.4g} -> {self.over[-1]:.4g}, above capacity {self.excess[0]:.4g} -> "
-            f"{self.excess[-1]:.4g}>"
+            f"<Curve: {len(self.bytes) - 1:,} changes copy {quantity(self.bytes[-1])}; "
+            f"above the mean {self.over[0]:.4g} -> {self.over[-1]:.4g}, "
+            f"above capacity {self.excess[0]:.4g} -> {self.excess[-1]:.4g}>"
         )
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.keywords import known_keywords, meant_name
 from evenkeel.model.reading.quantities import (
     is_real,
     read_bytes,
@@ -194,7 +194,8 @@ def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> N
     groups = cluster.partitions.group_names
     for group in throttle.priority:
         if group not in groups:
-            faults.add("throttle.priority", group, "unknown group")
+            hint = meant_name(faults, group, groups)
+            faults.add("throttle.priority", group, f"unknown group{hint}")
     tiers = list(cluster.topology.tiers)
     for name in (*BY_TIER, *RATES_BY_TIER):
         known = [*tiers, "node"] if name == "link_bandwidth" else tiers

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.survival import Survival
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.studies.job import Failure
 from evenkeel.verdict import Status
 
@@ -163,6 +164,6 @@ def cells_of(row: Row, heads: Sequence[str] = HEADING) -> tuple[str, ...]:
     return (
         row.scenario, row.status, *(f"{count:,}" for count in counts),
         f"{row.level:.4f}", f"{row.fullest:.1%}", f"{row.moves:,}",
-        *("-" if one is None else f"{one:,.6g}"
+        *("-" if one is None else quantity(one)
           for one in (row.recovery, row.under_replicated)[: len(heads) - len(HEADING)]),
     )  # fmt: skip

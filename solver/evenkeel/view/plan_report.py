@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import duration
+from evenkeel.model.runtime.figures import duration, quantity
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
 from evenkeel.planning.plan import Plan
@@ -73,7 +73,7 @@ def summary(plan: Plan) -> str:
     cluster = plan.cluster
     amount = ""
     if cluster.bytes_dimension >= 0:
-        amount = f" ({plan.bytes:,.6g} of {cluster.dimensions[cluster.bytes_dimension]})"
+        amount = f" ({quantity(plan.bytes)} of {cluster.dimensions[cluster.bytes_dimension]})"
     waves = f"{len(plan.waves):,} {'wave' if len(plan.waves) == 1 else 'waves'}"
     copies = f"{plan.copies:,} {'copy' if plan.copies == 1 else 'copies'}"
     least = f"no order takes less than {duration(plan.bound.seconds)} ({plan.bound.term})"
@@ -96,7 +96,8 @@ def steps_table(plan: Plan) -> "Table":
 def _cells(row: PlanRow) -> tuple[str, ...]:
     return (
         f"{row.step}", f"{row.wave}", row.kind, escaped(row.partition), f"{row.slot}",
-        escaped(row.source or ""), escaped(row.target or ""), f"{row.start:g}", f"{row.finish:g}",
+        escaped(row.source or ""), escaped(row.target or ""),
+        quantity(row.start), quantity(row.finish),
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def _waves(plan: Plan, width: int) -> "Table":
     for i, wave in enumerate(plan.waves[:SHOWN_ROWS]):
         table.add_row(
             f"{int(steps.wave[wave[0]])}", f"{len(wave):,}", f"{int(copied[wave].sum()):,}",
-            f"{float(steps.size[wave].sum()):,.6g}", duration(float(steps.start[wave].min())),
+            quantity(float(steps.size[wave].sum())), duration(float(steps.start[wave].min())),
             duration(float(steps.finish[wave].max())),
             f"[cyan]{bar(totals[i], max(totals), chart)}[/]",
         )  # fmt: skip
@@ -137,7 +138,7 @@ def _tightest(plan: Plan, certificate: Certificate) -> list["RenderableType"]:
     )
     for one in closest[:SHOWN_ROWS]:
         table.add_row(
-            escaped(f"{one.kind} {one.of}".strip()), f"{one.value:g}", f"{one.limit:g}",
+            escaped(f"{one.kind} {one.of}".strip()), quantity(one.value), quantity(one.limit),
             duration(one.time), f"[dim]{escaped(one.where + _loosened(plan, one))}[/]",
         )  # fmt: skip
     return [table]
@@ -152,7 +153,9 @@ def _loosened(plan: Plan, one: Tightest) -> str:
     of = cluster.dimensions.index(one.of)
     found = [n for n, node in enumerate(cluster.nodes.names) if node == name]
     own = [float(cluster.nodes.capacity[n, of]) for n in found]
-    return "".join(f": over-full at an end, its capacity is {c:g}" for c in own if c < one.limit)
+    return "".join(
+        f": over-full at an end, its capacity is {quantity(c)}" for c in own if c < one.limit
+    )
 
 
 def _breaches(certificate: Certificate) -> list["RenderableType"]:
@@ -162,7 +165,7 @@ def _breaches(certificate: Certificate) -> list["RenderableType"]:
         table.add_column(name, justify="right" if name in ("step", "at", "by") else "left")
     for one in certificate.breaches[:SHOWN_ROWS]:
         table.add_row(
-            one.kind, f"{one.step}", duration(one.time), escaped(one.where), f"{one.amount:g}"
+            one.kind, f"{one.step}", duration(one.time), escaped(one.where), quantity(one.amount)
         )
     more = len(certificate.breaches) - SHOWN_ROWS
     if more > 0:

@@ -9,7 +9,8 @@ from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.figures import duration, number
+from evenkeel.model.runtime.figures import duration, number, quantity
+from evenkeel.result_rows import down_nodes
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
     NARROWEST,
@@ -30,6 +31,9 @@ BESIDE_CHART = 61
 """Characters of the table of dimensions beside its histogram and its names."""
 
 LONGEST_NAME = 24
+
+NAMED_NODES = 5
+"""Nodes that are named where they are not alive; the rest is counted."""
 
 BESIDE_BARS = 76
 """Characters of the other tables beside their bars."""
@@ -81,6 +85,7 @@ def report_state(
     parts = [
         marked_line(f"{sign} [bold]{verdict}[/]"),
         marked_line(f"[dim]{_size(cluster, level)}[/]"),
+        *_not_alive(cluster),
         _dimensions(cluster, [("", level)], None, width),
         *_broken_rules([audited]),
         *_worst_rows(audited),
@@ -120,6 +125,20 @@ def _size(cluster: Cluster, level: Levelness) -> str:
     )
 
 
+def _not_alive(cluster: Cluster) -> list["RenderableType"]:
+    """Name the nodes that are not alive, those with most replicas first, and what is on them."""
+    down = down_nodes(cluster, cluster.placement)
+    if not down:
+        return []
+    named = ", ".join(one.node for one in down[:NAMED_NODES])
+    more = f" and {len(down) - NAMED_NODES:,} more" if len(down) > NAMED_NODES else ""
+    held = sum(one.replicas for one in down)
+    waiting = sum(one.replicas for one in down if one.waits)
+    waits = f", {waiting:,} of which wait there until it is back" if waiting else ""
+    said = f"not alive: {named}{more} · {held:,} replicas on them{waits}"
+    return [marked_line(f"[yellow]! {escaped(said)}[/]")]
+
+
 def _dimensions(
     cluster: Cluster,
     states: Sequence[tuple[str, Levelness]],
@@ -142,7 +161,7 @@ def _dimensions(
         for i, (label, level) in enumerate(states):
             full = level.table[level.alive, d]
             over = int((full > 1.0 + 1e-9).sum())
-            least = () if floor is None else (f"{floor[d]:.4f}" if label == "after" else "",)
+            least = () if floor is None else (number(floor[d]) if label == "after" else "",)
             figures = (
                 number(level.ratio[d]), *least, _percent(level.most[d]),
                 _percent(level.least[d]), _percent(level.deviation[d]),
@@ -290,7 +309,7 @@ def _worst_rows(audited: Audit) -> list["RenderableType"]:
             row.tier: row.domain, "dimension": row.dimension, "asked": row.expression,
         }  # fmt: skip
         said = " · ".join(f"{name} {escaped(at)}" for name, at in where.items() if at)
-        table.add_row(row.kind, said, f"{row.amount:,.6g}")
+        table.add_row(row.kind, said, quantity(row.amount))
     if count > SHOWN_ROWS:
         table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "", "")
     return [table]

@@ -11,7 +11,8 @@ from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import tell
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.keywords import meant_name
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -73,4 +74,5 @@ def index_of(cluster: "Cluster", text: str) -> int:
     message = f"is none of the {len(names)} partitions"
     if len(names):
         message += f", {names[0]} to {names[len(names) - 1]}"
+        message += meant_name(FaultList(), text, names)
     raise InvalidInput([Fault("partition", text, message)])

@@ -1,6 +1,7 @@
 """``evenkeel size``: the nodes that a forecast takes, or how far loads may grow as it is."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,15 @@ from evenkeel.cli.arguments import (
     add_output,
     level_of,
     number_or_text,
-    tolerance_of,
+    share_of,
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
 from evenkeel.cli.output import check_outputs, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.runtime.figures import quantity
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -123,9 +125,15 @@ def group_factor_of(text: str) -> tuple[str, float]:
 
 def _factor_of(text: str) -> float:
     more = text.strip().startswith("+")
-    value = tolerance_of(text.strip().removeprefix("+"))
+    value = share_of(text.strip().removeprefix("+"))
     if value is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a factor such as 1.4 or +40%")
+    if "%" in text and not more:
+        told, factor = text.strip(), f"{1.0 + value:.10g}"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} may be what is added or what is left: write +{told} or {factor} for more, "
+            f"{value:.10g} for a part"
+        )
     return round(1.0 + value, 12) if more else value
 
 
@@ -167,14 +175,17 @@ def run(arguments: argparse.Namespace) -> int:
         }  # fmt: skip
         types = _types(cluster, arguments.type)
         waiting.doing("solving")
+        unknown = _uncapped(cluster)
         if not (grows or forecast) and types is None:
-            return _tell_headroom(arguments, headroom(cluster, **asked))
-        found = size(cluster, _forecast(arguments), types, **asked)
+            found = headroom(_without_made_up(cluster, unknown), **asked)
+            return _tell_headroom(arguments, found, unknown)
+        _check_capped(cluster, unknown)
+        sized = size(cluster, _forecast(arguments), types, **asked)
         written: Sequence[Path] = []
-        if arguments.output is not None and found.cluster is not None:
+        if arguments.output is not None and sized.cluster is not None:
             waiting.doing("writing")
-            written = write(found.cluster, arguments.output)
-    return _tell_sizing(arguments, found, written)
+            written = write(sized.cluster, arguments.output)
+    return _tell_sizing(arguments, sized, written)
 
 
 def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -> None:
@@ -186,6 +197,47 @@ def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -
         faults.add("--output", arguments.output, "needs --grow, --forecast or --type")
     faults.raise_if_any()
     check_outputs([*arguments.files, *forecast], [arguments.output], force=False)
+
+
+def _uncapped(cluster: "Cluster") -> Sequence[str]:
+    """Return the dimensions whose capacities no file told."""
+    from evenkeel.formats.registry import find, is_known
+
+    known = is_known(cluster.native_format)
+    return find(cluster.native_format).uncapped(cluster) if known else ()
+
+
+def _without_made_up(cluster: "Cluster", unknown: Sequence[str]) -> "Cluster":
+    """Return a cluster in which nothing is full that only a made-up capacity limits."""
+    import numpy as np
+
+    made_up = [name in unknown for name in cluster.dimensions]
+    if not any(made_up):
+        return cluster
+    return cluster.replace(capacity=np.where(made_up, np.inf, cluster.nodes.capacity))
+
+
+def _check_capped(cluster: "Cluster", unknown: Sequence[str]) -> None:
+    """Raise where no capacity is known, so that any number of nodes would be made up, too."""
+    if cluster.dimensions and len(unknown) == len(cluster.dimensions):
+        message = "no capacity is known, so nothing tells how many nodes are needed; add capacities"
+        raise InvalidInput([Fault("FILE", [*unknown], message)])
+
+
+def _grown(arguments: argparse.Namespace) -> dict[str, float | dict[str, float]]:
+    """Return the factors that were asked for, by what they are for."""
+    load = {} if arguments.grow is None else {"load": arguments.grow}
+    return load | {f"group {name}": factor for name, factor in arguments.grow_group}
+
+
+def _factor_lines(arguments: argparse.Namespace) -> list[str]:
+    """Say by which factors loads grow."""
+    said = []
+    for what, factor in _grown(arguments).items():
+        by_name = factor if isinstance(factor, dict) else {"": factor}
+        each = ", ".join(f"{name} x {one:.10g}".strip() for name, one in by_name.items())
+        said.append(f"{what} grows: {each}")
+    return said
 
 
 def _forecast(arguments: argparse.Namespace) -> "Forecast | Cluster":
@@ -235,13 +287,13 @@ def _types(
 def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequence[Path]) -> int:
     """Tell which nodes a forecast takes, and which files were written."""
     code = DONE if found.cluster is not None else LEFT_BROKEN
-    rows = [(one.type, one.place, f"{one.nodes:,}", f"{one.price:,.6g}") for one in found.nodes]
+    rows = [(one.type, one.place, f"{one.nodes:,}", quantity(one.price)) for one in found.nodes]
     lacking = [one.reason for one in found.shortages]
     return tell(
         arguments, code,
         figures=lambda: {
             "status": found.status, "message": found.message, "price": found.price,
-            "price_at_least": found.price_at_least, "gap": found.gap,
+            "price_at_least": found.price_at_least, "gap": found.gap, "grow": _grown(arguments),
             "nodes": [one._asdict() for one in found.nodes],
             "shortages": [one._asdict() | {"reason": one.reason} for one in found.shortages],
             "losses": [] if found.losses is None else [
@@ -252,35 +304,47 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
         text=lambda: _laid_out(
             found.status, f"{found.status}: {found.message}",
             [("type", "place", "nodes", "price of each"), *rows] if rows else [],
-            ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
-            if lacking else [],
+            _factor_lines(arguments) + (
+                ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
+                if lacking else []
+            ),
         ) + told_files(written),
         verdict=f"{found.status}: {found.message}",
     )  # fmt: skip
 
 
-def _tell_headroom(arguments: argparse.Namespace, found: "Headroom") -> int:
-    """Tell how far loads may grow."""
+def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Sequence[str]) -> int:
+    """Tell how far loads may grow; nothing of what has no capacity that is known."""
     short = [one for one in found.reaches if one.at_least < 1.0]
     rows = [
-        (one.grows, one.loss or "nothing", f"{one.at_least:.4f}", f"{one.at_most:.4f}",
-         ", ".join(filter(None, (one.full, one.where))))
+        (one.grows, one.loss or "nothing", _limit(one.at_least, unknown),
+         _limit(one.at_most, unknown), ", ".join(filter(None, (one.full, one.where))))
         for one in found.reaches
     ]  # fmt: skip
     verdict = "loads do not fit as they are" if short else ""
     worst = dict.fromkeys(f"proven: {one.reason}" for one in found.reaches if one.at_most < 1.0)
+    if unknown:
+        named = ", ".join(unknown)
+        worst[f"no capacity of {named} is known: how far that may grow cannot be told"] = None
     return tell(
         arguments, LEFT_BROKEN if short else DONE,
         figures=lambda: {
             name: [one._asdict() for one in getattr(found, name)]
             for name in ("reaches", "losses", "domains")
-        },
+        } | {"capacity_unknown": [*unknown]},
         text=lambda: _laid_out(
             "partial" if short else "optimal", verdict,
             [("grows", "loses", "fits up to", "never above", "then full"), *rows], [*worst],
         ),
         verdict=verdict,
     )  # fmt: skip
+
+
+def _limit(factor: float, unknown: Sequence[str]) -> str:
+    """Write how far loads may grow: without an end there is either no limit, or none is known."""
+    if math.isfinite(factor):
+        return f"{factor:.4f}"
+    return "unknown" if unknown else "no limit"
 
 
 def _laid_out(

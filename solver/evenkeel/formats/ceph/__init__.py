@@ -9,7 +9,7 @@ Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush d
 from evenkeel.formats.ceph.cluster import read
 from evenkeel.formats.ceph.commands import encode
 from evenkeel.formats.ceph.documents import kind_of
-from evenkeel.formats.ceph.notices import left_out
+from evenkeel.formats.ceph.notices import left_out, uncapped
 from evenkeel.formats.ceph.waves import CARRIER
 from evenkeel.formats.registry import Format
 from evenkeel.strategies.ceph.cluster import FORMAT as NAME
@@ -24,4 +24,5 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    uncapped=uncapped,
 )

@@ -1,15 +1,20 @@
 """What Ceph's files may tell and did not, for whoever takes an answer for the whole truth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evenkeel.model.cluster import Cluster
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
-    load = cluster.partitions.load.voter
-    if len(load) and (load == 1.0).all():
+    if uncapped(cluster):
         yield (
             "no sizes: every placement group counts as one byte, and bytes are numbers of "
             "replicas; add what ceph pg dump -f json prints"
         )
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimension, bytes, where no sizes were told: devices have room by their weight."""
+    load = cluster.partitions.load.voter
+    return cluster.dimensions if len(load) and (load == 1.0).all() else ()

@@ -8,7 +8,7 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 
 from evenkeel.formats.cockroach.cluster import read
 from evenkeel.formats.cockroach.documents import kind_of
-from evenkeel.formats.cockroach.notices import left_out
+from evenkeel.formats.cockroach.notices import left_out, uncapped
 from evenkeel.formats.cockroach.statements import encode
 from evenkeel.formats.cockroach.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -24,4 +24,5 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    uncapped=uncapped,
 )

@@ -1,6 +1,6 @@
 """What CockroachDB's files may tell and did not, and what is made of that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,17 +14,19 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]
     if silent and len(load):
         yield f"no load of {', '.join(silent)}: ranges count as if they took none"
-    placement = cluster.placement
-    held = np.bincount(placement.owner[placement.node >= 0], minlength=len(placement))
-    most = plenty(load, np.maximum(cluster.partitions.replicas, held))
-    made_up = np.isclose(cluster.nodes.capacity, most, rtol=1e-9).all(axis=0) & load.any(axis=0)
     # how many replicas a store may have nobody tells
-    named = [
-        cluster.dimensions[d] for d in np.flatnonzero(made_up).tolist()
-        if cluster.dimensions[d] != "replicas"
-    ]  # fmt: skip
+    named = [name for name in uncapped(cluster) if name != "replicas"]
     if named:
         yield (
             f"no capacities of {' and '.join(named)}: each store has eight times what all "
             "replicas take, and percentages are of that; add crdb_internal.kv_store_status"
         )
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions in which every store has the plenty that stands for no capacity."""
+    load, placement = cluster.partitions.load.leader, cluster.placement
+    held = np.bincount(placement.owner[placement.node >= 0], minlength=len(placement))
+    most = plenty(load, np.maximum(cluster.partitions.replicas, held))
+    made_up = np.isclose(cluster.nodes.capacity, most, rtol=1e-9).all(axis=0) & load.any(axis=0)
+    return [cluster.dimensions[d] for d in np.flatnonzero(made_up).tolist()]

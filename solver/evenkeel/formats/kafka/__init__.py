@@ -8,7 +8,7 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 
 from evenkeel.formats.kafka.cluster import read
 from evenkeel.formats.kafka.documents import hint, recognises
-from evenkeel.formats.kafka.notices import left_out
+from evenkeel.formats.kafka.notices import left_out, uncapped
 from evenkeel.formats.kafka.reassignment import encode
 from evenkeel.formats.kafka.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -22,5 +22,6 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    uncapped=uncapped,
     hint=hint,
 )

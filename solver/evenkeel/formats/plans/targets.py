@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import meant_name
 
 
 def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
@@ -80,10 +81,13 @@ def _numbered(
     place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
     used = np.unique(other.placement.node[other.placement.node >= 0])
     for n in used[place[used] == -2].tolist():
-        faults.add(f"target: nodes[{n}]", other.nodes.names[n], "is not a node of the cluster")
+        name = other.nodes.names[n]
+        hint = meant_name(faults, name, nodes)
+        faults.add(f"target: nodes[{n}]", name, f"is not a node of the cluster{hint}")
     known = {name: p for p, name in enumerate(cluster.partitions.names)}
     numbers = np.array([known.get(name, -1) for name in other.partitions.names], np.int64)
     for q in np.flatnonzero(numbers < 0).tolist():
         name = other.partitions.names[q]
-        faults.add(f"target: partitions[{q}]", name, "is not a partition of the cluster")
+        hint = meant_name(faults, name, known)
+        faults.add(f"target: partitions[{q}]", name, f"is not a partition of the cluster{hint}")
     return place, numbers

@@ -20,6 +20,7 @@ from evenkeel.model.reading.arrays import (
     read_only,
     shape_of,
 )
+from evenkeel.model.reading.keywords import meant_name
 from evenkeel.model.rules import Rule
 
 FREE_GROUPS = 1_000
@@ -195,7 +196,7 @@ def _group_rules(faults: FaultList, given: Any, names: Names) -> NDArray[np.int3
     for name, rule in given.items():
         path = f"group_rule[{name!r}]"
         if name not in names:
-            faults.add(path, name, "unknown group")
+            faults.add(path, name, f"unknown group{meant_name(faults, name, names)}")
         elif not isinstance(rule, int | np.integer) or isinstance(rule, bool):
             faults.add(path, rule, "must be the index of a rule or -1")
         else:

@@ -15,6 +15,7 @@ from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.keywords import meant_name
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.topology import Topology
@@ -47,7 +48,8 @@ def find_nodes(
             tests = parse_expression(faults, at, one)
             chosen |= bool(tests) & mask_of(tests, nodes, topology, faults, at)
         elif not is_whole(one):
-            faults.add(at, one, "unknown node, and no expression such as 'rack=r7'")
+            hint = meant_name(faults, one, nodes.names)
+            faults.add(at, one, f"unknown node, and no expression such as 'rack=r7'{hint}")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
         else:
@@ -75,7 +77,11 @@ def find_partitions(
             name = one.removeprefix(OF_GROUP)
             found += read_groups(faults, at, partitions, name, one)
         elif not is_whole(one):
-            faults.add(at, one, "unknown partition, and no group such as 'group=orders'")
+            if one in partitions.group_names:
+                hint = f"; did you mean '{OF_GROUP}{one}'?"
+            else:
+                hint = meant_name(faults, one, partitions.names)
+            faults.add(at, one, f"unknown partition, and no group such as 'group=orders'{hint}")
         elif not 0 <= one < len(partitions):
             faults.add(at, one, f"must be a partition, 0 to {len(partitions) - 1}")
         else:
@@ -90,7 +96,7 @@ def read_groups(
     names = partitions.group_names
     number = names.index(group) if isinstance(group, str) and group in names else group
     if not is_whole(number) or not 0 <= number < len(names):
-        faults.add(path, told, "names no group")
+        faults.add(path, told, f"names no group{meant_name(faults, group, names)}")
         return []
     members: list[int] = np.flatnonzero(partitions.group == number).tolist()
     return members
@@ -122,7 +128,8 @@ def partition_index(names: Names, which: str | int) -> int:
     """Find the one partition that a caller names or numbers; ``InvalidInput`` if there is none."""
     if isinstance(which, str):
         if which not in names:
-            raise InvalidInput([Fault("partition", which, "unknown partition")])
+            message = f"unknown partition{meant_name(FaultList(), which, names)}"
+            raise InvalidInput([Fault("partition", which, message)])
         which = names.index(which)
     if not is_whole(which):
         raise InvalidInput([Fault("partition", which, "must be a name or a number")])

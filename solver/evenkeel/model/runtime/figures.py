@@ -3,6 +3,9 @@
 import numpy as np
 
 LARGE = 1e7
+LEAST_EXPONENT = 999_999.5
+"""From here on six digits are written with an exponent."""
+
 PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
 """From which amount on prefixes are written, and which."""
 
@@ -28,8 +31,22 @@ def amount(value: float) -> str:
         return "∞"
     if value < LARGE:
         return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+    value = float(f"{value:.4g}")  # what is rounded to 1,000 of a unit is one of the next
     prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
     return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
+
+
+def quantity(value: float) -> str:
+    """Write a number to six digits, and a larger one as an amount, never with an exponent.
+
+    Examples
+    --------
+    >>> quantity(1234.5), quantity(1.85819e10), quantity(-5e7), quantity(float("inf"))
+    ('1,234.5', '18.58 G', '-50 M', '∞')
+    """
+    size = abs(value)
+    text = f"{size:,.6g}" if size < LEAST_EXPONENT else amount(size)
+    return f"-{text}" if value < 0.0 else text
 
 
 def duration(seconds: float) -> str:

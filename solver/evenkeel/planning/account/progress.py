@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.quantities import is_real
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.account.waits import way_of
 from evenkeel.planning.steps import StepKind
@@ -112,7 +113,7 @@ class Progress:
             return f"done: {plan.copies:,} copies, {len(plan):,} steps"
         amount = ""
         if plan.bytes > 0.0:
-            amount = f" ({self.bytes_done:,.6g} of {plan.bytes:,.6g} bytes)"
+            amount = f" ({quantity(self.bytes_done)} of {quantity(plan.bytes)} bytes)"
         wave = int(steps.wave[~self.done].min())
         lines = [
             f"{int((copies & self.done).sum()):,} of {plan.copies:,} copies done{amount}, "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import printable
 from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.outcome import roles_of
@@ -39,7 +40,9 @@ def explained(plan: "Plan", partition: int) -> str:
     waits = Waits(plan)
     lines = [f"{name}:"]
     for row in plan.rows_of(np.flatnonzero(plan.steps.partition == partition)):
-        lines.append(f"  step {row.step}, {row.start:g} to {row.finish:g} s: {way_of(row)}")
+        lines.append(
+            f"  step {row.step}, {quantity(row.start)} to {quantity(row.finish)} s: {way_of(row)}"
+        )
         lines += [f"    {one}" for one in waits.lines(row.step)]
     blocked = [one for one in plan.blocked if one.partition == name]
     lines += [f"  blocked: {_blocked(plan, one)}" for one in blocked]
@@ -81,7 +84,7 @@ class Waits:
         others = others[np.argsort(-steps.finish[others], kind="stable")]
         lines = [
             f"waits for step {row.step} of {row.partition} "
-            f"({way_of(row)}, until {row.finish:g} s): {self.reason(step, row.step)}"
+            f"({way_of(row)}, until {quantity(row.finish)} s): {self.reason(step, row.step)}"
             for row in self.plan.rows_of(others[:SHOWN])
         ]
         if len(others) > SHOWN:
@@ -95,8 +98,8 @@ class Waits:
         """Return why a step does not begin at once when all that it waits for is done."""
         windows, start = self.plan.throttle.windows, float(self.steps.start[step])
         if windows is not None and not windows.is_open(np.array([0.5 * (ready + start)]))[0]:
-            return f"waits for the window of time that opens at {start:g} s"
-        return f"nothing holds it up from {ready:g} s on"
+            return f"waits for the window of time that opens at {quantity(start)} s"
+        return f"nothing holds it up from {quantity(ready)} s on"
 
     def reason(self, step: int, earlier: int) -> str:
         """Return what a step gets of an earlier one: what binds, else all that it may be."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from evenkeel.model.runtime.figures import quantity
+
 BREACHES = {
     "index": "steps that name what there is not, or lack the node that their kind needs",
     "time": "times that are none, or a finish before the start",
@@ -96,7 +98,8 @@ class Breach:
 
     def __str__(self) -> str:
         place = f" at {self.where}" if self.where else ""
-        return f"step {self.step}, {self.time:g} s: {self.kind}{place} by {self.amount:g}"
+        at = f"step {self.step}, {quantity(self.time)} s"
+        return f"{at}: {self.kind}{place} by {quantity(self.amount)}"
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ class Tightest:
 
     def __str__(self) -> str:
         name = f"{self.kind} {self.of}".strip()
-        return f"{name}: {self.value:g} of {self.limit:g} at {self.time:g} s, {self.where}"
+        reached = f"{quantity(self.value)} of {quantity(self.limit)}"
+        return f"{name}: {reached} at {quantity(self.time)} s, {self.where}"
 
 
 @dataclass(frozen=True)

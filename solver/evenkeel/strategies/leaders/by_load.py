@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import (
@@ -118,9 +119,9 @@ def level_loads(request: Request) -> Outcome:
         node=start.node,
         leader=leader,
         stop_reason=stop,
-        message=f"Level {proof.level:.6g} of the fullest node, at least {proof.bound:.6g} "
-        f"({proof.binding or 'leading changes no load'}), gap {100 * proof.gap:.3g} %; "
-        f"{proof.changes:,} leaders changed.",
+        message=f"Level {quantity(proof.level)} of the fullest node, at least "
+        f"{quantity(proof.bound)} ({proof.binding or 'leading changes no load'}), "
+        f"gap {100 * proof.gap:.3g} %; {proof.changes:,} leaders changed.",
         work=work,
         warnings=left_as_they_came(begin.left),
         native=proof,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import left_as_they_came, overflows, room_of, seated
 from evenkeel.strategies.leaders.search import OUT_OF_REACH, Bound, Levels, Search
@@ -123,7 +124,8 @@ def _fewest(request: Request) -> Outcome:
         f"{changes:,}."
         if stop == "optimum"
         else f"Nodes have no room for the most level leaders. The node that leads most leads "
-        f"{ratio:.6g} times its share, no less than {bound:.6g}; {changes:,} leaders changed.",
+        f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
+        f"{changes:,} leaders changed.",
         work=work,
         warnings=left_as_they_came(left),
         native=LeadersProof(ratio, bound, _most(share, ratio), changes, leaderless),

@@ -16,6 +16,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.quantities import is_real
+from evenkeel.model.runtime.figures import number
 from evenkeel.model.runtime.logs import tell
 from evenkeel.studies.growth.fitting import Terms, cases_of, fitted
 from evenkeel.studies.growth.forecast import Factor, grown_by
@@ -171,7 +172,7 @@ class Headroom:
         if not self.reaches:
             return "<Headroom: nothing asked>"
         least = min(one.at_least for one in self.reaches)
-        return f"<Headroom: loads may grow {least:.4g} times, whatever grows and is lost>"
+        return f"<Headroom: loads may grow {number(least)} times, whatever grows and is lost>"
 
     def __str__(self) -> str:
         heading = ("grows", "loses", "at least", "at most", "then full")
@@ -182,8 +183,8 @@ class Headroom:
                 (
                     one.grows,
                     one.loss or "nothing",
-                    f"{one.at_least:.4f}",
-                    f"{one.at_most:.4f}",
+                    number(one.at_least),
+                    number(one.at_most),
                     full,
                 )
             )

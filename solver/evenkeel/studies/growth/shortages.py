@@ -8,11 +8,16 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import Kind, Need
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.strategies.covering.fewest_nodes import Rows
 
 FURTHEST = 0.65
 """Share by which a need may be met and is kept, since more may be asked for than is needed."""
+
+
+NEARLY = 1e-9
+"""Share by which sums of loads may differ with their order."""
 
 
 class Shortage(NamedTuple):
@@ -59,7 +64,7 @@ class Shortage(NamedTuple):
         """All of it in a sentence."""
         when = f"after the {self.loss}, " if self.loss else ""
         where = f" in {self.where}" if self.where else ""
-        needed, held = f"{self.needed:,.6g}", f"{self.held:,.6g}"
+        needed, held = quantity(self.needed), quantity(self.held)
         if self.kind == "domains":
             return (
                 f"{when}{needed} replicas of a partition need places in different domains of "
@@ -70,7 +75,11 @@ class Shortage(NamedTuple):
         if self.kind == "replicas of a node":
             return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
-        return f"{when}{self.measure}{where} holds {held} of the {needed}{large} wanted there"
+        said = f"{when}{self.measure}{where} holds {held} of the {needed}{large} wanted there"
+        lacking = self.needed - self.held
+        # what is short by less than the digits that are written must not read as if it were not
+        close = held == needed and lacking > NEARLY * self.needed
+        return f"{said}: {quantity(lacking)} too little" if close else said
 
 
 def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, list[Shortage]]:

@@ -13,6 +13,7 @@ from evenkeel.measure.bounds.needs import needs
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.strategies.covering.fewest_nodes import Cheapest, Rows, cheapest
@@ -150,14 +151,14 @@ class Sizing:
         return saved / self.price_at_least if self.price_at_least > 0.0 else np.inf
 
     def __repr__(self) -> str:
-        return f"<Sizing: {self.status}, {self.count:,} nodes for {self.price:,.6g}>"
+        return f"<Sizing: {self.status}, {self.count:,} nodes for {quantity(self.price)}>"
 
     def __str__(self) -> str:
         lines = [f"{self.status}: {self.message}"]
         called = [f"{one.type} in {one.place}" if one.place else one.type for one in self.nodes]
         width = max(map(len, called), default=0)
         lines += [
-            f"  {name:{width}}  {one.nodes:>8,}  at {one.price:,.6g} each"
+            f"  {name:{width}}  {one.nodes:>8,}  at {quantity(one.price)} each"
             for name, one in zip(called, self.nodes, strict=True)
         ]
         if self.status in ("infeasible", "not found"):
@@ -391,8 +392,10 @@ class _Search:
         price = self._price(count)
         optimal = price <= self.at_least * (1.0 + NEARLY)
         total = int(count.sum())
-        nodes = f"{total:,} node{'s' * (total != 1)} for {price:,.6g}"
-        saying = "and no less will do" if optimal else f"at least {self.at_least:,.6g} is needed"
+        nodes = f"{total:,} node{'s' * (total != 1)} for {quantity(price)}"
+        saying = (
+            "and no less will do" if optimal else f"at least {quantity(self.at_least)} is needed"
+        )
         if total == 0:
             nodes, saying = "it fits as it is", "no node is needed"
         larger = with_nodes(self.grown, self.kinds, count.tolist())

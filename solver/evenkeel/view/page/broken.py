@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.result_rows import unplaced_of
 from evenkeel.view.markup import shortened
@@ -88,7 +89,7 @@ def _worst(result: Any) -> list[str]:
                 row.tier: row.domain, "dimension": row.dimension, "asked": row.expression,
             }  # fmt: skip
             said = " · ".join(f"{name} {shortened(at)}" for name, at in where.items() if at)
-            rows.append((row.kind, said, f"{row.amount:,.6g}"))
+            rows.append((row.kind, said, quantity(row.amount)))
     count = sum(len(one.amount) for one in found)
     note = left_out(count - len(rows), "violations")
     shown = table("The largest amounts of each kind.", ("rule", "where", "amount"), rows, (1,))

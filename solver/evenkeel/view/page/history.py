@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.runtime.figures import amount, duration
+from evenkeel.model.runtime.figures import amount, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import HEIGHT, Axis, axis_of_counts
@@ -151,7 +151,7 @@ def _curve(history: Any, key: str, title: str, values: NDArray[np.float64], axis
 def _three(values: NDArray[np.float64]) -> tuple[str, ...]:
     """Write a figure at first, at worst and at last."""
     found = (float(one) for one in (values[0], values.max(), values[-1]))
-    return tuple(f"{one:,.6g}" if np.isfinite(one) else "∞" for one in found)
+    return tuple(quantity(one) for one in found)
 
 
 def _across(history: Any) -> list[str]:
@@ -176,7 +176,7 @@ def _events(history: Any) -> list[str]:
 
 def _checks(history: Any) -> list[str]:
     rows = [
-        (one.what, f"{one.measured:,.6g}", "✓ met" if one.met else "✗ missed")
+        (one.what, quantity(one.measured), "✓ met" if one.met else "✗ missed")
         for one in history.check()
     ]
     return [table("What was measured.", ("demand", "measured", ""), rows, (2,))] if rows else []

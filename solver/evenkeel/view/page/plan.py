@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import amount, duration
+from evenkeel.model.runtime.figures import amount, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
@@ -101,7 +101,13 @@ def _breaches(certificate: Certificate) -> list[str]:
         said = f"Every state between {certificate.steps:,} steps was replayed; none breaks a rule"
         return [paragraph(f"{said} that the beginning or the target keeps.")]
     rows = [
-        (one.kind, f"{one.step}", duration(one.time), shortened(one.where, 96), _number(one.amount))
+        (
+            one.kind,
+            f"{one.step}",
+            duration(one.time),
+            shortened(one.where, 96),
+            quantity(one.amount),
+        )
         for one in certificate.breaches[:SHOWN_BLOCKED]
     ]
     heads = ("broken", "step", "at", "where", "by")
@@ -127,8 +133,8 @@ def _tightest(certificate: Certificate) -> list[str]:
         rows.append(
             (
                 shortened(f"{one.kind} {one.of}".strip()),
-                Raw(f"{text(_number(one.value))}{strip}"),
-                _number(one.limit), _time(one.time), shortened(one.where, 96),
+                Raw(f"{text(quantity(one.value))}{strip}"),
+                quantity(one.limit), _time(one.time), shortened(one.where, 96),
                 BREACHES[one.kind],
             )
         )  # fmt: skip
@@ -144,7 +150,7 @@ def _throttle(plan: Plan) -> list[str]:
     """Lay out what may be under way at once."""
     throttle = plan.throttle
     rows = [
-        (name.replace("_", " "), _number(float(value)))
+        (name.replace("_", " "), quantity(float(value)))
         for name in (*COUNTS, "group_copies")
         if (value := getattr(throttle, name)) is not None
     ]
@@ -240,7 +246,3 @@ def _node(name: str | None) -> str:
 
 def _time(seconds: float) -> str:
     return "0 s" if seconds == 0.0 else duration(seconds)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.6g}" if np.isfinite(value) else "∞"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import amount
+from evenkeel.model.runtime.figures import amount, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened, text
 from evenkeel.view.page.broken import broken_parts
@@ -121,7 +121,7 @@ def _bounds(result: Any) -> list[str]:
                    "above it the result is.", heads, rows, (4,))]  # fmt: skip
     if result.cost is not None:
         costs = [
-            (one.name.replace("_", " "), f"{np.sum(getattr(result.cost, one.name)):,.6g}")
+            (one.name.replace("_", " "), quantity(np.sum(getattr(result.cost, one.name))))
             for one in fields(result.cost)
         ]
         parts.append(table("What the placement costs.", ("part", "cost"), costs, ()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import joined
+from evenkeel.measure.compare import joined, sources
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.topology import NODE_TIER
@@ -102,7 +102,8 @@ def flows_between(
     names = domain_names(cluster, row)
     domain = cluster.topology.domain_with_nodes[row].astype(np.int64)
     domain = np.where(domain < 0, len(names) - 1, domain)
-    source, target = ends(before, after)
+    came = joined(before, after)
+    source, target = sources(before, after)[came], after.node[came]
     dead, nowhere = len(names), len(names) + 1
     alive = cluster.nodes.serves
     came_from = np.where(alive[source], domain[source], dead)
@@ -179,31 +180,6 @@ def flows(
     ax.set_xlim(-0.32, 1.32)
     _draw(ax, found, total, name)
     return ax
-
-
-def ends(before: Placement, after: Placement) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the node that each move leaves, -1 for none, and the one that it joins."""
-    joins, leaves = joined(before, after), joined(after, before)
-    came, went = np.flatnonzero(joins), np.flatnonzero(leaves)
-    source = np.full(len(came), -1, np.int64)
-    if np.array_equal(before.first, after.first):
-        same = leaves[came]
-        source[same] = before.node[came[same]]
-        went = went[~joins[went]]
-    rest = np.flatnonzero(source < 0)
-    # the n-th arrival of a partition that is left takes the place of its n-th departure
-    arrival = _turns(after.owner[came[rest]], len(after.node) + len(before.node))
-    departure = _turns(before.owner[went], len(after.node) + len(before.node))
-    at = np.minimum(np.searchsorted(departure, arrival), max(len(went) - 1, 0))
-    if len(went):
-        source[rest] = np.where(departure[at] == arrival, before.node[went[at]], -1)
-    return source, after.node[came].astype(np.int64)
-
-
-def _turns(owner: NDArray[np.int32], most: int) -> NDArray[np.int64]:
-    """Number the entries of each partition, ``most`` apart; they stand in order of partition."""
-    turn = np.arange(len(owner)) - np.searchsorted(owner, owner)
-    return owner.astype(np.int64) * most + turn
 
 
 def few(found: Flows) -> Flows:
