@@ -44,7 +44,8 @@ def takes_over(
 ) -> bool:
     """Put ``k`` where the smallest replica was that can go to a roomy node; whether there is one.
 
-    All else is as for `relay_each`. The first node on which ``k`` may be is taken.
+    ``size (P,)``, ``first (N + 1,)``, ``member``, ``roomy``, ``lack (D,)`` and ``in_vain (N,)`` are
+    those of `relay_each`. The first node on which ``k`` may be is taken.
     """
     partitions = problem.partitions
     p = index(partitions.owner[k])
