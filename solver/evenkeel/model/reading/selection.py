@@ -77,7 +77,7 @@ def find_partitions(
             name = one.removeprefix(OF_GROUP)
             found += read_groups(faults, at, partitions, name, one)
         elif not is_whole(one):
-            if one in partitions.group_names:
+            if isinstance(one, str) and one in partitions.group_names:
                 hint = f"; did you mean '{OF_GROUP}{one}'?"
             else:
                 hint = meant_name(faults, one, partitions.names)
