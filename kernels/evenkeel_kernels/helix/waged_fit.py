@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import index
 from evenkeel_kernels.helix.waged_sigmoid import sigmoid
 
@@ -36,7 +36,6 @@ SAME_STATE, OTHER_STATE = 1.0, 0.5
 """What a node that held the partition gets of the two terms for staying."""
 
 
-@by_reference
 class WagedNodes(NamedTuple):
     """What is fixed about nodes. n nodes in the order of ties, D keys, Z zones."""
 
@@ -48,7 +47,6 @@ class WagedNodes(NamedTuple):
     void: NDArray[np.int32]  # (E,) nodes without capacity in a scored key
 
 
-@by_reference
 class WagedPartitions(NamedTuple):
     """What is fixed about P partitions in G groups, and where they were."""
 
@@ -66,7 +64,6 @@ class WagedPartitions(NamedTuple):
     row_first: NDArray[np.int64]  # (P + 1,) room for its replicas in ``WagedState``
 
 
-@by_reference
 class WagedTerms(NamedTuple):
     """What scores are made of."""
 
@@ -79,7 +76,6 @@ class WagedTerms(NamedTuple):
     scored: NDArray[np.int64]  # (S,) keys of which the greatest usage counts
 
 
-@by_reference
 class WagedState(NamedTuple):
     """What the fit changes."""
 
