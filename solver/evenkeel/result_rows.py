@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.compare import sources_with_surplus
 from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.measure.loads import replica_counts
+from evenkeel.measure.rows import earlier_of
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -110,9 +111,7 @@ def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int6
     nowhere = ~np.append(nodes.serves | nodes.may_hold, False)[placement.node]
     placed = np.bincount(placement.owner[~nowhere], minlength=len(cluster.partitions))
     lacking = np.maximum(cluster.partitions.replicas - placed, 0)
-    before = np.cumsum(nowhere) - nowhere
-    start = np.append(before, nowhere.sum())[placement.first[:-1]]
-    earlier = before - start[placement.owner]
+    earlier = earlier_of(placement, nowhere)
     return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
 
 

@@ -13,7 +13,7 @@ from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.relay import relay_each
+from evenkeel_kernels.levelling.take_over import take_over_each
 from tests.levelling.test_descent import check_counts
 from tests.naive.core.state import admits, recount
 from tests.naive.levelling import make_room as naive_displace
@@ -203,7 +203,7 @@ def test_one_that_fits_nowhere_takes_over_from_one_that_fits_elsewhere(
         before = state.node.copy()
         could = ways(problem, state, k, roomy.tolist())
         first, member = by_node(state.node, nodes)
-        failed = relay_each(
+        failed = take_over_each(
             problem, state, size, np.array([k]), 0, 1, first, member, roomy,
             np.empty(len(state.load)), np.full(nodes, np.inf), 1, 8,
         )  # fmt: skip

@@ -16,6 +16,7 @@ from evenkeel_kernels.build.cache_key import imports_digest
 from evenkeel_kernels.build.warning import warn_once
 
 F = TypeVar("F", bound=Callable[..., object])
+K = TypeVar("K", bound=type)
 
 NO_C_WRAPPER: dict[str, Any] = {}
 NO_COUNTING: dict[str, Any] = {}
@@ -25,8 +26,6 @@ INLINED: dict[str, Any] = {}
 LOADING = "evenkeel:load"
 """An event that never comes here: numba alone loads its kernels."""
 
-
-K = TypeVar("K", bound=type)
 
 SHARED = False
 """Processes do not know of each other: each would compile all."""

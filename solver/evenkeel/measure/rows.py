@@ -72,3 +72,10 @@ def distinct_rows(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
         return table[first], index
     rows, index = np.unique(table, axis=0, return_inverse=True)
     return rows, index.reshape(-1)
+
+
+def earlier_of(placement: Placement, marked: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Count the replicas ``marked (K,)`` of its partition that come before each, (K,)."""
+    before: NDArray[np.int64] = np.cumsum(marked) - marked
+    of_row = np.append(before, marked.sum())[placement.first[:-1]]
+    return np.asarray(before - of_row[placement.owner])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import earlier_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
@@ -17,6 +18,8 @@ def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> 
     whole. Where a change ``names_all`` replicas of a partition, and none on a node that is down can
     be named, a partition that still lists one stays as it is.
     """
+    if cluster.nodes.serves.all():
+        return target
     start = cluster.placement
     node = np.where(_unreplaced(cluster, target), start.node, target.node)
     role = np.where(node == target.node, target.role, start.role)
@@ -40,6 +43,5 @@ def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     start, wanted = cluster.placement, cluster.partitions.replicas
     lost = np.append(~cluster.nodes.serves, False)[start.node] & (target.node < 0)
     listed = np.bincount(target.owner[target.node >= 0], minlength=len(wanted))
-    before: NDArray[np.int64] = np.cumsum(lost) - lost
-    earlier = before - np.append(before, lost.sum())[start.first[:-1]][start.owner]
-    return np.asarray(lost & (earlier < (wanted - listed)[start.owner]))
+    lacking = (wanted - listed)[start.owner]
+    return np.asarray(lost & (earlier_of(start, lost) < lacking))

@@ -24,7 +24,7 @@ from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
 from evenkeel_kernels.levelling.make_room import node_to_clear
 from evenkeel_kernels.levelling.redistribution import moves_made
-from evenkeel_kernels.levelling.relay import relay_each
+from evenkeel_kernels.levelling.take_over import take_over_each
 
 TRIES = 8
 """Nodes on which a replica is tried, one after the other."""
@@ -32,7 +32,7 @@ TRIES = 8
 FAILURES = 8
 """Replicas in a row that find no room before the others are given up."""
 
-RELAYED = 256
+TAKEN_OVER = 256
 """Replicas that are placed where others make way before nodes are listed anew."""
 
 CASCADE = 64
@@ -56,7 +56,7 @@ def make_room(
         if failures == FAILURES or not search.may_go_on():
             break
         failures = 0 if search.settles(k) else failures + 1
-    search.relay(waiting)
+    search.take_over(waiting)
     moved = (state.node >= 0) & (state.node != problem.partitions.home)
     placed = int(np.count_nonzero(waiting & moved))
     if placed:
@@ -107,18 +107,18 @@ class _Search:
             closed[tried] = True
         return False
 
-    def relay(self, waiting: NDArray[np.bool_]) -> None:
+    def take_over(self, waiting: NDArray[np.bool_]) -> None:
         """Place what waits where others were that have room elsewhere."""
         problem, state = self.problem, self.state
         homeless = waiting & _has_no_node(problem, state)
         order = repairs_first(problem, state, homeless, homeless)
-        for begin in range(0, len(order), RELAYED):
+        for begin in range(0, len(order), TAKEN_OVER):
             left = self.most_moves - moves_made(problem, state, self.forced)
             if not self.may_go_on():
                 break
-            end = min(begin + RELAYED, len(order))
+            end = min(begin + TAKEN_OVER, len(order))
             first, member = by_node(state.node, len(state.replicas))
-            failed = relay_each(
+            failed = take_over_each(
                 problem, state, self.size, order, begin, end, first, member,
                 self._emptiest_first(), np.empty(len(state.load)),
                 np.full(len(state.replicas), np.inf), left // 2, FAILURES,

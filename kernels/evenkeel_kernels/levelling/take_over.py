@@ -1,4 +1,4 @@
-"""Relaying: a replica that fits nowhere takes the place of any one that has room elsewhere.
+"""Taking over: a replica that fits nowhere takes the place of any one that has room elsewhere.
 
 Displacing goes from larger replicas to smaller ones, so that it ends; where all weigh the same
 nobody is smaller. Here one makes way whatever it weighs, and only to a node that has room for it.
@@ -45,7 +45,7 @@ def takes_over(
     """Put ``k`` where the smallest replica was that can go to a roomy node; whether there is one.
 
     ``size (P,)``, ``first (N + 1,)``, ``member``, ``roomy``, ``lack (D,)`` and ``in_vain (N,)`` are
-    those of `relay_each`. The first node on which ``k`` may be is taken.
+    those of `take_over_each`. The first node on which ``k`` may be is taken.
     """
     partitions = problem.partitions
     p = index(partitions.owner[k])
@@ -87,7 +87,7 @@ def takes_over(
 
 
 @no_alloc
-def relay_each(
+def take_over_each(
     problem: Problem,
     state: State,
     size: NDArray[np.float64],
