@@ -23,7 +23,7 @@ from bench.support.compiled_clusters import (
     redistributed,
 )
 from bench.support.contest import Contender, least_seconds, twice
-from bench.support.jobs import JOBS, headline, medium
+from bench.support.jobs import JOBS, OVERFULL, headline, medium
 from evenkeel.measure.audit import audit
 from evenkeel_kernels.core.state import settle
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
@@ -145,14 +145,20 @@ def test_audit(gate):
 @pytest.mark.parametrize("name", ["headline", "headline_repair"])
 def test_whole_call(gate, name):
     """Against sorting and counting arrays of the same size."""
+    gate(name, Contender(JOBS[name].run), _yardstick())
+
+
+def test_what_cannot_fit_is_soon_given_up(gate):
+    """Against sorting and counting arrays."""
+    gate("overfull", Contender(OVERFULL.run), _yardstick(), rounds=2)
+
+
+def _yardstick():
+    """Sort and count arrays of the size of the headline."""
     compiled = compiled_expansion(25_000, 300)
     load = compiled.problem.partitions.leader_load[compiled.problem.partitions.owner]
     node = compiled.cluster.placement.node + 1
-    gate(
-        name,
-        Contender(JOBS[name].run),
-        Contender(lambda: references.yardstick(load, node, 301)),
-    )
+    return Contender(lambda: references.yardstick(load, node, 301))
 
 
 @pytest.mark.parametrize("seed", [1, 2])

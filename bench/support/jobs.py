@@ -112,3 +112,9 @@ HUGE = Job(
     1, lambda: expanded(1_000_000, 10_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=1,
 )  # fmt: skip
 """Too large to be run over and over."""
+
+OVERFULL = Job(
+    "5,000 x 3 on 60 nodes that together lack room for all: place what fits",
+    1, lambda: generate(P=5_000, N=60, Z=6, seed=1, util=1.3), {"goals": ek.Goals(level=0.04)},
+)  # fmt: skip
+"""Hard rules are broken whatever is done."""

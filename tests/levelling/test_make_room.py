@@ -75,7 +75,7 @@ def test_the_replicas_that_make_way_are_smaller_and_enough(seed: int) -> None:
     slots = len(small.placement[0])
     for k in np.flatnonzero(state.node < 0).tolist():
         for n in range(len(small.zone)):
-            count = choose_victims(problem, state, size, k, n, first, member, lack, victim)
+            count = choose_victims(problem, state, size, k, n, first, member, lack, victim, ANY)
             expected = naive_displace.victims(plain, size, divmod(k, slots), n)
             if expected is None:
                 assert count == -1

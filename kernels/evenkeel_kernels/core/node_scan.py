@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only
-from evenkeel_kernels.core.feasibility import admits, count_in_domain
+from evenkeel_kernels.core.feasibility import admits, affords, count_in_domain
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, load_of
 
 FAR = 1e300
+
+REFUSALS = 4
+"""Nodes that are refused one by one before all that are hopeless are closed at once."""
 
 SPREADING = 3_266_489_917
 """A prime of 32 bits, as xxHash has it: times any number, the bits above look drawn at random."""
@@ -127,12 +130,37 @@ def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
         scan.size[d] = load_of(problem.partitions, state, k, d)
 
 
+@inline_only
+def close_hopeless(problem: Problem, state: State, scan: Scan, k: int) -> None:
+    """Close the nodes that lack room for ``k``, its home apart, or that budgets keep it from.
+
+    One vectorised pass for each dimension, and O(N R) where budgets bind.
+    """
+    nodes = problem.nodes
+    home = index(problem.partitions.home[k])
+    kept = scan.score[home] if home >= 0 else 0.0
+    for d in range(scan.size.shape[0]):
+        more = load_of(problem.partitions, state, k, d)
+        if more <= 0.0:
+            continue
+        for n in range(scan.score.shape[0]):
+            full = state.load[d, n] + state.held[d, n] + more > nodes.capacity[d, n]
+            scan.score[n] = FAR if full else scan.score[n]
+    if home >= 0:
+        scan.score[home] = kept
+    if problem.budgets.binds:
+        for n in range(scan.score.shape[0]):
+            if scan.score[n] < FAR and not affords(problem, state, k, index(n)):
+                scan.score[n] = FAR
+
+
 @device_function
 def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
     """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
     close_full(problem, state, scan, k)
+    refused = 0
     while True:
         n = lowest(scan, k)
         if scan.score[n] > ceiling:
@@ -140,3 +168,6 @@ def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> 
         if admits(problem, state, k, n):
             return n
         scan.score[n] = FAR
+        refused += 1
+        if refused == REFUSALS:
+            close_hopeless(problem, state, scan, k)

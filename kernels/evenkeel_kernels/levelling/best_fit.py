@@ -7,8 +7,10 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits, affords_move
 from evenkeel_kernels.core.node_scan import (
     FAR,
+    REFUSALS,
     Scan,
     close_full,
+    close_hopeless,
     close_new,
     fill,
     lowest,
@@ -65,6 +67,7 @@ def best_fit(
         if not affords_move(problem, state, k):
             close_new(problem, scan, k)
             scanned = -1
+        refused = 0
         while True:
             n = lowest(scan, k)
             if scan.score[n] > limit:
@@ -74,6 +77,9 @@ def best_fit(
             if not admits(problem, state, k, n) or (alone and not can_lead(problem, state, p, n)):
                 scan.score[n] = FAR
                 scanned = -1
+                refused += 1
+                if refused == REFUSALS:
+                    close_hopeless(problem, state, scan, k)
                 continue
             apply(problem, state, k, n)
             moved += 1

@@ -15,6 +15,9 @@ from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load,
 from evenkeel_kernels.core.state import apply, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import stands_alone
 
+SURELY = 1.0 - 1e-9
+"""Part of a sum that it reaches in any order of its terms."""
+
 
 @inline_only
 def missing_room(problem: Problem, state: State, k: int, n: int, lack: NDArray[np.float64]) -> int:
@@ -48,11 +51,12 @@ def choose_victims(
     member: NDArray[np.int64],
     lack: NDArray[np.float64],
     victim: NDArray[np.int64],
+    most: int,
 ) -> int:
     """Fill ``victim`` with the replicas of ``n`` that make way for ``k``; returns how many, or -1.
 
-    ``size (P,)`` says which partitions are smaller, ``first (N + 1,)`` and ``member`` list the
-    replicas of each node, and ``lack (D,)`` is scratch.
+    There are at most ``most`` of them. ``size (P,)`` says which partitions are smaller,
+    ``first (N + 1,)`` and ``member`` list the replicas of each node, and ``lack (D,)`` is scratch.
 
     Complexity: O(replicas D) for each one chosen.
     """
@@ -62,14 +66,16 @@ def choose_victims(
     too_many = missing_room(problem, state, k, n, lack)
     count = 0
     while True:
-        short = too_many > count
+        short = 0
         for d in range(dimensions):
-            short = short or lack[d] > 0.0
-        if not short:
+            short += int(lack[d] > 0.0)
+        if short == 0 and too_many <= count:
             return count
+        if max(index(1), too_many - count) > most - count:
+            return -1
         alone = index(-1)
         best = index(-1)
-        most = 0.0
+        greatest = 0.0
         for at in range(first[n], first[n + 1]):
             i = member[at]
             o = index(partitions.owner[i])
@@ -89,11 +95,13 @@ def choose_victims(
                     worth += min(freed, lack[d]) / lack[d]
             if enough and (alone < 0 or size[o] < size[partitions.owner[alone]]):
                 alone = i
-            if worth > most:
-                most = worth
+            if worth > greatest:
+                greatest = worth
                 best = i
         if alone >= 0:
             best = alone
+        elif greatest * (most - count) < SURELY * short:  # none of them covers more
+            return -1
         if best < 0:
             return -1
         victim[count] = best
@@ -111,18 +119,25 @@ def node_to_clear(
     first: NDArray[np.int64],
     member: NDArray[np.int64],
     closed: NDArray[np.bool_],
+    weight: NDArray[np.float64],
     score: NDArray[np.float64],
+    known: NDArray[np.bool_],
     lack: NDArray[np.float64],
     victim: NDArray[np.int64],
+    most: int,
 ) -> tuple[int, int]:
     """Choose the node, not ``closed (N,)``, that ``k`` would be on if others made way for it.
 
     Returns it and how many of ``victim`` these are; -1 and 0 if there is none. ``size``, ``first``,
-    ``member`` and ``lack`` are those of `choose_victims`; ``score (N,)`` is scratch. Nobody moves.
-    A partition that nobody leads, and that has no other replica, is led by ``k`` then, unless
-    leading weighs less than following.
+    ``member``, ``lack`` and ``most`` are those of `choose_victims`; ``score (N,)`` and
+    ``known (N,)`` are scratch. Nobody moves. A partition that nobody leads, and that has no other
+    replica, is led by ``k`` then, unless leading weighs less than following.
 
-    Complexity: O(K D) for each victim of a node.
+    Who makes way on a node is chosen only once it may be the one: until then its score is that of
+    the load it lacks, each dimension ``weight (D,)`` heavy. No replica may have a lesser ``size``
+    than its load has so.
+
+    Complexity: O(N D), and O(replicas D) for each victim of a node that may be the one.
     """
     partitions = problem.partitions
     p = index(partitions.owner[k])
@@ -133,23 +148,35 @@ def node_to_clear(
         transfer_leader(problem, state, p, k - partitions.first[p])
     for n in range(score.shape[0]):
         score[n] = FAR
+        known[n] = False
         if closed[n] or n == state.node[k] or not may_stand(problem, p, n):
             continue
-        count = choose_victims(problem, state, size, k, n, first, member, lack, victim)
-        if count >= 0:
-            score[n] = 0.0
-            for c in range(count):
-                score[n] += size[partitions.owner[victim[c]]]
+        missing_room(problem, state, k, n, lack)
+        score[n] = 0.0
+        for d in range(lack.shape[0]):
+            if lack[d] > 0.0:
+                score[n] = max(score[n], SURELY * lack[d] * weight[d])
+        if score[n] > most * size[p]:  # all that make way are smaller than what comes
+            score[n] = FAR
     while True:
         there = index(0)
         for n in range(score.shape[0]):
             if score[n] < score[there]:
                 there = n
+        if score[there] < FAR and not known[there]:
+            count = choose_victims(
+                problem, state, size, k, there, first, member, lack, victim, most
+            )
+            known[there] = True
+            score[there] = 0.0 if count >= 0 else FAR
+            for c in range(count):
+                score[there] += size[partitions.owner[victim[c]]]
+            continue
         if score[there] >= FAR:
             if leads:
                 transfer_leader(problem, state, p, index(-1))
             return index(-1), index(0)
-        count = choose_victims(problem, state, size, k, there, first, member, lack, victim)
+        count = choose_victims(problem, state, size, k, there, first, member, lack, victim, most)
         # whether the rules admit it is asked while the others are away
         admitted = False
         for turn in range(2):

@@ -16,7 +16,16 @@ from evenkeel_kernels.core.feasibility import (
     skew_of,
 )
 from evenkeel_kernels.core.leadership import admits_leader
-from evenkeel_kernels.core.node_scan import FAR, Scan, close_full, fill, lowest, take_size
+from evenkeel_kernels.core.node_scan import (
+    FAR,
+    REFUSALS,
+    Scan,
+    close_full,
+    close_hopeless,
+    fill,
+    lowest,
+    take_size,
+)
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 
@@ -183,6 +192,7 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[p])
     close_full(problem, state, scan, k)
+    refused = 0
     while True:
         n = lowest(scan, k)
         if scan.score[n] > 0.5 * FAR:
@@ -191,6 +201,9 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
         if now < broken and admits(problem, state, k, n):
             return n
         scan.score[n] = FAR
+        refused += 1
+        if refused == REFUSALS:
+            close_hopeless(problem, state, scan, k)
 
 
 @inline_only

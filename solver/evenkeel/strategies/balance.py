@@ -36,9 +36,12 @@ def balance(request: Request) -> Outcome:
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
-    """Search on from what was found on a large cluster, for as long as that leaves less undone."""
+    """Search on from what was found on a large cluster, for as long as that leaves less undone.
+
+    Where the nodes together lack the room for all, what was found stands.
+    """
     cluster = request.cluster
-    if size_of(cluster) <= SMALL:
+    if size_of(cluster) <= SMALL or (request.bounds.level > 1.0).any():
         return outcome
     for _ in range(AGAIN):
         if outcome.stop_reason == "tolerance" and _is_led(cluster, outcome):

@@ -18,6 +18,7 @@ from tests.support.random_problems import random_problem
 pytestmark = pytest.mark.small
 
 SEEDS = st.integers(0, 2**32 - 1)
+ANY = 1 << 40
 
 
 @given(SEEDS, st.sampled_from([0.0, 1.0, 2.0, np.inf]))
@@ -48,7 +49,12 @@ def test_the_node_to_clear_is_the_one_that_gives_away_least_and_that_rules_admit
     _, problem, state = random_problem(seed)
     rng = np.random.default_rng(seed)
     nodes, size = len(state.replicas), rng.integers(0, 5, len(state.leader)).astype(float)
-    closed = rng.random(nodes) < 0.2
+    closed, most = rng.random(nodes) < 0.2, int(rng.choice([1, 2, ANY]))
+    weight = np.zeros(len(state.load))
+    if rng.random() < 0.5:  # sizes that say how much room each one makes
+        weight, owners = rng.random(len(weight)), problem.partitions
+        loads = owners.voter_load, owners.non_voter_load, owners.leader_load
+        size = np.ceil(np.max(loads, axis=0) * weight).max(axis=1)
     first, member = by_node(state.node, nodes)
     lack, victim = np.empty(len(state.load)), np.empty(len(state.node) + 1, np.int64)
     for k in np.flatnonzero(problem.partitions.movable).tolist():
@@ -57,13 +63,14 @@ def test_the_node_to_clear_is_the_one_that_gives_away_least_and_that_rules_admit
 
         def making_way(seen, n, k=k):
             found, scratch = np.empty_like(victim), np.empty_like(lack)
-            count = choose_victims(problem, seen, size, k, n, first, member, scratch, found)
+            count = choose_victims(problem, seen, size, k, n, first, member, scratch, found, most)
             return None if count < 0 else found[:count].tolist()
 
         expected = plain.node_to_clear(problem, state, size, k, closed, making_way)
         there, count = node_to_clear(
-            problem, state, size, k, first, member, closed, np.empty(nodes), lack, victim
-        )
+            problem, state, size, k, first, member, closed, weight,
+            np.empty(nodes), np.empty(nodes, np.bool_), lack, victim, most,
+        )  # fmt: skip
         assert (there, victim[:count].tolist(), state.leader[p]) == expected
         return_leaders(problem, state, led)
         assert_books_are_right(problem, state)

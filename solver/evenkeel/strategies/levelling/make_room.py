@@ -38,6 +38,9 @@ TAKEN_OVER = 256
 CASCADE = 64
 """Replicas that one may displace, directly or not."""
 
+IN_VAIN = 30_000_000
+"""Replicas, times displacements that led nowhere, after which the others are given up."""
+
 
 def make_room(
     problem: Problem,
@@ -53,7 +56,7 @@ def make_room(
     search = _Search(problem, state, forced, most_moves, may_go_on)
     failures = 0
     for k in repairs_first(problem, state, waiting, waiting).tolist():
-        if failures == FAILURES or not search.may_go_on():
+        if failures == FAILURES or search.in_vain > IN_VAIN or not search.may_go_on():
             break
         failures = 0 if search.settles(k) else failures + 1
     search.take_over(waiting)
@@ -79,12 +82,19 @@ class _Search:
     most_moves: int
     may_go_on: Callable[[], bool]
     left: int = 0
+    in_vain: int = 0
+    members: tuple[NDArray[np.int64], NDArray[np.int64]] = field(init=False)
     scan: Scan = field(init=False)
+    weight: NDArray[np.float64] = field(init=False)
     size: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.scan = new_scan(self.problem, np.zeros(len(self.state.load)))
-        self.size = _shares(self.problem)
+        partitions, weight = self.problem.partitions, _weights(self.problem)
+        follows = partitions.voter_load, partitions.non_voter_load
+        self.size = _largest(follows, weight)
+        most = _largest((*follows, partitions.leader_load), weight)
+        self.weight = weight * (self.size[most > 0.0] / most[most > 0.0]).min(initial=1.0)
 
     def settles(self, k: int) -> bool:
         """Whether ``k`` found a node; if not, all is as it was."""
@@ -93,6 +103,7 @@ class _Search:
         closed = np.zeros(len(state.replicas), bool)
         for _ in range(TRIES):
             self.left = CASCADE
+            self.members = by_node(state.node, len(state.replicas))
             settled, tried = False, -1
             try:
                 settled, tried = self._moved(k, closed)
@@ -105,6 +116,7 @@ class _Search:
             if settled or tried < 0:
                 return settled
             closed[tried] = True
+            self.in_vain += (1 + CASCADE - self.left) * len(state.node)
         return False
 
     def take_over(self, waiting: NDArray[np.bool_]) -> None:
@@ -144,15 +156,14 @@ class _Search:
         if not self.may_go_on():
             return False, -1
         problem, state = self.problem, self.state
-        nodes = len(state.replicas)
-        first, member = by_node(state.node, nodes)
-        victim = np.empty(1 + int(np.diff(first).max(initial=0)), np.int64)
+        nodes, victim = len(state.replicas), np.empty(self.left, np.int64)
         there, count = node_to_clear(
-            problem, state, self.size, k, first, member, closed,
-            np.empty(nodes), np.empty(len(state.load)), victim,
+            problem, state, self.size, k, *self.members, closed, self.weight,
+            np.empty(nodes), np.empty(nodes, np.bool_), np.empty(len(state.load)), victim,
+            self.left,
         )  # fmt: skip
         self.left -= count
-        if there < 0 or self.left < 0:
+        if there < 0:
             return False, there
         cleared = closed.copy()
         cleared[there] = True
@@ -175,12 +186,21 @@ class _Search:
         return made == 1
 
 
-def _shares(problem: Problem) -> NDArray[np.float64]:
-    """How large a part of the largest node a replica of each partition takes, (P,)."""
-    capacity = np.where(problem.nodes.accepts, problem.nodes.capacity, 0.0).max(axis=1, initial=0.0)
-    weight = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0.0)
-    share = np.zeros(len(problem.partitions.first) - 1)
+def _weights(problem: Problem) -> NDArray[np.float64]:
+    """1 / the capacity of the largest node, (D,); 0 where there is none."""
+    usable = np.where(problem.nodes.accepts, problem.nodes.capacity, 0.0)
+    capacity: NDArray[np.float64] = usable.max(axis=1, initial=0.0)
+    weight = np.zeros_like(capacity)
+    weight[capacity > 0.0] = 1.0 / capacity[capacity > 0.0]
+    return weight
+
+
+def _largest(
+    loads: tuple[NDArray[np.float64], ...], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How large a part of the largest node the greatest of some loads is, (P,)."""
+    share = np.zeros(len(loads[0]))
     for d in range(len(weight)):
-        for load in (problem.partitions.voter_load, problem.partitions.non_voter_load):
+        for load in loads:
             np.maximum(share, load[:, d] * weight[d], out=share)
     return share
