@@ -181,3 +181,37 @@ def test_what_cannot_be_used_is_named(method):
         cluster_of(small(), Pool(id=1, pg_num=8, size=3, rule=0), reweight=[1])
     with pytest.raises(ek.InvalidInput, match="rule"):
         cluster_of(small(), Pool(id=1, pg_num=8, size=3, rule=7))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("chained", [False, True])
+def test_nothing_is_mapped_onto_a_device_that_is_down_and_in(seed, chained):
+    crush = small(racks=4, hosts=2, per_host=3)
+    draw = np.random.default_rng(seed)
+    pool = Pool(1, pg_num=128, size=3 if chained else 2, rule=0)
+    is_up = np.ones(crush.devices, bool)
+    is_up[draw.choice(crush.devices, 3, replace=False)] = False
+    cluster = cluster_of(crush, pool, is_up=is_up)
+    before = cluster.placement.nodes
+    result = ek.solve(cluster, "ceph_upmap")
+    after = result.placement.nodes
+    assert result.comparison.moves
+    for n in np.flatnonzero(~is_up).tolist():
+        assert ((before == n).any(axis=1) == (after == n).any(axis=1)).all()
+    assert result.audit.counts["spread"] == 0
+    # those that are up are level among themselves
+    held = np.bincount(after[after >= 0], minlength=crush.devices)[is_up]
+    assert held.max() - held.min() <= 3
+    down = ", ".join(cluster.nodes.names[n] for n in np.flatnonzero(~is_up).tolist())
+    assert any(f"Down and in: {down}" in one for one in result.warnings)
+
+
+def test_of_devices_that_are_down_and_out_nothing_is_said():
+    crush = small()
+    out = np.full(crush.devices, ONE)
+    is_up = np.ones(crush.devices, bool)
+    out[3], is_up[3] = 0, False
+    cluster = cluster_of(crush, Pool(1, pg_num=64, size=2, rule=0), reweight=out, is_up=is_up)
+    result = ek.solve(cluster, "ceph_upmap")
+    assert result.warnings == ()
+    assert not (result.placement.node == 3).any()

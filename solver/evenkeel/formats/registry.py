@@ -107,6 +107,8 @@ class Format:
     uncapped : callable
         ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
         capacity, so that those of the cluster are made up.
+    stranded : str
+        What to do about partitions that are stranded, in the system's words.
     hint : callable
         ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
         meant as and in which form that is read, or ``""``.
@@ -127,6 +129,7 @@ class Format:
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
 
 

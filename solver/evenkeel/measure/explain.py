@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import Demands, nodes_that_meet, partition_scope
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.printable import printable
 
 
@@ -151,6 +151,12 @@ def blocked_nodes(
             reasons.append(reason)
 
     stays = np.arange(len(nodes)) == here
+    flags = int(cluster.placement.flags[replica])
+    held = here >= 0 and here == int(cluster.placement.node[replica])
+    if flags & Flag.STRANDED:
+        mark(~stays, "stranded: nothing to copy it from lives")
+    elif flags & Flag.PINNED and held:
+        mark(~stays, "pinned elsewhere")
     mark(nodes.gone, "gone")
     mark(~nodes.alive, "not alive")
     mark(~nodes.accepts & ~stays, "accepts no replicas")

@@ -19,6 +19,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_goals
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
+from evenkeel.model.stranded import stranded, told_stranded
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
@@ -145,6 +146,8 @@ def run_guarded(
     began = time.perf_counter()
     cluster = request.cluster
     placement = _placement_of(cluster, outcome)
+    if told := told_stranded(cluster):
+        outcome = _with_warnings(outcome, [f"{told}."])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
@@ -157,11 +160,18 @@ def run_guarded(
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
-    """Return the placement answered; the cluster's own, with all that is counted, if it is that."""
-    before = cluster.placement
-    if np.array_equal(before.node, outcome.node) and np.array_equal(before.leader, outcome.leader):
+    """Return the placement answered; the cluster's own, with all that is counted, if it is that.
+
+    What is stranded stays where it is, and nobody can be made to lead it.
+    """
+    before, node, leader = cluster.placement, outcome.node, outcome.leader
+    held = stranded(before)
+    if held.any():
+        node = np.where(held[before.owner], before.node, node)
+        leader = np.where(held, before.leader, leader)
+    if np.array_equal(before.node, node) and np.array_equal(before.leader, leader):
         return before
-    return before.replaced(outcome.node, outcome.leader)
+    return before.replaced(node, leader)
 
 
 def _is_time_for(chosen: Method, request: Request) -> bool:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import printable
+from evenkeel.model.stranded import told_stranded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,6 +36,12 @@ def marked_line(markup: str) -> "RenderableType":
     from rich.text import Text
 
     return Text.from_markup(markup)
+
+
+def stranded_lines(cluster: Cluster) -> list["RenderableType"]:
+    """Say which partitions nobody can mend, if there are any."""
+    told = told_stranded(cluster)
+    return [marked_line(f"[yellow]! {escaped(told)}[/]")] if told else []
 
 
 def escaped(text: str) -> str:

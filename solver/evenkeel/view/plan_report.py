@@ -21,6 +21,7 @@ from evenkeel.view.layout import (
     marked_line,
     plain_table,
     rendered,
+    stranded_lines,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def report_plan(
         marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
         marked_line(escaped(summary(plan))),
         marked_line(f"[dim]{escaped(held_to(plan))}[/]"),
+        *stranded_lines(plan.cluster),
     ]
     if len(plan):
         parts.append(steps_table(plan) if len(plan) <= FEW_STEPS else _waves(plan, width))

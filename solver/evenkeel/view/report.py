@@ -21,6 +21,7 @@ from evenkeel.view.layout import (
     marked_line,
     plain_table,
     rendered,
+    stranded_lines,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def report_state(
         marked_line(f"{sign} [bold]{verdict}[/]"),
         marked_line(f"[dim]{_size(cluster, level)}[/]"),
         *_not_alive(cluster),
+        *stranded_lines(cluster),
         _dimensions(cluster, [("", level)], None, width),
         *_broken_rules([audited]),
         *_worst_rows(audited),

@@ -115,6 +115,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.levelness import levelness
+    from evenkeel.model.stranded import stranded_names
     from evenkeel.result_rows import down_nodes
     from evenkeel.view.report import report_state
 
@@ -131,6 +132,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
                 {name: value for name, value in row._asdict().items() if value != ""}
                 for row in audited.table()
             ],
+            "stranded": stranded_names(cluster),
             "not_alive": [vars(one) for one in down_nodes(cluster, cluster.placement)],
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
         }

@@ -185,6 +185,8 @@ def told_plan_files(
 
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
     """Return what ``--json`` says of a plan."""
+    from evenkeel.model.stranded import stranded_names
+
     return {
         "safe": certificate.ok,
         "complete": plan.complete,
@@ -200,6 +202,7 @@ def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
         "breaches": [vars(one) for one in certificate.breaches[:100]],
         "tightest": [vars(one) for one in certificate.tightest],
         "blocked": [vars(one) for one in plan.blocked],
+        "stranded": stranded_names(plan.cluster),
     }
 
 

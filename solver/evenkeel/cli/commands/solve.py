@@ -33,6 +33,7 @@ from evenkeel.cli.output import (
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.runtime.printable import counted
 from evenkeel.strategies.shared.stopping import Progress
 
 if TYPE_CHECKING:
@@ -120,12 +121,16 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
-    """Say what the files might have told and did not, unless all is to be quiet."""
+    """Say what the files might have told and did not, and what to do about what is stranded."""
     from evenkeel.formats.registry import find, is_known
+    from evenkeel.model.stranded import stranded_names
 
     if not arguments.quiet and is_known(cluster.native_format):
         for one in find(cluster.native_format).left_out(cluster):
             complain(f"note: the files tell {one}")
+        if count := len(stranded_names(cluster)):
+            advice = find(cluster.native_format).stranded
+            complain(f"note: nothing can mend {counted(count, 'partition')} now: {advice}")
 
 
 def note_wide(arguments: argparse.Namespace) -> None:

@@ -25,4 +25,6 @@ FORMAT = Format(
     carrier=CARRIER,
     left_out=left_out,
     uncapped=uncapped,
+    stranded="too few devices that hold their data are up for these placement groups to serve: "
+    "bring one back (ceph pg PGID query says which it waits for), and read again",
 )

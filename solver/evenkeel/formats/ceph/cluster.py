@@ -22,12 +22,17 @@ from evenkeel.formats.ceph.documents import (
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.native.arguments import check_slots
+from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.ceph.cluster import ROOM, CephMap, cluster_of
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.placement import Pool, up
+
+SERVES_NOT = frozenset(("down", "incomplete", "stale"))
+"""States of a placement group in which nothing is copied: it lacks devices that hold its data."""
 
 ERASURE = 3
 HASHED = 1
@@ -81,7 +86,31 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     total = sum(pool.pg_num * pool.size for pool in pools)
     check_slots(faults, f"{document.name}: pools", np.array([total]), 1, document)
     cluster = _cluster(faults, document, osd_map, crush, pools, items)
-    return _with_stats(found, cluster, compare)
+    cluster = _with_stats(found, cluster, compare)
+    return with_stranded(cluster, _without_source(found, cluster, osd_map))
+
+
+def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray[np.bool_]:
+    """Tell of which placement groups too little lives to serve, (P,): of shards, less than k.
+
+    Groups whose devices are out as well are mapped to others, which have nothing of them: only
+    what ``pg dump`` says of their state tells.
+    """
+    placement, native = cluster.placement, cluster.native
+    needs = _shards(osd_map)
+    least = np.concatenate(
+        [np.full(pool.pg_num, needs.get(pool.id, 1.0)) for pool in native.pools] or [np.ones(0)]
+    )
+    placed, live = (
+        np.bincount(placement.owner[rows], minlength=len(placement))
+        for rows in (placement.node >= 0, at_node(cluster.nodes.serves, placement.node))
+    )
+    lost = (placed >= least) & (live < least)
+    if found.stats is not None:
+        at = {name: p for p, name in enumerate(cluster.partitions.names)}
+        for one in found.stats[2]:
+            lost[at[one.pgid]] |= not SERVES_NOT.isdisjoint(one.state.split("+"))
+    return np.asarray(lost)
 
 
 def _read_document(found: _Found, document: Document) -> None:

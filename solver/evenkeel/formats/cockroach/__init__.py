@@ -25,4 +25,6 @@ FORMAT = Format(
     carrier=CARRIER,
     left_out=left_out,
     uncapped=uncapped,
+    stranded="a range changes its replicas by a majority of its voters: bring back nodes that hold "
+    "them, or recover without them at the loss of data (cockroach debug recover), and read again",
 )

@@ -18,10 +18,12 @@ from evenkeel.formats.cockroach.zones import (
 from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.number_lists import number_lists
+from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 
@@ -108,7 +110,16 @@ def read(documents: Sequence[Document]) -> Cluster:
             at = _located(found, table, rows, fault.path)
             faults.add(at, quoted(fault.value), fault.message)
         raise InvalidInput(faults.faults) from None
-    return _grouped(cluster, tables)
+    return with_stranded(_grouped(cluster, tables), _without_quorum(cluster))
+
+
+def _without_quorum(cluster: Cluster) -> NDArray[np.bool_]:
+    """Tell which ranges have no majority of their voters on stores that live, (P,)."""
+    placement, count = cluster.placement, len(cluster.partitions)
+    votes = (placement.node >= 0) & (placement.role == Role.VOTER)
+    live = votes & at_node(cluster.nodes.serves, placement.node)
+    voters, left = (np.bincount(placement.owner[rows], minlength=count) for rows in (votes, live))
+    return np.asarray((voters > 0) & (2 * left <= voters))
 
 
 def _read_document(found: _Found, document: Document) -> None:

@@ -20,4 +20,7 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    stranded="copies are made of the primary, and these shards have none: bring back a node that "
+    "holds a copy, restore a snapshot, or give data up by allocate_stale_primary or "
+    "allocate_empty_primary of _cluster/reroute, and read again",
 )

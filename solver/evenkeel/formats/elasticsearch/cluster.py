@@ -23,6 +23,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.stranded import MARKS
 
 NAME = "elasticsearch"
 COUNT = "shards"
@@ -146,6 +147,7 @@ def _placement(
     leader, wanted = [], []
     for shard in shards:
         own: list[int] = []
+        begin = len(flags)
         for i in shard.rows:
             n, flag = _copy(found, i, place)
             if n >= 0 and n in own:
@@ -159,6 +161,8 @@ def _placement(
         node += own
         leader.append(0 if led else -1)
         # a shard without its primary has nothing to make copies of
+        if not led:
+            flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
         wanted.append(len(own) if led else sum(n >= 0 for n in own))
     first = np.concatenate([[0], np.cumsum([len(shard.rows) for shard in shards])])
     return {

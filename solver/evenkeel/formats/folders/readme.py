@@ -17,6 +17,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted
+from evenkeel.model.stranded import stranded
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.stuck.blocked import Blocked
@@ -45,7 +46,7 @@ TEXT = """\
 {waves}
 
 {changes}
-{blocked}
+{blocked}{stranded}
 ## What is here
 
 | file | holds |
@@ -110,6 +111,7 @@ def readme(
         waves=wave_table(plan, carrier, waves),
         changes=change_list(plan, carrier, waves),
         blocked=_blocked(plan),
+        stranded=_stranded(plan.cluster),
         notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
         settings="\n".join(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
@@ -238,6 +240,26 @@ def _blocked(plan: Plan) -> str:
         return ""
     names = _listed(plan.blocked, _lacking)
     return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
+
+
+def _stranded(cluster: Cluster) -> str:
+    """Return what the plan leaves out since nothing could be copied, and what to do about it."""
+    held = np.flatnonzero(stranded(cluster.placement)).tolist()
+    if not held:
+        return ""
+    nodes, first = cluster.nodes.names, cluster.placement.first
+
+    def one(p: int) -> str:
+        there = [n for n in cluster.placement.node[first[p] : first[p + 1]].tolist() if n >= 0]
+        on = ", ".join(shown(nodes[n]) for n in there) or "no node"
+        return f"{shown(cluster.partitions.names[p])} (on {on})"
+
+    are = "is" if len(held) == 1 else "are"
+    return (
+        f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
+        f"left out**, since nothing lives that could be copied: {_listed(held, one)}. "
+        f"What to do: {find(cluster.native_format).stranded}.\n"
+    )
 
 
 def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:

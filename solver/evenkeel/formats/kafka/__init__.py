@@ -23,5 +23,10 @@ FORMAT = Format(
     carrier=CARRIER,
     left_out=left_out,
     uncapped=uncapped,
+    stranded=(
+        "Kafka copies from the leader, and no broker that is up is in sync: bring back one that "
+        "was, or elect another at the loss of data (kafka-leader-election.sh --election-type "
+        "unclean), and read again"
+    ),
     hint=hint,
 )

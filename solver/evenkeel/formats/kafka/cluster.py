@@ -23,6 +23,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.stranded import stranding
 
 NAME = "kafka"
 ANY = "any"
@@ -66,7 +67,7 @@ def read(
         "native_format": NAME,
     }
     given |= _states(found, rows, brokers, offline)
-    given |= _placement(rows, brokers)
+    given |= _placement(rows, brokers, given["alive"])
     given |= _amounts(found, rows, names, replicas, brokers)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
@@ -74,6 +75,17 @@ def read(
         given["native"] = {"log_dirs": folders}
     del rows
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
+
+
+def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which partitions have no replica on a broker that is ``up (K,)`` to copy from, (P,).
+
+    Followers fetch from the leader, and only who is in sync can be elected one.
+    """
+    owner, count = rows.owner, len(rows.topic)
+    source = up & (rows.in_sync | ~rows.described[owner])
+    sources = np.bincount(owner[source], minlength=count)
+    return np.asarray((sources == 0) & (np.diff(rows.first) > 0))
 
 
 def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
@@ -161,7 +173,7 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
     return shown
 
 
-def _placement(rows: Rows, brokers: NDArray[np.int32]) -> dict[str, Any]:
+def _placement(rows: Rows, brokers: NDArray[np.int32], alive: NDArray[np.bool_]) -> dict[str, Any]:
     """Return replicas in Kafka's order, with what a description says of each."""
     node = np.searchsorted(brokers, rows.broker).astype(np.int32)
     width = np.diff(rows.first).astype(np.int32)
@@ -175,6 +187,9 @@ def _placement(rows: Rows, brokers: NDArray[np.int32]) -> dict[str, Any]:
         (Flag.CAUGHT_UP, rows.in_sync), (Flag.INCOMING, rows.adding), (Flag.OUTGOING, rows.removing)
     ):  # fmt: skip
         flags[marked] |= np.uint16(flag)
+    lost = _without_source(rows, alive[node])
+    if lost.any():
+        flags = stranding(flags, lost[rows.owner])
     leaving = np.bincount(_rows_at(rows, np.flatnonzero(rows.removing)), minlength=len(width))
     return {
         "placement": node,

@@ -14,6 +14,7 @@ from evenkeel.formats.kafka.documents import AssignedPartition
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.stranded import stranded
 from evenkeel.planning.changes.unreplaced import lists_lost
 
 VERSION = ',"version":1'
@@ -43,8 +44,10 @@ def encode(
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
     then = now if placement is None else [_leader_first(target, p) for p in range(len(topics))]
-    waits = lists_lost(cluster, target)  # Kafka refuses a whole file that names who is down
-    for p in np.flatnonzero(_left_alone(cluster.placement, target) | waits).tolist():
+    # Kafka refuses a whole file that names who is down, and cannot copy what has no source
+    lost = stranded(cluster.placement)
+    waits = lists_lost(cluster, target) | lost | _left_alone(cluster.placement, target)
+    for p in np.flatnonzero(waits).tolist():
         then[p] = now[p]
     chosen = [p for p in range(len(topics)) if everything or now[p] != then[p]]
     for p in chosen:
@@ -59,7 +62,7 @@ def encode(
             msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
             for p in np.flatnonzero(leads >= 0).tolist()
             # what leads already needs no election, though it was not preferred
-            if leads[p] != led[p] and then[p][:1] == [leads[p]]
+            if leads[p] != led[p] and then[p][:1] == [leads[p]] and not lost[p]
         ]
         # nothing is copied to a broker that is dead: what was mended stays as it is then
         alive = cluster.nodes.alive

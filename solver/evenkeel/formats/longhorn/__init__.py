@@ -19,4 +19,7 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    stranded="Longhorn builds a replica from a healthy one, and these volumes have none on a disk "
+    "that is up: bring back a node that holds one, salvage the volume or restore a backup, and "
+    "read again",
 )

@@ -8,6 +8,9 @@ from datetime import datetime
 from math import nan
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.longhorn.objects import Found, Objects, gather
 from evenkeel.formats.longhorn.resources import (
@@ -18,12 +21,15 @@ from evenkeel.formats.longhorn.resources import (
     ReplicaResource,
     VolumeResource,
 )
+from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Flag
+from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings
-from evenkeel.strategies.longhorn.system import System
+from evenkeel.strategies.longhorn.system import FAULTED, System
 
 CORDONED = "KubernetesNodeCordoned"
 """Why a node that people have cordoned is not schedulable."""
@@ -76,7 +82,24 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
         raise InvalidInput(faults.faults) from None
     system = cluster.native
     said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
-    return replace(cluster, native=Snapshot(**said, objects=objects))
+    cluster = replace(cluster, native=Snapshot(**said, objects=objects))
+    return with_stranded(cluster, _lost(cluster, system))
+
+
+def _lost(cluster: Cluster, system: System) -> NDArray[np.bool_]:
+    """Tell which volumes had healthy replicas, and have none on a disk that is up, (P,).
+
+    One that was never attached has none either, and nothing to lose.
+    """
+    placement, count = cluster.placement, len(cluster.partitions)
+    there = placement.node >= 0
+    healthy, failed = ((placement.flags & flag) != 0 for flag in (Flag.HEALTHY, Flag.ERROR))
+    source = there & healthy & at_node(cluster.nodes.serves, placement.node)
+    had, sources = (
+        np.bincount(placement.owner[rows], minlength=count) > 0
+        for rows in (there & (healthy | failed), source)
+    )
+    return np.asarray((had | (system.volumes.robustness == FAULTED)) & ~sources)
 
 
 @dataclass

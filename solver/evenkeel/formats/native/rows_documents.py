@@ -14,7 +14,15 @@ from evenkeel.formats.native.arguments import RuleDocument
 NAME: Literal["evenkeel-rows"] = "evenkeel-rows"
 
 FlagName = Literal[
-    "pinned", "incoming", "outgoing", "healthy", "caught_up", "new", "evicting", "error"
+    "pinned",
+    "incoming",
+    "outgoing",
+    "healthy",
+    "caught_up",
+    "new",
+    "evicting",
+    "error",
+    "stranded",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 

@@ -20,4 +20,6 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
+    "and read again",
 )

@@ -13,9 +13,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.stranded import MARKS
 
 NAME = "rabbitmq"
-HEALTHY, PINNED = int(Flag.HEALTHY), int(Flag.PINNED)
+HEALTHY = int(Flag.HEALTHY)
 COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
 
@@ -139,7 +140,7 @@ def _placement(
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
         lost = 2 * sum(alive.get(name, False) for name in members) <= len(members)
-        known = PINNED if lost else 0
+        known = int(MARKS) if lost else 0
         flags += [known | HEALTHY if name in online else known for name in members]
         width.append(len(members))
     return {

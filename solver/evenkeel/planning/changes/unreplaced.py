@@ -9,6 +9,7 @@ from evenkeel.measure.rows import earlier_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.stranded import stranded
 
 
 def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> Placement:
@@ -16,19 +17,31 @@ def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> 
 
     What is lost is gone; but a system that is told to list fewer replicas takes the partition for
     whole. Where a change ``names_all`` replicas of a partition, and none on a node that is down can
-    be named, a partition that still lists one stays as it is.
+    be named, a partition that still lists one stays as it is. So does one that is stranded: what it
+    would be copied from is down.
     """
+    start, held = cluster.placement, stranded(cluster.placement)
+    if held.any():
+        target = _with_rows_of(start, target, held)
     if cluster.nodes.serves.all():
         return target
-    start = cluster.placement
     node = np.where(_unreplaced(cluster, target), start.node, target.node)
     role = np.where(node == target.node, target.role, start.role)
     leader = target.leader
     if names_all:
         waits = lists_lost(cluster, replace(target, node=read_only(node)))
-        kept = waits[start.owner]
-        node, role = np.where(kept, start.node, node), np.where(kept, start.role, role)
-        leader = np.where(waits, start.leader, leader)
+        named = replace(target, node=read_only(node), role=read_only(role))
+        return _with_rows_of(start, named, waits)
+    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
+
+
+def _with_rows_of(start: Placement, target: Placement, which: NDArray[np.bool_]) -> Placement:
+    """Return a target in which some partitions (P,) are as they are at the start."""
+    kept = which[start.owner]
+    node, role = (
+        np.where(kept, getattr(start, name), getattr(target, name)) for name in ("node", "role")
+    )
+    leader = np.where(which, start.leader, target.leader)
     return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
 
 

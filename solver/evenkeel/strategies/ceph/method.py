@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
@@ -16,6 +17,9 @@ from evenkeel.strategies.ceph.upmap import Upmapped
 from evenkeel.strategies.options import CephCrush, Upmap
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.stopping import Clock, OutOfTime
+
+SHOWN = 5
+"""Devices that are named; the rest is counted."""
 
 NO_TIME = "Stopped early: what was not levelled until then stays as it is."
 
@@ -71,6 +75,7 @@ def ceph_upmap(request: Request) -> Outcome:
                 pool,
                 reweight=reweight,
                 items=native.items.get(pool.id),
+                is_up=alive,
                 deviation=options.deviation,
                 spare=options.spare,
                 clock=clock,
@@ -96,6 +101,7 @@ def ceph_upmap(request: Request) -> Outcome:
         leader=leader,
         stop_reason=clock.reason or "exhausted",
         message=" ".join([*told, NO_TIME] if clock.reason else told),
+        warnings=_about_down(request.cluster, reweight),
         native=Upmaps(
             items=dict(native.items) | {number: found.items for number, found in levelled.items()},
             primaries={number: found.changes for number, found in read.items()},
@@ -136,6 +142,23 @@ def _nodes(rows: Rows) -> NDArray[np.int32]:
     """Return the nodes of a pool's slots."""
     flat = rows.ravel()
     return np.where(flat == NO_OSD, -1, flat).astype(np.int32)
+
+
+def _about_down(cluster: Cluster, reweight: NDArray[np.int64]) -> tuple[str, ...]:
+    """Say which devices are down and in, which nothing is mapped onto, nor away from."""
+    native = cluster.native
+    holding = np.bincount(
+        cluster.placement.node[cluster.placement.node >= 0], minlength=native.crush.devices
+    )
+    down = np.flatnonzero(~cluster.nodes.alive & (reweight > 0) & (holding > 0)).tolist()
+    if not down:
+        return ()
+    named = ", ".join(cluster.nodes.names[n] for n in down[:SHOWN])
+    more = f" and {len(down) - SHOWN:,} more" if len(down) > SHOWN else ""
+    return (
+        f"Down and in: {named}{more}; nothing is mapped onto what is down, since that is a replica "
+        "less, and what is there stays: mark it out, and read again, where it does not come back.",
+    )
 
 
 def _told(pool: int, found: Upmapped) -> str:

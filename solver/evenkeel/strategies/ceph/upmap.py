@@ -12,7 +12,7 @@ Ceph, ``OSDMap::calc_pg_upmaps`` and ``_apply_upmap``, for what is replaced and 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
-from evenkeel.strategies.ceph.failure_domains import FailureDomains, broken, failure_domains
+from evenkeel.strategies.ceph.failure_domains import (
+    OUTSIDE,
+    FailureDomains,
+    broken,
+    failure_domains,
+)
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, upmapped
 from evenkeel.strategies.shared.stopping import Clock
 from evenkeel_kernels.ceph import upmap as kernels
@@ -96,11 +101,15 @@ def balance(
     *,
     reweight: ArrayLike | None = None,
     items: Pairs | None = None,
+    is_up: NDArray[np.bool_] | None = None,
     deviation: float = 1.0,
     spare: float = 0.08,
     clock: Clock | None = None,
 ) -> Upmapped:
     """Find pairs that level the devices of one pool, as far as the clock lets it.
+
+    Devices that are not up take nothing: a replica mapped onto one is a replica less. Nor do they
+    give anything: where they do not come back, CRUSH maps around them once they are out.
 
     Raises ``OutOfTime`` if it says stop before all groups are mapped.
     """
@@ -116,6 +125,8 @@ def balance(
     before = upmapped(mapped, weights, items=items)
     beat()
     domains = failure_domains(crush, pool.rule, pool.size)
+    if is_up is not None:
+        domains = _by_themselves(domains, np.flatnonzero(~is_up))
     deserved = domains.weight * weights / IN
     aims = _aims(domains, before, deserved, deviation)
     osd = np.where(before == NO_OSD, kernels.NOWHERE, before).astype(np.int32).ravel()
@@ -138,6 +149,14 @@ def balance(
         unresolved=_outside(state.tally, aims.bands),
         broken=broken(domains, rows),
     )
+
+
+def _by_themselves(domains: FailureDomains, devices: NDArray[np.intp]) -> FailureDomains:
+    """Return domains in which each of some devices is an enclosure that nothing joins or leaves."""
+    devices = devices[domains.enclosure[devices] != OUTSIDE]
+    enclosure = domains.enclosure.copy()
+    enclosure[devices] = enclosure.max(initial=OUTSIDE) + 1 + np.arange(len(devices))
+    return replace(domains, enclosure=enclosure)
 
 
 def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Clock) -> int:

@@ -1,0 +1,73 @@
+"""Stranded partitions: nothing lives that they could be copied from, so nobody can mend them.
+
+Who reads a system's dump knows what it copies from: a replica that is in sync, a majority, a disk
+that answers. A partition without one stays as it is until that is back, and no plan waits for it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.printable import counted
+
+MOST_TOLD = 5
+"""Partitions that are named; the rest is counted."""
+
+MARKS = Flag.STRANDED | Flag.PINNED
+
+
+def stranded(placement: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions have a replica that is marked as stranded, (P,) bool."""
+    if not placement.flags.any():
+        return np.zeros(len(placement), np.bool_)
+    marked = (placement.flags & Flag.STRANDED) != 0
+    return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
+
+
+def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np.uint16]:
+    """Return flags in which the replicas of some ``rows (K,)`` are stranded, and so stay."""
+    return np.where(rows, flags | np.uint16(MARKS), flags).astype(np.uint16)
+
+
+def with_stranded(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
+    """Return a cluster in which some partitions (P,) are stranded."""
+    if not which.any():
+        return cluster
+    held = cluster.placement
+    flags = read_only(stranding(held.flags, which[held.owner]))
+    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
+
+
+def stranded_names(cluster: Cluster) -> list[str]:
+    """Return the partitions that are stranded, by name."""
+    names = cluster.partitions.names
+    return [names[p] for p in np.flatnonzero(stranded(cluster.placement)).tolist()]
+
+
+def told_stranded(cluster: Cluster) -> str:
+    """Say which partitions are stranded and where they are, the first of them; "" for none.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> told_stranded(with_stranded(c, np.array([False, True])))
+    '1 partition stays as it is, since nothing lives that it could be copied from: p1 (on n0, n1)'
+    """
+    held = np.flatnonzero(stranded(cluster.placement)).tolist()
+    if not held:
+        return ""
+    nodes, first = cluster.nodes.names, cluster.placement.first
+
+    def one(p: int) -> str:
+        there = cluster.placement.node[first[p] : first[p + 1]].tolist()
+        named = ", ".join(nodes[n] for n in there if n >= 0)
+        return f"{cluster.partitions.names[p]} (on {named or 'no node'})"
+
+    more = f" and {len(held) - MOST_TOLD:,} more" if len(held) > MOST_TOLD else ""
+    stay, they = ("stays as it is", "it") if len(held) == 1 else ("stay as they are", "they")
+    return (
+        f"{counted(len(held), 'partition')} {stay}, since nothing lives that {they} could be "
+        f"copied from: {', '.join(map(one, held[:MOST_TOLD]))}{more}"
+    )
