@@ -152,10 +152,10 @@ def blocked_nodes(
 
     stays = np.arange(len(nodes)) == here
     flags = int(cluster.placement.flags[replica])
-    held = here >= 0 and here == int(cluster.placement.node[replica])
+    keeps = here >= 0 and here == int(cluster.placement.node[replica])
     if flags & Flag.STRANDED:
         mark(~stays, "stranded: nothing to copy it from lives")
-    elif flags & Flag.PINNED and held:
+    elif flags & Flag.PINNED and keeps:
         mark(~stays, "pinned elsewhere")
     mark(nodes.gone, "gone")
     mark(~nodes.alive, "not alive")

@@ -6,7 +6,14 @@ import numpy as np
 
 from evenkeel.formats.ceph.documents import OsdMap, PgStat, kind_of, read_stats
 from evenkeel.formats.documents import Document
-from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
+from evenkeel.formats.folders.carrier import (
+    Carrier,
+    Change,
+    Setting,
+    Wave,
+    all_nodes,
+    anybody,
+)
 from evenkeel.formats.folders.observing import Observed, Standing
 from evenkeel.formats.json_text import decode_json
 from evenkeel.model.cluster import Cluster
@@ -153,4 +160,4 @@ def _standing(one: PgStat) -> Standing:
     return Standing(devices, f"osd.{one.up_primary}", copying)
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe)
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe, all_nodes)

@@ -146,4 +146,12 @@ PACE = (
     "and back afterwards."
 )
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, gives_up=False, pace=PACE)
+
+def lists_stores(documents: Sequence[Document]) -> bool:
+    """Return whether they tell all nodes and their stores: ranges name those with replicas."""
+    return {"node status", "store status"} <= {*map(kind_of, documents)}
+
+
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, leader, observe, lists_stores, gives_up=False, pace=PACE
+)

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from evenkeel.formats.documents import Document
+from evenkeel.formats.elasticsearch.documents import recognises
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -125,4 +127,9 @@ def _reroute(faults: FaultList, names: Sequence[str], change: Change) -> bytes:
         return b""
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, gives_up=False)
+def lists_nodes(documents: Sequence[Document]) -> bool:
+    """Return whether they tell the nodes there are: one that stops is in no answer any more."""
+    return any(recognises(one) == "nodes" for one in documents)
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=lists_nodes, gives_up=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evenkeel.model.cluster import Cluster
 
 if TYPE_CHECKING:
+    from evenkeel.formats.documents import Document
     from evenkeel.formats.folders.observing import Observing
     from evenkeel.planning.plan import Plan
 
@@ -75,6 +76,16 @@ def at_once(wave: Wave) -> "Sequence[Wave]":
     return [wave]
 
 
+def some_nodes(documents: "Sequence[Document]") -> bool:
+    """Return False: a node that dumps do not name may be there and hold nothing."""
+    return False
+
+
+def all_nodes(documents: "Sequence[Document]") -> bool:
+    """Return True: dumps name every node there is."""
+    return True
+
+
 def nothing_beside(plan: "Plan") -> Mapping[str, bytes]:
     """Return no files."""
     return {}
@@ -103,6 +114,9 @@ class Carrier:
     observe : callable, optional
         ``observe(documents)``: where partitions are seen, where that takes less than to read
         a cluster.
+    lists_nodes : callable
+        ``lists_nodes(documents)``: whether they name every node there is, so that one that they do
+        not name is gone.
     given : callable
         ``given(plan)``: the values of settings that the plan knows.
     stages : callable
@@ -125,6 +139,7 @@ class Carrier:
     notes: tuple[str, ...] = ()
     leader: Callable[[Change], int] = as_planned
     observe: "Observing | None" = None
+    lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
     stages: Callable[[Wave], "Sequence[Wave]"] = at_once
     beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside

@@ -54,8 +54,9 @@ class Verdict:
     differences : tuple of str
         What is not as expected, a line each.
     notes : tuple of str
-        What has become of partitions outside the plan, and which replicas of the wave are not in
-        sync, a line each; it does not keep it from going on.
+        What has become of partitions outside the plan, which replicas of the wave are not in sync,
+        and which nodes have died that no wave left touches, a line each; it does not keep it from
+        going on.
     """
 
     word: Word
@@ -142,6 +143,8 @@ def guard(
         live = system.carrier.observe(parts)
     else:
         live = observed(system.read(parts))
+    if system.carrier.lists_nodes(parts):
+        live = live._replace(alive=dict.fromkeys(told.nodes, False) | {**live.alive})
     plan = folder / PLAN
     planned = {one.partition for _, one in _changes(told)}
     others_moved = digest_seen(live.standing, planned) != told.outside
@@ -215,11 +218,17 @@ def _compared(
         early = _early(told, places, after, wave)
         if early and not admits(_mixture(told, ways, seen, places, wave)):
             differences += early
-    differences += _dead(told, live, wave)
+    needed, spared = _died(told, live, wave)
+    differences += [f"{shown(one)}: is dead, and the plan needs it" for one in needed]
     if differences:
         return Verdict("differs", min(wave, max(waves, 1)), waves, differences=tuple(differences))
+    lost = [
+        f"{shown(one)}: has died since the plan was made. Nothing that is left to do touches it, "
+        "so the plan goes on; what lies there it does not mend: plan afresh after it"
+        for one in spared
+    ]
     if wave > waves:
-        return Verdict("finished", waves, waves)
+        return Verdict("finished", waves, waves, notes=tuple(lost))
     now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1]]
     done = sum(place >= then for place, then in now)
     to_do = sum(place <= then - 1 for place, then in now)
@@ -230,7 +239,7 @@ def _compared(
     elif to_do and (missing := _undone(told, places, after, wave)):
         return Verdict("differs", wave, waves, differences=(missing,))
     notes = _behind(told, live, wave) if to_do else ()
-    return Verdict(word, wave, waves, (to_do, under_way, done), notes=notes)
+    return Verdict(word, wave, waves, (to_do, under_way, done), notes=(*notes, *lost))
 
 
 def _undone(
@@ -361,16 +370,15 @@ def _taken_back(
     return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
 
 
-def _dead(told: Expectation, live: Observed, wave: int) -> list[str]:
-    """Return the nodes that have died since, and that what is left to do would need."""
-    needed = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)} - {
-        *told.dead
-    }
-    return [
-        f"{shown(told.nodes[n])}: is dead, and the plan needs it"
-        for n in sorted(needed)
-        if not live.alive.get(told.nodes[n], True)
+def _died(told: Expectation, live: Observed, wave: int) -> tuple[list[str], list[str]]:
+    """Return the nodes that have died since: those that the waves left touch, and the others."""
+    touched = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)}
+    died = [
+        (n in touched, name)
+        for n, name in enumerate(told.nodes)
+        if n not in {*told.dead} and not live.alive.get(name, True)
     ]
+    return [name for yes, name in died if yes], [name for yes, name in died if not yes]
 
 
 def _listed(names: Sequence[str]) -> str:

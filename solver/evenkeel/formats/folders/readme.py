@@ -91,6 +91,7 @@ evenkeel resume plan.json dump -o ../rest
 
 That is the rest of this plan and no more: what lies on a node that has died since, and was not to
 move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
+Of a node that dies and that no wave left touches a note tells, and the plan goes on.
 
 ## Undo
 

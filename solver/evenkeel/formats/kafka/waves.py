@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.formats.kafka.documents import kind_of
 from evenkeel.formats.kafka.reassignment import VERSION, broker_ids, document, rows, topics_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -139,7 +141,12 @@ def keeps_pace(plan: "Plan") -> bool:
     return not others.paces
 
 
+def lists_brokers(documents: Sequence[Document]) -> bool:
+    """Return whether they tell which brokers answer: a description names those with replicas."""
+    return any(kind_of(one) == "answers" for one in documents)
+
+
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, leader, given=given, keeps_pace=keeps_pace,
-    pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+    files, SHELL, SETTINGS, NOTES, leader, lists_nodes=lists_brokers, given=given,
+    keeps_pace=keeps_pace, pace="Kafka has a rate of each broker alone, `THROTTLE`.",
 )  # fmt: skip

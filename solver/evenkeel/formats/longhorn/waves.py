@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
+from evenkeel.formats.folders.carrier import (
+    Carrier,
+    Change,
+    Setting,
+    Wave,
+    all_nodes,
+    anybody,
+)
 from evenkeel.formats.longhorn.changes import Change as Exchange
 from evenkeel.formats.longhorn.changes import Seat, replica_name
 from evenkeel.formats.longhorn.cluster import Snapshot
@@ -222,4 +229,6 @@ def given(plan: "Plan") -> Mapping[str, str]:
     return {"NAMESPACE": _namespace(plan.cluster.native)}
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, given=given, gives_up=False)
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, given=given, gives_up=False
+)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.rabbitmq.calls import FUNCTIONS, QueueChange, check_texts, lines_of
+from evenkeel.formats.rabbitmq.documents import recognises
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
@@ -91,4 +93,9 @@ def given(plan: "Plan") -> Mapping[str, str]:
     return {"VHOST": _vhost(plan.cluster)}
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, given=given)
+def lists_nodes(documents: Sequence[Document]) -> bool:
+    """Return whether they tell the nodes of the cluster: queues name those with members."""
+    return any(recognises(one) in ("cluster status", "nodes") for one in documents)
+
+
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, lists_nodes=lists_nodes, given=given)
