@@ -77,7 +77,9 @@ def test_tables_have_every_step(plan):
     rows = [*csv.DictReader(io.StringIO(steps_csv(plan)))]
     assert [row["kind"] for row in rows] == [row.kind for row in plan.rows()]
     parsed = json.loads(steps_json(plan))
-    assert [tuple(row.values()) for row in parsed] == [tuple(row) for row in plan.rows()]
+    # files count waves from 1, as those of a folder do
+    counted = [row._replace(wave=row.wave + 1) for row in plan.rows()]
+    assert [tuple(row.values()) for row in parsed] == [tuple(row) for row in counted]
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

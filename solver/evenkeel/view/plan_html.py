@@ -28,7 +28,7 @@ def plan_html(plan: Plan) -> str:
     counts = [int(copied[wave].sum()) for wave in plan.waves]
     rows = [
         (
-            f"{int(steps.wave[wave[0]])}", f"{len(wave):,}", f"{counts[i]:,}",
+            f"{i + 1}", f"{len(wave):,}", f"{counts[i]:,}",
             duration(float(steps.start[wave].min())), duration(float(steps.finish[wave].max())),
             signs(bar(counts[i], max(counts), CHART)),
         )

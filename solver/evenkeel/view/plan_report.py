@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
+from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
 from evenkeel.planning.plan import Plan
@@ -78,10 +79,14 @@ def summary(plan: Plan) -> str:
         amount = f" ({quantity(plan.bytes)} of {cluster.dimensions[cluster.bytes_dimension]})"
     waves = f"{len(plan.waves):,} {'wave' if len(plan.waves) == 1 else 'waves'}"
     copies = f"{plan.copies:,} {'copy' if plan.copies == 1 else 'copies'}"
+    total = sum(seconds_by_wave(plan))
+    lasts = duration(plan.makespan)
+    if plan.throttle.paces and len(plan.waves) > 1 and duration(total) != lasts:
+        lasts += f" if each step begins as soon as it may, {duration(total)} at least wave by wave"
     least = f"no order takes less than {duration(plan.bound.seconds)} ({plan.bound.term})"
     if not plan.throttle.paces:
         least += "; a copy counts as 1 s"
-    return f"{copies}{amount} in {len(plan):,} steps, {waves}: {duration(plan.makespan)}; {least}."
+    return f"{copies}{amount} in {len(plan):,} steps, {waves}: {lasts}; {least}."
 
 
 def steps_table(plan: Plan) -> "Table":
@@ -90,14 +95,14 @@ def steps_table(plan: Plan) -> "Table":
     for name in ("step", "wave", "", "partition", "slot", "from", "to", "start", "finish"):
         figure = name in ("step", "wave", "slot", "start", "finish")
         table.add_column(name, justify="right" if figure else "left")
-    for row in plan.rows():
-        table.add_row(*_cells(row))
+    for row, number in zip(plan.rows(), wave_numbers(plan).tolist(), strict=True):
+        table.add_row(*_cells(row, number))
     return table
 
 
-def _cells(row: PlanRow) -> tuple[str, ...]:
+def _cells(row: PlanRow, wave: int) -> tuple[str, ...]:
     return (
-        f"{row.step}", f"{row.wave}", row.kind, escaped(row.partition), f"{row.slot}",
+        f"{row.step}", f"{wave}", row.kind, escaped(row.partition), f"{row.slot}",
         escaped(row.source or ""), escaped(row.target or ""),
         quantity(row.start), quantity(row.finish),
     )  # fmt: skip
@@ -116,7 +121,7 @@ def _waves(plan: Plan, width: int) -> "Table":
     totals = [float(size[wave].sum()) for wave in plan.waves]
     for i, wave in enumerate(plan.waves[:SHOWN_ROWS]):
         table.add_row(
-            f"{int(steps.wave[wave[0]])}", f"{len(wave):,}", f"{int(copied[wave].sum()):,}",
+            f"{i + 1}", f"{len(wave):,}", f"{int(copied[wave].sum()):,}",
             quantity(float(steps.size[wave].sum())), duration(float(steps.start[wave].min())),
             duration(float(steps.finish[wave].max())),
             f"[cyan]{bar(totals[i], max(totals), chart)}[/]",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from evenkeel.planning.account.by_waves import wave_numbers
 from evenkeel.planning.plan import Plan
 
 STEP_COLUMNS = (
@@ -58,19 +59,25 @@ def steps_csv(plan: Plan) -> str:
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
     >>> print(steps_csv(ek.solve(c).plan()).splitlines()[1])
-    0,0,copy,p0,0,,n0,0.0,0.0,1.0
+    0,1,copy,p0,0,,n0,0.0,0.0,1.0
     """
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(STEP_COLUMNS)
-    lines.writerows(plan.rows())
+    lines.writerows(_steps(plan))
     return out.getvalue()
 
 
 def steps_json(plan: Plan) -> str:
     """Write the same rows as JSON objects, with null for what is not there."""
-    lines = (json.dumps(dict(zip(STEP_COLUMNS, row, strict=True))) for row in plan.rows())
+    lines = (json.dumps(dict(zip(STEP_COLUMNS, row, strict=True))) for row in _steps(plan))
     return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _steps(plan: Plan) -> Iterator[tuple[Any, ...]]:
+    """List the steps; waves count from 1, as the files of a folder do."""
+    for row, number in zip(plan.rows(), wave_numbers(plan).tolist(), strict=True):
+        yield row._replace(wave=number)
 
 
 STEP_TABLES: Mapping[str, Callable[[Plan], str]] = {".csv": steps_csv, ".json": steps_json}

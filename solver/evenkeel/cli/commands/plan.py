@@ -186,6 +186,7 @@ def told_plan_files(
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
     """Return what ``--json`` says of a plan."""
     from evenkeel.model.stranded import stranded_names
+    from evenkeel.planning.account.by_waves import seconds_by_wave
 
     return {
         "safe": certificate.ok,
@@ -195,6 +196,7 @@ def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
         "copies": plan.copies,
         "bytes": plan.bytes,
         "makespan": plan.makespan,
+        "makespan_by_waves": sum(seconds_by_wave(plan)),
         "makespan_at_least": plan.bound.seconds,
         "at_least_by": plan.bound.term,
         "protocol": plan.protocol.name,

@@ -1,7 +1,6 @@
 """The waves of a plan as its page lists them: what each changes, how much that is, and how long."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +8,9 @@ from numpy.typing import NDArray
 from evenkeel.formats.folders.carrier import Carrier, Change, Wave
 from evenkeel.formats.folders.words import shown
 from evenkeel.model.runtime.figures import amount, duration
-from evenkeel.planning.bounds import makespan_bound
+from evenkeel.planning.account.by_waves import seconds_by_wave
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.steps import StepKind, Steps
+from evenkeel.planning.steps import StepKind
 
 MOST_CHANGES = 10
 """Partitions of a wave that are told one by one."""
@@ -53,20 +52,8 @@ def change_list(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
 
 def seconds_of(plan: Plan, waves: Sequence[Wave]) -> list[float]:
     """Return how long each wave takes at least, since all of it ends before the next begins."""
-    steps, copies = plan.steps, _copies(plan)
-    throttle = replace(plan.throttle, windows=None)
-    found = []
-    for wave in waves:
-        own = _steps_of(copies, wave)
-        waits = np.zeros(len(own) + 1, np.int64)
-        alone = Steps(
-            steps.kind[own], steps.partition[own], steps.replica[own], steps.source[own],
-            steps.target[own], steps.size[own], steps.start[own], steps.finish[own],
-            steps.wave[own], waits, np.zeros(0, np.int32),
-        )  # fmt: skip
-        in_turn = not plan.protocol.whole
-        found.append(makespan_bound(plan.cluster, alone, throttle, in_turn).seconds)
-    return found
+    copies = _copies(plan)
+    return seconds_by_wave(plan, [_steps_of(copies, wave) for wave in waves])
 
 
 def _copies(plan: Plan) -> dict[tuple[int, int], int]:

@@ -186,6 +186,15 @@ def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
         total = duration(sum(seconds_of(plan, waves)))
         text += f" So, one wave after the other, all of them take {total} at least"
         text += ", while copies may run." if plan.throttle.windows is not None else "."
+        text += (
+            f" The plan's own {duration(plan.makespan)} are those of a hand that lets each step "
+            "begin as soon as it may."
+        )
+    if len(waves) != len(plan.waves):
+        text += (
+            f" `plan.json` counts {counted(len(plan.waves), 'wave')} where {len(waves):,} are "
+            "here: the system takes some in another number of orders."
+        )
     return text
 
 

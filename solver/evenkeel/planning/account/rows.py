@@ -19,7 +19,8 @@ class PlanRow(NamedTuple):
     step : int
         Its index.
     wave : int
-        Steps of a wave may be handed out together once the wave before has finished.
+        Its place in ``plan.waves``, from 0: steps of a wave may be handed out together once the
+        wave before has finished. Texts and files for people count from 1.
     kind : str
         Name of a ``StepKind``, in small letters.
     partition : str

@@ -4,6 +4,7 @@ import numpy as np
 
 from evenkeel.model.runtime.figures import amount, duration, quantity
 from evenkeel.model.runtime.printable import counted
+from evenkeel.planning.account.by_waves import wave_numbers
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
@@ -207,7 +208,7 @@ def _waves(plan: Plan) -> list[str]:
     most = max(totals, default=0.0) or 1.0
     rows = [
         (
-            f"{int(steps.wave[wave[0]])}", f"{len(wave):,}",
+            f"{i + 1}", f"{len(wave):,}",
             Raw(f"{int(copied[wave].sum()):,}{strips([('now', totals[i] / most)])}"),
             amount(float(steps.size[wave].sum())), duration(float(steps.start[wave].min())),
             duration(float(steps.finish[wave].max())),
@@ -226,11 +227,12 @@ def _steps(plan: Plan) -> list[str]:
     """Lay out the first steps."""
     if not len(plan):
         return []
+    numbers = wave_numbers(plan)
     rows = [
         (
-            f"{one.step}", f"{one.wave}", one.kind, shortened(one.partition), f"{one.slot}",
-            _node(one.source), _node(one.target), amount(one.bytes), _time(one.start),
-            _time(one.finish),
+            f"{one.step}", f"{numbers[one.step]}", one.kind, shortened(one.partition),
+            f"{one.slot}", _node(one.source), _node(one.target), amount(one.bytes),
+            _time(one.start), _time(one.finish),
         )
         for one in plan.rows_of(np.arange(min(len(plan), SHOWN_STEPS)))
     ]  # fmt: skip
