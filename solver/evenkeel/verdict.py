@@ -98,8 +98,11 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
     if not len(bounds.level) or bounds.level[d] <= 1.0 + ROUNDING:
         return ""
     if np.isinf(bounds.level[d]):
-        none = f"no node takes replicas with any {cluster.dimensions[d]}"
-        return f"Proven: no placement meets the hard rules, since {none}. "
+        takes = cluster.nodes.serves & cluster.nodes.accepts
+        why = f"no node takes replicas with any {cluster.dimensions[d]}"
+        if (cluster.nodes.capacity[takes, d] > 0.0).any():
+            why = f"the nodes that take replicas are in too few places, by {bounds.level_term[d]}"
+        return f"Proven: no placement meets the hard rules, since {why}. "
     return (
         f"Proven: no placement meets the hard rules, since some node would carry at least "
         f"{bounds.level[d]:.2%} of its capacity in {cluster.dimensions[d]}, by "

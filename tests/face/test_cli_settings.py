@@ -65,6 +65,50 @@ class TestChanges:
         held = placed("--add-nodes", "more.csv", "--exclude", "zone=b", "--exclude", "big")
         assert held["n3"] == held["big"] == 0
 
+    def test_new_nodes_have_the_capacity_of_all_where_none_is_told(self, file, tmp_path, capsys):
+        (tmp_path / "more.csv").write_text("node,zone,cap_cpu\nbig,a,90\n")
+        assert main(["solve", file, "--add-nodes", "more.csv", "-o", "placed.npz"]) == 0
+        found = ek.read("placed.npz").nodes
+        assert found.capacity[-1].tolist() == [90.0, found.capacity[0, 1]]
+        told = capsys.readouterr().err
+        assert "more.csv tells no capacity of these: new nodes have what all have" in told
+        assert main(["check", file, "--add-nodes", "more.csv", "-q"]) == 0
+        assert capsys.readouterr().err == ""
+
+    def test_but_not_where_those_there_are_differ(self, file, tmp_path, capsys):
+        (tmp_path / "more.csv").write_text("node,zone\nbig,a\n")
+        unlike = cluster()
+        capacity = unlike.nodes.capacity.copy()
+        capacity[0, 0] *= 2.0
+        ek.write(unlike.replace(capacity=capacity), "unlike.npz")
+        assert main(["check", "unlike.npz", "--add-nodes", "more.csv"]) == 2
+        told = capsys.readouterr().err
+        assert "cap_cpu: is missing, and nodes differ: they have" in told
+        assert "cap_disk" not in told
+
+    def test_a_rule_yields_where_too_few_domains_are_left(self, file, tmp_path, capsys):
+        three = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 6, load=[[1.0]] * 6, placement=[[0, 2, 4], [1, 3, 5]] * 3,
+            domains={"rack": [*"aabbcc"]}, spread={"rack": 1},
+        )  # fmt: skip
+        ek.write(three, "three.npz")
+        assert main(["solve", "three.npz", "--drain", "rack=c"]) == 1
+        told = capsys.readouterr()
+        note = "at most 1 of 3 replicas in one rack, and nodes that take any are left in 2 only"
+        assert note in told.err
+        assert "--soft rack lets the rule yield" in told.err
+        assert "in too few places, by spread" in " ".join(told.out.split())
+        asked = ["--drain", "rack=c", "--soft", "rack", "-o", "placed.npz"]
+        assert main(["solve", "three.npz", *asked]) == 0
+        assert "--soft" not in capsys.readouterr().err
+        placement = ek.read("placed.npz").placement
+        assert placement.node.max() < 4
+        assert all(len({*row}) == 3 for row in placement.nodes.tolist())
+
+    def test_only_a_rule_that_there_is_yields(self, file, capsys):
+        assert main(["check", file, "--soft", "rack"]) == 2
+        assert "--soft tier: no hard rule is about it" in capsys.readouterr().err
+
     def test_everything_wrong_is_told_at_once(self, file, capsys):
         asked = ["--drain", "n9", "--pin", "orders", "--exclude", "row=1", "--add-nodes", "0"]
         assert main(["check", file, *asked]) == 2
@@ -122,8 +166,10 @@ class TestNewcomers:
             more_alike(half.cordon(1), 1)
 
     def test_what_is_wrong_with_a_table_of_them(self):
+        there = cluster()
+        unlike = there.nodes.capacity * np.arange(1, len(there.nodes) + 1)[:, None]
         with pytest.raises(ek.InvalidInput) as caught:
-            read_newcomers(b"zone,cap_cpu,row,state\nc,9,1,up\n", cluster())
+            read_newcomers(b"zone,cap_cpu,row,state\nc,9,1,up\n", there.replace(capacity=unlike))
         assert [fault.path for fault in caught.value.faults] == [
             "<bytes>: row", "<bytes>: state", "<bytes>", "<bytes>: cap_disk"
         ]  # fmt: skip

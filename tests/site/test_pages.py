@@ -26,7 +26,7 @@ SHOWN = {"text"}
 SAVED = {
     "longhorn.json": "longhorn/cluster.json",
     "logdirs.json": "formats/kafka_logdirs.txt",
-    "described.txt": "formats/kafka_describe.txt",
+    "described.txt": "formats/kafka_describe_mendable.txt",
     "brokers.txt": "formats/kafka_racks.txt",
     "capacity.json": "formats/kafka_capacity.json",
 }
@@ -39,6 +39,11 @@ SAVED_ON = {
         "nodes.json": "formats/elasticsearch/nodes.json",
         "cluster.json": "formats/elasticsearch/cluster_settings.json",
         "indices.json": "formats/elasticsearch/index_settings.json",
+    },
+    # with a partition that nobody can mend
+    "kafka.md": {
+        "described.txt": "formats/kafka_describe.txt",
+        "logdirs.json": "formats/kafka_logdirs.txt",
     },
     "kubernetes.md": {
         "nodes.json": "formats/kubernetes/nodes.json",

@@ -17,9 +17,9 @@ from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_goals
+from evenkeel.model.intake.stranded import stranded, told_stranded
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
-from evenkeel.model.stranded import stranded, told_stranded
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find

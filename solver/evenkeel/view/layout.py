@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import told_stranded
 from evenkeel.model.runtime.printable import printable
-from evenkeel.model.stranded import told_stranded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

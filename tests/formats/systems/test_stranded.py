@@ -10,8 +10,8 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.formats import registry
+from evenkeel.model.intake.stranded import stranded_names, with_stranded
 from evenkeel.model.placement import Flag
-from evenkeel.model.stranded import stranded_names, with_stranded
 from tests.support import places
 from tests.support.longhorn.files import FILE as LONGHORN
 

@@ -115,7 +115,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.levelness import levelness
-    from evenkeel.model.stranded import stranded_names
+    from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.result_rows import down_nodes
     from evenkeel.view.report import report_state
 

@@ -185,7 +185,7 @@ def told_plan_files(
 
 def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
     """Return what ``--json`` says of a plan."""
-    from evenkeel.model.stranded import stranded_names
+    from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.planning.account.by_waves import seconds_by_wave
 
     return {

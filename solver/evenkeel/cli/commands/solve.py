@@ -123,7 +123,7 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     """Say what the files might have told and did not, and what to do about what is stranded."""
     from evenkeel.formats.registry import find, is_known
-    from evenkeel.model.stranded import stranded_names
+    from evenkeel.model.intake.stranded import stranded_names
 
     if not arguments.quiet and is_known(cluster.native_format):
         for one in find(cluster.native_format).left_out(cluster):

@@ -4,7 +4,10 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from evenkeel.cli.output import complain
+from evenkeel.cli.settings.softened import softened, too_few_domains
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.runtime.figures import quantity
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -18,7 +21,13 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--add-nodes", metavar="N|FILE",
         help="more nodes, empty and up: so many like those there are, where domains have fewest; "
-        "or those of a table, as nodes.csv of the format tables",
+        "or those of a table, as nodes.csv of the format tables, with the capacities of all where "
+        "it tells none and these are alike",
+    )  # fmt: skip
+    group.add_argument(
+        "--soft", action="append", metavar="TIER",
+        help="let the rules that keep replicas apart by a tier, such as rack, yield where they "
+        "must, as little as they must; may be given several times",
     )  # fmt: skip
     for name, meaning in (
         ("drain", f"nodes that have to give all their replicas away, {NODES}"),
@@ -36,7 +45,10 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     faults = FaultList()
     changes: list[tuple[str, Callable[[Cluster], Cluster]]] = []
     if arguments.add_nodes is not None:
-        changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes)))
+        quiet = arguments.quiet
+        changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes, quiet=quiet)))
+    if arguments.soft:
+        changes.append(("--soft", lambda one: softened(one, arguments.soft)))
     for option, which, change in (
         ("--drain", arguments.drain, "drain"),
         ("--exclude", arguments.exclude, "cordon"),
@@ -51,14 +63,21 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
             for fault in error.faults:
                 faults.add(f"{option} {fault.path}", fault.value, fault.message)
     faults.raise_if_any()
+    if not arguments.quiet:
+        for told in too_few_domains(cluster):
+            complain(f"note: {told}")
     return cluster
 
 
-def _grown(cluster: "Cluster", given: str) -> "Cluster":
+def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
     """Return the cluster with more nodes, as many as a number says or as a table lists."""
     from evenkeel.formats.tables.newcomers import read_newcomers
     from evenkeel.model.newcomers import more_alike
 
     if given.isascii() and given.removeprefix("-").isdigit():
         return more_alike(cluster, int(given))
-    return read_newcomers(given, cluster)
+    grown, alike = read_newcomers(given, cluster)
+    if alike and not quiet:
+        told = ", ".join(f"{quantity(most)} of {name}" for name, most in alike.items())
+        complain(f"note: {given} tells no capacity of these: new nodes have what all have, {told}")
+    return grown

@@ -25,8 +25,8 @@ from evenkeel.formats.native.arguments import check_slots
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.reading.arrays import LISTED_FAULTS
-from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.ceph.cluster import ROOM, CephMap, cluster_of
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.strategies.ceph.placement import Pool, up

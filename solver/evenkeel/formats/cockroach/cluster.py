@@ -21,9 +21,9 @@ from evenkeel.formats.number_lists import number_lists
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
-from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 

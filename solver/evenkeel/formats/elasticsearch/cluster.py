@@ -21,9 +21,9 @@ from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.stranded import MARKS
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.model.stranded import MARKS
 
 NAME = "elasticsearch"
 COUNT = "shards"

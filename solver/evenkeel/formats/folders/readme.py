@@ -14,10 +14,10 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted
-from evenkeel.model.stranded import stranded
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.stuck.blocked import Blocked

@@ -20,10 +20,10 @@ from evenkeel.formats.kafka.tables import read_loads
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.node_states import NODE_STATES, columns_of
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import stranding
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.model.stranded import stranding
 
 NAME = "kafka"
 ANY = "any"

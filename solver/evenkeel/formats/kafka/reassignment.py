@@ -13,8 +13,8 @@ from evenkeel.formats.kafka.cluster import ANY
 from evenkeel.formats.kafka.documents import AssignedPartition
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.stranded import stranded
 from evenkeel.planning.changes.unreplaced import lists_lost
 
 VERSION = ',"version":1'

@@ -24,8 +24,8 @@ from evenkeel.formats.longhorn.resources import (
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.placement import Flag
-from evenkeel.model.stranded import with_stranded
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings

@@ -1,5 +1,9 @@
 """Newcomers: a table of nodes that join a cluster which was read from anywhere."""
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from evenkeel.formats.csv_text import read_table
 from evenkeel.formats.documents import Document, Source
 from evenkeel.formats.tables.reading import CAPACITY, NODE, node_columns, of_nodes
@@ -7,8 +11,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 
-def read_newcomers(source: Source, cluster: Cluster) -> Cluster:
+def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
     r"""Return a cluster with the nodes of a table after those it has, empty and up.
+
+    Capacities that the table has no column for are those of the nodes there are, where these are
+    alike; they are returned beside it, by dimension.
 
     Raises
     ------
@@ -20,8 +27,10 @@ def read_newcomers(source: Source, cluster: Cluster) -> Cluster:
     Examples
     --------
     >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[], dimensions=["cpu"])
-    >>> read_newcomers(b"node,cap_cpu\nbig,64\n", cluster).nodes.capacity.tolist()
+    >>> read_newcomers(b"node,cap_cpu\nbig,64\n", cluster)[0].nodes.capacity.tolist()
     [[9.0], [64.0]]
+    >>> read_newcomers(b"node\nalike\n", cluster)[1]
+    {'cpu': 9.0}
     """
     document = Document.load(source)
     faults = FaultList()
@@ -30,14 +39,23 @@ def read_newcomers(source: Source, cluster: Cluster) -> Cluster:
     table.check_columns(faults, {*of_nodes(cluster.dimensions), *tiers} - {"state"})
     if not table.titles.keys() & {*NODE}:
         faults.add(document.name, [*table.titles], f"needs a column of names, {NODE[0]}")
-    for dimension in cluster.dimensions:
-        if f"{CAPACITY}{dimension.lower()}" not in table.columns:
-            faults.add(f"{document.name}: {CAPACITY}{dimension}", None, "is missing")
+    alike: dict[str, float] = {}
+    for d, dimension in enumerate(cluster.dimensions):
+        if f"{CAPACITY}{dimension.lower()}" in table.columns:
+            continue
+        least, most = _range(cluster, d)
+        if least == most:
+            alike[dimension] = least
+        else:
+            message = f"is missing, and nodes differ: they have {least:g} to {most:g}"
+            faults.add(f"{document.name}: {CAPACITY}{dimension}", None, message)
     faults.raise_if_any()
     given = node_columns(faults, table, cluster.dimensions, ())
     faults.raise_if_any()
+    for dimension, capacity in alike.items():
+        given["capacity"][:, cluster.dimensions.index(dimension)] = capacity
     domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
-    return cluster.add_nodes(
+    grown = cluster.add_nodes(
         given["capacity"],
         names=given["node_names"],
         domains=domains or None,
@@ -46,3 +64,12 @@ def read_newcomers(source: Source, cluster: Cluster) -> Cluster:
         weight=given.get("weight"),
         max_replicas=given.get("max_replicas"),
     )
+    return grown, alike
+
+
+def _range(cluster: Cluster, d: int) -> tuple[float, float]:
+    """Return the least and the most that nodes which take replicas have of a dimension."""
+    nodes = cluster.nodes
+    open_to = nodes.alive & nodes.accepts & ~nodes.gone
+    own = nodes.capacity[open_to if open_to.any() else np.ones(len(nodes), np.bool_), d]
+    return float(own.min(initial=np.inf)), float(own.max(initial=0.0))

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import earlier_of
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.stranded import stranded
 
 
 def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> Placement:

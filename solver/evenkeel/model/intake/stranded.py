@@ -4,13 +4,17 @@ Who reads a system's dump knows what it copies from: a replica that is in sync, 
 that answers. A partition without one stays as it is until that is back, and no plan waits for it.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.printable import counted
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
 
 MOST_TOLD = 5
 """Partitions that are named; the rest is counted."""
@@ -31,7 +35,7 @@ def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np
     return np.where(rows, flags | np.uint16(MARKS), flags).astype(np.uint16)
 
 
-def with_stranded(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
+def with_stranded(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
     """Return a cluster in which some partitions (P,) are stranded."""
     if not which.any():
         return cluster
@@ -40,18 +44,19 @@ def with_stranded(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
     return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
 
 
-def stranded_names(cluster: Cluster) -> list[str]:
+def stranded_names(cluster: "Cluster") -> list[str]:
     """Return the partitions that are stranded, by name."""
     names = cluster.partitions.names
     return [names[p] for p in np.flatnonzero(stranded(cluster.placement)).tolist()]
 
 
-def told_stranded(cluster: Cluster) -> str:
+def told_stranded(cluster: "Cluster") -> str:
     """Say which partitions are stranded and where they are, the first of them; "" for none.
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
     >>> told_stranded(with_stranded(c, np.array([False, True])))
     '1 partition stays as it is, since nothing lives that it could be copied from: p1 (on n0, n1)'
     """
