@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.cli import main
 from evenkeel.formats import registry
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
@@ -242,3 +243,68 @@ def test_any_names_come_back(tmp_path_factory, nodes, data, partitions):
     )  # fmt: skip
     files = registry.write(cluster, tmp_path_factory.mktemp("tables") / "c.csv")
     assert_same(registry.read(*files), cluster)
+
+
+class TestHeadings:
+    """What a table's columns were called they are called again, in their order."""
+
+    @staticmethod
+    def written(cluster, tmp_path):
+        files = registry.write(cluster, tmp_path / "c.csv")
+        assert_same(registry.read(*files), cluster)
+        return [file.read_text().splitlines()[0] for file in files[:2]]
+
+    def test_of_the_sample(self, cluster, tmp_path):
+        told = self.written(cluster, tmp_path)
+        for file, line in zip(("replicas.csv", "nodes.csv"), told, strict=True):
+            lines = (places.DATA / "formats" / "tables" / file).read_text().splitlines()
+            head = next(line for line in lines if not line.startswith("#"))
+            assert line == head
+
+    @pytest.mark.parametrize(
+        ("nodes", "replicas"),
+        [
+            ("name,Zone,cap_CPU", "partition,node"),
+            ("id,weight,cap_cpu,watermark_cpu", "node,partition,size_cpu,replicas,min_active"),
+            ("node,tags,max_replicas,cap_cpu,state", "Group,Index,Node,Role,load_cpu,flags,pinned"),
+        ],
+    )
+    def test_of_others(self, nodes, replicas, tmp_path):
+        cells = {"zone": "a", "tags": "ssd", "weight": "2", "max_replicas": "7", "state": "up"}
+        rows = [
+            ",".join(
+                name if title.lower() in ("name", "id", "node") else cells.get(title.lower(), "9")
+                for title in nodes.split(",")
+            )
+            for name in "ab"
+        ]
+        cells = {"partition": "p", "node": "a", "group": "g", "index": "0", "role": "leader",
+                 "flags": "", "pinned": "yes", "replicas": "1", "min_active": "1"}  # fmt: skip
+        row = ",".join(cells.get(title.lower(), "1") for title in replicas.split(","))
+        texts = ["\n".join([nodes, *rows]), f"{replicas}\n{row}"]
+        cluster = registry.read(*(f"{text}\n".encode() for text in texts))
+        assert self.written(cluster, tmp_path) == [replicas, nodes]
+
+    def test_they_outlive_changes_and_other_files(self, cluster, tmp_path):
+        changed = cluster.drain("n1")
+        registry.write(changed, tmp_path / "c.npz")
+        again = registry.read(tmp_path / "c.npz")
+        assert self.written(again, tmp_path)[0].startswith("group,index,role,node,size_disk")
+
+    def test_those_of_other_systems_are_as_ever(self, tmp_path):
+        kafka = registry.read(places.DATA / "formats" / "kafka_describe.txt")
+        files = registry.write(kafka, tmp_path / "c.csv")
+        assert files[0].read_text().startswith("group,index,node,role,")
+        assert registry.read(*files).native is None
+
+
+def test_a_folder_is_refused_at_once_with_what_to_do(tmp_path, capsys, monkeypatch):
+    tables = [str(file) for file in sorted((places.DATA / "formats" / "tables").iterdir())]
+    monkeypatch.setattr("evenkeel.cli.commands.plan.solved", None)  # nothing is solved before
+    for files in (tables, [str(tmp_path / "plain.npz")]):
+        if files is not tables:
+            registry.write(Cluster.from_arrays(capacity=[[1.0]], load=[]), files[0])
+        assert main(["plan", *files, "-o", str(tmp_path / "move")]) == 2
+        told = capsys.readouterr().err
+        assert "is of no system" in told
+        assert "plan -o plan.json --table steps.csv" in told

@@ -112,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
+        check_carrier(cluster, arguments.out)
         chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
         target, placed = _target(cluster, arguments, waiting, stopping)
         waiting.doing("planning")
@@ -335,6 +336,14 @@ def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None
         check_folder(out, overwrite=force)
     else:
         check_outputs(read, [out], force=force)
+
+
+def check_carrier(cluster: "Cluster", out: str | None) -> None:
+    """Raise where a folder is asked for of what is of no system, before any work is done for it."""
+    from evenkeel.formats.folders.writing import carrier_of
+
+    if out is not None and not out.endswith(SUFFIX):
+        carrier_of(cluster.native_format)
 
 
 def write_plan_out(

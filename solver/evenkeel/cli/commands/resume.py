@@ -7,6 +7,7 @@ import numpy as np
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.plan import (
+    check_carrier,
     check_plan_out,
     code_of_plan,
     figures_of_plan,
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
+        check_carrier(plan.cluster, arguments.out)
         seen = read_cluster(arguments, waiting)
         now = observed_by_name(plan.cluster, seen)
         _note_missing(arguments, plan, seen, now)

@@ -84,7 +84,7 @@ def write_plan_folder(
 
 def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     """Return the files of a folder, by their paths in it."""
-    carrier = _carrier(plan)
+    carrier = carrier_of(plan.cluster.native_format)
     _check_steps(plan)
     original = plan.cluster.placement
     back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
@@ -144,19 +144,28 @@ def holds_folder(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (PLAN, FILE, state.FILE, "run.sh"))
 
 
-def _carrier(plan: Plan) -> Carrier:
-    """Return how the system of a plan's cluster carries it out."""
-    name = plan.cluster.native_format
+INSTEAD = (
+    "; write the plan to a file that ends in .json, and its steps, wave by wave, to a table "
+    "(write_plan; plan -o plan.json --table steps.csv)"
+)
+"""What to do where a system's commands cannot be written."""
+
+
+def carrier_of(name: str) -> Carrier:
+    """Return how a system carries out plans, by the name of its format.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, saying what to write instead of a folder.
+    """
     if not name or not is_known(name):
-        message = "is of no system: a folder needs a plan for a cluster that was read from one; "
-        message += "a plan alone is a file that ends in .json"
-        raise InvalidInput([Fault("plan.cluster", name, message)])
+        message = "is of no system: a folder holds the commands of the one that files were read of"
+        raise InvalidInput([Fault("plan.cluster", name, message + INSTEAD)])
     system = find(name)
     if system.carrier is None:
         message = system.no_carrier or "has no commands that carry out a plan"
-        raise InvalidInput(
-            [Fault("plan.cluster", name, f"{message}; write_plan writes the plan's steps")]
-        )
+        raise InvalidInput([Fault("plan.cluster", name, message + INSTEAD)])
     return system.carrier
 
 

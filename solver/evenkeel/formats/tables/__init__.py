@@ -16,7 +16,8 @@ neither binds all partitions that no other binds. ``bytes`` and ``transient`` na
 """
 
 from evenkeel.formats.registry import Format
-from evenkeel.formats.tables.reading import NAME, kind_of, read
+from evenkeel.formats.tables.headings import read
+from evenkeel.formats.tables.reading import NAME, kind_of
 from evenkeel.formats.tables.writing import encode
 
 FORMAT = Format(
@@ -26,4 +27,5 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    no_carrier="is of no system whose commands could be written",
 )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.csv_text import MOST_NUMBER, Table
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import RuleDocument
+from evenkeel.formats.tables.headings import with_headings
 from evenkeel.formats.tables.reading import NODE, Found, RuleEntry, Rules, cluster_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -119,7 +120,7 @@ def read_frames(
     entries = list(_entries(faults, rules, by_name="rule" in names))
     said = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
     found.rules = ("arguments", said)
-    return cluster_of(found)
+    return with_headings(cluster_of(found), found.nodes[0], found.replicas[0])
 
 
 def _entries(

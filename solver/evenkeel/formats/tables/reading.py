@@ -37,6 +37,9 @@ OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags",
 ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
 TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
+UNGROUPED = "g0"
+"""The group of partitions that name none."""
+
 MOST = 2**15 - 1
 ALIKE = 0.8
 """How much a title may be like that of a known column before it cannot be that of a tier."""
@@ -89,14 +92,8 @@ def kind_of(document: Document) -> Kind:
     return ""
 
 
-def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from a table of nodes, one of replicas, and perhaps rules.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, line, column and value.
-    """
+def tables_in(documents: Sequence[Document]) -> Found:
+    """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
     found = Found()
     for document in documents:
         kind = kind_of(document)
@@ -115,7 +112,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             names = [document.name for document in documents]
             faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
     faults.raise_if_any()
-    return cluster_of(found, max(documents, key=lambda one: len(one.data)))
+    return found
 
 
 def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
@@ -339,7 +336,7 @@ def _partition_names(table: Table) -> tuple[list[str], list[str]]:
     """Return the partition and the group of each row."""
     if "partition" in table.columns:
         names = table.columns["partition"]
-        return names, table.cells("group", "g0")
+        return names, table.cells("group", UNGROUPED)
     groups = table.columns["group"]
     pairs = zip(groups, table.columns["index"], strict=True)
     return [f"{group}-{index}" for group, index in pairs], groups

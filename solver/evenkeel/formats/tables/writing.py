@@ -13,7 +13,8 @@ from evenkeel.formats.csv_text import SPECIAL, encode_table
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.formats.node_states import NODE_STATES, NodeState, names_of
-from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES, likely_column
+from evenkeel.formats.tables.headings import Headings, headings_of, titled
+from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES, UNGROUPED, likely_column
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
@@ -44,18 +45,41 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     _check_cells(faults, "node_names", cluster.nodes.names)
     _check_cells(faults, "partition_names", cluster.partitions.names)
     _check_cells(faults, "group_names", cluster.partitions.group_names)
-    nodes = _nodes(faults, cluster, given)
-    replicas = _replicas(faults, cluster, cluster.placement if placement is None else placement)
-    if "rule" in given or cluster.rules:
+    told = headings_of(cluster)
+    nodes = _nodes(faults, cluster, given, told.nodes)
+    placed = cluster.placement if placement is None else placement
+    replicas = _replicas(faults, cluster, placed, told.replicas)
+    groups = _by_group(cluster, told.replicas)
+    if groups is None and ("rule" in given or cluster.rules or "rule" in told.replicas):
         names = [f"r{r}" for r in range(len(cluster.rules))]
-        told = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
-        replicas["rule"] = [told[p] for p in cluster.placement.owner.tolist()]
+        bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
+        replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
     faults.raise_if_any()
-    files = {path: encode_table(replicas), path.with_suffix(".nodes.csv"): encode_table(nodes)}
-    rules = _rules(cluster, given)
+    files = {
+        path: encode_table(titled(replicas, told.replicas)),
+        path.with_suffix(".nodes.csv"): encode_table(titled(nodes, told.nodes)),
+    }
+    rules = _rules(cluster, given, groups or {})
     if rules:
         files[path.with_suffix(".rules.toml")] = rules
     return files
+
+
+def _by_group(cluster: Cluster, told: Headings) -> dict[int, list[str]] | None:
+    """Return the groups that each rule binds, if the tables had no column of rules nor need one."""
+    partitions = cluster.partitions
+    if not told or "rule" in told or not cluster.rules or not len(partitions):
+        return None
+    count = len(partitions.group_names)
+    rule = np.full(count, -1, np.int64)
+    rule[partitions.group] = partitions.rule
+    if (rule[partitions.group] != partitions.rule).any():
+        return None
+    bound: dict[int, list[str]] = {}
+    for name, r in zip(partitions.group_names, rule.tolist(), strict=True):
+        if r >= 0:
+            bound.setdefault(r, []).append(name)
+    return bound
 
 
 def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
@@ -65,7 +89,10 @@ def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
             faults.add(f"{path}[{i}]", text, "cannot be a cell of a table")
 
 
-def _nodes(faults: FaultList, cluster: Cluster, given: Arguments) -> dict[str, Sequence[Any]]:
+def _nodes(
+    faults: FaultList, cluster: Cluster, given: Arguments, told: Headings
+) -> dict[str, Sequence[Any]]:
+    """Return the columns of nodes: what is not usual, and whatever the headings ``told`` name."""
     nodes, topology = cluster.nodes, cluster.topology
     columns: dict[str, Sequence[Any]] = {"node": list(nodes.names)}
     for i, tier in enumerate(topology.tiers):
@@ -79,16 +106,17 @@ def _nodes(faults: FaultList, cluster: Cluster, given: Arguments) -> dict[str, S
         flags = (nodes.alive[n], nodes.accepts[n], nodes.keeps[n], nodes.leads[n])
         if NodeState(*map(bool, flags)) != NODE_STATES[name]:
             faults.add(f"nodes[{n}]", [bool(one) for one in flags], "is none of the known states")
-    columns["state"] = states
+    if not told or "state" in told or {*states} != {"up"}:
+        columns["state"] = states
     for d, dimension in enumerate(cluster.dimensions):
         columns[f"cap_{dimension}"] = nodes.capacity[:, d].tolist()
-        if "watermark" in given:
+        if "watermark" in given or f"watermark_{dimension}" in told:
             columns[f"watermark_{dimension}"] = nodes.watermark[:, d].tolist()
     _check_cells(faults, "dimensions", cluster.dimensions)
     for name in ("weight", "max_replicas"):
-        if name in given:
+        if name in given or name in told:
             columns[name] = getattr(nodes, name).tolist()
-    if nodes.tags:
+    if nodes.tags or "tags" in told:
         for tag in nodes.tags:
             if len(tag.split()) != 1:
                 faults.add("tags", tag, "has a blank in it")
@@ -105,14 +133,15 @@ def _nodes(faults: FaultList, cluster: Cluster, given: Arguments) -> dict[str, S
 
 
 def _replicas(
-    faults: FaultList, cluster: Cluster, placement: Placement
+    faults: FaultList, cluster: Cluster, placement: Placement, told: Headings
 ) -> dict[str, Sequence[Any]]:
+    """Return the columns of replicas: what is not usual, and whatever the headings name."""
     partitions = cluster.partitions
     owner = placement.owner
     for p in np.flatnonzero(np.diff(placement.first) == 0).tolist()[:10]:
         faults.add(partitions.names[p], [], "has no slot and so no row")
     at = owner.tolist()
-    columns = _named(cluster, at)
+    columns = _named(cluster, at, told)
     nodes = list(cluster.nodes.names)
     columns["node"] = [nodes[n] if n >= 0 else "" for n in placement.node.tolist()]
     roles = [Role(code).name.lower() for code in placement.role.tolist()]
@@ -121,29 +150,48 @@ def _replicas(
         if roles[k] != "voter":
             faults.add("role", roles[k], f"leads {partitions.names[at[k]]}: only voters do here")
         roles[k] = "leader"
-    columns["role"] = roles
-    if placement.flags.any():
-        columns["flags"] = [
-            " ".join(one.name.lower() for one in Flag if code & one and one.name)
-            for code in placement.flags.tolist()
-        ]
+    first_leads = (placement.leader == 0).all() and (placement.role == Role.VOTER).all()
+    if not told or "role" in told or not first_leads:
+        columns["role"] = roles
+    columns |= _flags(placement, told)
     load = partitions.load
     for argument, rows in zip(LOADS, (load.voter, load.leader, load.non_voter), strict=True):
-        if argument == "load" or not np.array_equal(rows, load.voter):
-            for d, dimension in enumerate(cluster.dimensions):
-                columns[f"{argument}_{dimension}"] = rows[owner, d].tolist()
+        for d, dimension in enumerate(cluster.dimensions):
+            title = f"{argument}_{dimension}"
+            apart = not np.array_equal(rows[:, d], load.voter[:, d])
+            needed = bool(rows[:, d].any()) or not told if argument == "load" else apart
+            if needed or title in told:
+                columns[title] = rows[owner, d].tolist()
     width = np.diff(placement.first)
     counts = dict(zip(COUNTS, (width, partitions.replicas, 0), strict=True))
     for name, default in counts.items():
         wanted = getattr(partitions, name)
-        if not np.all(wanted == default):
+        if name in told or not np.all(wanted == default):
             columns[name] = wanted[owner].tolist()
-    if "voters" not in columns and (placement.role != Role.VOTER).any():
+    slots = np.bincount(owner[placement.role == Role.VOTER], minlength=len(partitions))
+    if told and "voters" not in told and np.array_equal(partitions.voters, slots):
+        columns.pop("voters", None)
+    elif "voters" not in columns and (placement.role != Role.VOTER).any():
         columns["voters"] = partitions.voters[owner].tolist()
     return columns
 
 
-def _named(cluster: Cluster, at: Sequence[int]) -> dict[str, Sequence[Any]]:
+def _flags(placement: Placement, told: Headings) -> dict[str, Sequence[Any]]:
+    """Return the flags of replicas; that they are pinned in a column of its own where one was."""
+    flags = placement.flags
+    columns: dict[str, Sequence[Any]] = {}
+    if "pinned" in told:
+        columns["pinned"] = ["yes" if one & Flag.PINNED else "" for one in flags.tolist()]
+        flags = flags & ~Flag.PINNED
+    if flags.any() or "flags" in told:
+        columns["flags"] = [
+            " ".join(one.name.lower() for one in Flag if code & one and one.name)
+            for code in flags.tolist()
+        ]
+    return columns
+
+
+def _named(cluster: Cluster, at: Sequence[int], told: Headings) -> dict[str, Sequence[Any]]:
     """Return the columns that name partitions; as group and index where names are made of them."""
     names, group = cluster.partitions.names, cluster.partitions.group.tolist()
     groups = [cluster.partitions.group_names[g] for g in group]
@@ -151,22 +199,29 @@ def _named(cluster: Cluster, at: Sequence[int]) -> dict[str, Sequence[Any]]:
         name[len(own) + 1 :] if name.startswith(f"{own}-") else ""
         for name, own in zip(names, groups, strict=True)
     ]
-    columns: dict[str, Sequence[Any]] = {"group": [groups[p] for p in at]}
-    if all(map(NUMBERED.fullmatch, index)):
+    columns: dict[str, Sequence[Any]] = {}
+    if "partition" not in told or "group" in told or {*groups} != {UNGROUPED}:
+        columns["group"] = [groups[p] for p in at]
+    made = all(map(NUMBERED.fullmatch, index))
+    if made and ("partition" not in told or "index" in told):
         columns["index"] = [index[p] for p in at]
-    else:
+    if not made or "partition" in told:
         columns["partition"] = [names[p] for p in at]
     return columns
 
 
-def _rules(cluster: Cluster, given: Arguments) -> bytes:
-    """Return the rules in TOML; texts are quoted as JSON does, which TOML reads alike."""
+def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str]]) -> bytes:
+    """Return the rules in TOML, each by the groups that it binds, or else by a name.
+
+    Texts are quoted as JSON does, which TOML reads alike.
+    """
     lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
     if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
         lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
     for r, rule in enumerate(cluster.rules):
         told: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
-        lines += ["[[rule]]", f'name = "r{r}"']
+        lines.append("[[rule]]")
+        lines.append(f"groups = {_toml(groups[r])}" if r in groups else f'name = "r{r}"')
         lines += [f"{name} = {_toml(value)}" for name, value in told.items()]
     try:
         return ("\n".join(lines) + "\n").encode() if lines else b""

@@ -1,0 +1,106 @@
+"""Headings: the columns that tables had when they were read, so that they are written back so.
+
+They travel in ``cluster.native`` where they are not those that are written anyway.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evenkeel.formats.csv_text import Table
+from evenkeel.formats.documents import Document
+from evenkeel.formats.sources import largest
+from evenkeel.formats.tables.reading import (
+    CAPACITY,
+    LOADS,
+    NAME,
+    NODE,
+    OF_NODES,
+    WATERMARK,
+    cluster_of,
+    tables_in,
+)
+from evenkeel.model.cluster import Cluster
+
+Headings = Mapping[str, str]
+"""What a column is called, by what it is written as where nobody called it anything."""
+
+KEY = "headings"
+
+
+class Both(NamedTuple):
+    """Headings of a table of nodes, and of one of replicas; empty where nothing is known."""
+
+    nodes: Headings
+    replicas: Headings
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from a table of nodes, one of replicas, and perhaps rules.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    found = tables_in(documents)
+    cluster = cluster_of(found, largest(documents))
+    return with_headings(cluster, found.nodes[0], found.replicas[0])
+
+
+def with_headings(cluster: Cluster, nodes: Table, replicas: Table) -> Cluster:
+    """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
+
+    These are what is always written, in any case: what more there is depends on the cluster.
+    """
+    dimensions, tiers = cluster.dimensions, cluster.topology.tiers
+    found = Both(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions))
+    usual = {"node", *tiers, "state", *(f"{CAPACITY}{one}" for one in dimensions)}
+    named = {"group", "node", "role", *(f"load_{one}" for one in dimensions)}
+    names = {"index", "partition"} & found.replicas.keys()
+    as_usual = all(title == name for one in found for name, title in one.items())
+    if (
+        as_usual
+        and usual <= found.nodes.keys()
+        and named <= found.replicas.keys()
+        and (len(names) == 1 and "pinned" not in found.replicas)
+    ):
+        return cluster
+    told = {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}
+    return cluster.replace(native={KEY: told}, native_format=NAME)
+
+
+def headings_of(cluster: Cluster) -> Both:
+    """Return the headings that a cluster remembers."""
+    native: Any = cluster.native
+    if cluster.native_format != NAME or not isinstance(native, dict):
+        return Both({}, {})
+    told = native.get(KEY, {})
+    return Both(told.get("nodes", {}), told.get("replicas", {}))
+
+
+def titled(columns: Mapping[str, Sequence[Any]], told: Headings) -> dict[str, Sequence[Any]]:
+    """Return columns by their titles, in the order in which they stood; others come after them."""
+    order = [name for name in told if name in columns]
+    order += [name for name in columns if name not in told]
+    return {told.get(name, name): columns[name] for name in order}
+
+
+def _of_nodes(table: Table, dimensions: Sequence[str]) -> dict[str, str]:
+    amounts = {
+        f"{prefix}{one.lower()}": f"{prefix}{one}"
+        for prefix in (CAPACITY, WATERMARK)
+        for one in dimensions
+    }
+    key = next(name for name in NODE if name in table.columns)
+    known = {one: one for one in OF_NODES - {*NODE}} | amounts | {key: "node"}
+    return {known.get(name, title): title for name, title in table.titles.items()}
+
+
+def _of_replicas(table: Table, dimensions: Sequence[str]) -> dict[str, str]:
+    loads = {
+        f"{prefix}{one.lower()}": f"{argument}_{one}"
+        for argument, prefixes in LOADS.items()
+        for prefix in prefixes
+        for one in dimensions
+    }
+    return {loads.get(name, name): title for name, title in table.titles.items()}
