@@ -309,3 +309,38 @@ def test_a_pipe_gets_plain_text_and_a_terminal_styles(swap_files, capsys, monkey
     monkeypatch.delenv("NO_COLOR", raising=False)
     main(["plan", now, "--target", wanted])
     assert "\x1b[" in out.getvalue()
+
+
+def test_what_a_later_dump_does_not_tell_is_as_the_plan_has_it(tmp_path, capsys):
+    """``run.sh`` keeps a description and answers, which tell neither sizes nor racks."""
+    lines = ["Topic: t\tPartitionCount: 6\tReplicationFactor: 1\tConfigs: "]
+    lines += [
+        f"\tTopic: t\tPartition: {p}\tLeader: {1 + p % 2}\tReplicas: {1 + p % 2}\tIsr: {1 + p % 2}"
+        for p in range(6)
+    ]
+    named = {
+        "described.txt": "\n".join(lines) + "\n",
+        "loads.csv": "topic,partition,disk\n" + "".join(f"t,{p},100\n" for p in range(6)),
+        "brokers.csv": "broker,rack,state,disk\n"
+        + "".join(f"{b},r{b},up,900\n" for b in (1, 2, 3, 4)),
+    }
+    for name, text in named.items():
+        (tmp_path / name).write_text(text)
+    files = [str(tmp_path / name) for name in named]
+    plan = str(tmp_path / "plan.json")
+    throttle = ["--throttle", "node-in=1", "--throttle", "node-bandwidth=10"]
+    assert main(["plan", *files, "--level", "0", *throttle, "-o", plan]) == 0
+    whole = ek.read_plan(plan)
+    assert whole.bytes > 0.0
+    capsys.readouterr()
+    # all four brokers are listed, so that the names are those of the plan
+    listed = tmp_path / "answers.txt"
+    listed.write_text("".join(f"h:9092 (id: {b} rack: null) -> (\n" for b in (1, 2, 3, 4)))
+    rest = str(tmp_path / "rest.json")
+    assert main(["resume", plan, files[0], str(listed), "-o", rest]) in (0, 3)
+    told = capsys.readouterr()
+    assert "the plan's own is taken: disk, rack" in told.err
+    left = ek.read_plan(rest)
+    assert (left.bytes, left.makespan) == (whole.bytes, whole.makespan)
+    assert left.cluster.topology.tiers == ("rack",)
+    assert (left.cluster.nodes.capacity == whole.cluster.nodes.capacity).all()

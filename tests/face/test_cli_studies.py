@@ -1,9 +1,13 @@
 """What the command line tells of sweeps and simulations: how long repairs take, and a page."""
 
+import json
+import re
+
 import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
+from tests.support import places
 
 
 @pytest.fixture
@@ -31,3 +35,48 @@ def test_a_simulation_has_a_page(file, tmp_path, capsys):
     assert f"wrote {page}" in capsys.readouterr().out
     assert "n0 down" in page.read_text()
     assert main([*asked, "--report", "run.txt"]) == 2
+
+
+def test_a_sweep_says_what_its_columns_tell(file, capsys):
+    main(["sweep", file, "--throttle", "node-in=1"])
+    told = capsys.readouterr().out
+    heads = told.splitlines()[1].split()
+    for head in ("lost", "quorum", "fullest"):
+        assert head in heads
+        assert re.search(rf"^  {head} +\w", told, re.M)
+    assert "seconds until no partition is short of live replicas" in told
+    main(["sweep", file])
+    assert "seconds until" not in capsys.readouterr().out
+
+
+def test_a_simulation_says_what_its_figures_are(file, capsys):
+    assert main(["simulate", file, "--down", "n0@60", "--until", "900"]) == 0
+    rows = [
+        line for line in capsys.readouterr().out.splitlines() if re.match(r"  [a-z]\w+  ", line)
+    ]
+    assert len(rows) > 10
+    for row in rows:
+        assert re.search(r"[\d.]+  [a-z]", row), row
+
+
+def test_a_simulation_carries_out_plans_under_a_throttle(file, capsys):
+    def moves_made(*more):
+        asked = ["simulate", file, "--level", "0", "--until", "900", "--every", "60", *more]
+        assert main([*asked, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["over_time"]["moves"]
+
+    at_once, in_turn = moves_made(), moves_made("--throttle", "copies=1")
+    assert at_once[-1] == in_turn[-1] > 1
+    assert at_once.index(at_once[-1]) <= in_turn.index(in_turn[-1])
+    assert main(["simulate", file, "--protocol", "kafka"]) == 2
+    assert "goes with --throttle" in capsys.readouterr().err
+    assert main(["simulate", file, "--throttle", "node-inn=2"]) == 2
+    assert "node-in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("method", "system"), [("longhorn", "Longhorn"), ("ceph_upmap", "Ceph")])
+def test_a_method_of_another_system_says_so(method, system, capsys):
+    described = str(places.DATA / "formats" / "kafka_describe.txt")
+    assert main(["solve", described, "--method", method, "-q"]) == 2
+    told = capsys.readouterr().err
+    assert f"what was read from {system}, and this is of kafka; balance takes any cluster" in told

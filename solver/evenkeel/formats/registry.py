@@ -165,6 +165,12 @@ def is_known(name: str) -> bool:
     return name in ROOMS or name in known()
 
 
+def uncapped_in(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions of a cluster of which the files of its system told no capacity."""
+    name = cluster.native_format
+    return find(name).uncapped(cluster) if name and is_known(name) else ()
+
+
 def _room(module: str) -> Format:
     found: Format = import_module(module).FORMAT
     return found

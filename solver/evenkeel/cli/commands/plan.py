@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
         target, placed = _target(cluster, arguments, waiting, stopping)
         waiting.doing("planning")
-        found = plan(cluster, target, throttle=throttle, protocol=_protocol(cluster, arguments))
+        found = plan(cluster, target, throttle=throttle, protocol=protocol_of(cluster, arguments))
         waiting.doing("checking")
         certificate = found.check()
         # what was solved for keeps its limits, a target that was given need not
@@ -293,7 +293,7 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     return Throttle(**limits, windows=windows)
 
 
-def _protocol(cluster: "Cluster", arguments: argparse.Namespace) -> str:
+def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
     """Return the name of the protocol: as asked for, or that of the system the files are of."""
     from evenkeel.planning.protocols import PRESETS
 

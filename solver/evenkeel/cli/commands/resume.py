@@ -99,9 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _note_missing(
     arguments: argparse.Namespace, plan: "Plan", seen: "Cluster", now: "Cluster"
 ) -> None:
-    """Say which partitions nothing is known of, and which nodes have died since."""
+    """Say what nothing is known of, and which nodes have died since."""
+    from evenkeel.formats.plans.targets import untold
+
     taken = "are taken to be where the plan begins"
     note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)
+    if (missing := untold(plan.cluster, seen)) and not arguments.quiet:
+        told = ", ".join(missing)
+        complain(f"note: of what the files do not tell the plan's own is taken: {told}")
     died = np.flatnonzero(plan.cluster.nodes.alive & ~now.nodes.alive).tolist()
     if died and not arguments.quiet:
         names = ", ".join(now.nodes.names[n] for n in died[:MOST_NAMED])

@@ -84,4 +84,6 @@ def _lines(found: "Frontier") -> str:
         f"{row['moves']:>8,}  {row['moves_at_least']:>8,}  {row['level']:>8.4f}"
         for row in _figures(found)["plans"]
     ]
+    lines += ["", "at least: moves proven to be needed for that level; max/mean: fullest node over "
+              "the mean"]  # fmt: skip
     return "\n".join(lines)

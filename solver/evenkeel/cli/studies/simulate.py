@@ -13,11 +13,14 @@ from evenkeel.cli.arguments import (
     option_of,
     options_of,
 )
+from evenkeel.cli.commands.plan import protocol_of, throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
 from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.studies.legends import said_of
 from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Goals
 
 if TYPE_CHECKING:
@@ -57,13 +60,25 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...", help="as solve takes it"
     )
+    parser.add_argument(
+        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
+        help="carry out plans, each made under it, as plan takes it; may be given several times; "
+        "without it every change is asked for at once",
+    )  # fmt: skip
+    parser.add_argument(
+        "--protocol", metavar="NAME",
+        help="what the system can do, for those plans; that of the files' system by default",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     parser.add_argument(
         "--report", metavar="OUT", help="file for a page about the run, .html, to read or print"
     )
     add_changes(parser)
     add_output(parser)
-    parser.examples = ("evenkeel simulate cluster.npz --down n7@60 --back n7@7200 --until 14400",)
+    parser.examples = (
+        "evenkeel simulate cluster.npz --down n7@60 --back n7@7200 --until 14400",
+        "evenkeel simulate cluster.npz --down n7@60 --throttle node-in=2",
+    )
 
 
 def event_of(text: str) -> tuple[str, float]:
@@ -86,16 +101,34 @@ def event_of(text: str) -> tuple[str, float]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.simulate.controllers.plan import planned
     from evenkeel.simulate.play import play
 
+    throttle = throttle_from(arguments.throttle) if arguments.throttle else None
+    if throttle is None and arguments.protocol is not None:
+        message = "goes with --throttle, without which nothing is planned"
+        raise InvalidInput([Fault("--protocol", arguments.protocol, message)])
     check_report(arguments.report)
     check_outputs(arguments.files, [arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         waiting.doing("playing")
+        decides, options = arguments.method, options_of(arguments)
+        if throttle is not None:
+            protocol = protocol_of(cluster, arguments)
+            decides, options = (
+                planned(
+                    decides,
+                    throttle=throttle,
+                    protocol=protocol,
+                    options=options,
+                    seed=arguments.seed,
+                ),
+                None,
+            )
         history = play(
-            cluster, _events(arguments), arguments.method, until=arguments.until,
-            every=arguments.every, options=options_of(arguments), seed=arguments.seed,
+            cluster, _events(arguments), decides, until=arguments.until,
+            every=arguments.every, options=options, seed=arguments.seed,
             goals=None if arguments.level is UNSAID else Goals(level=arguments.level),
         )  # fmt: skip
         written = [] if arguments.report is None else [history.report(arguments.report)]
@@ -131,13 +164,16 @@ def _figures(history: "History") -> dict[str, Any]:
 
 
 def _lines(history: "History") -> str:
-    """Return the course in lines: what happened, and each figure first, at worst and at last."""
+    """Return the course in lines: what happened, and each figure first, at most and at last."""
     lines = [repr(history).strip("<>")]
     lines += [f"  {at:>10,.4g} s  {what}" for at, what in history.events]
-    lines.append(f"  {'':32} {'at first':>12} {'worst':>12} {'at last':>12}")
+    lines.append(f"  {'':32} {'at first':>12} {'most':>12} {'at last':>12}")
+    cluster = history.scenario.cluster
+    unit = cluster.dimensions[cluster.bytes_dimension] if cluster.bytes_dimension >= 0 else ""
     for name, column in history.table().items():
         if name != "seconds" and len(column):
             first, worst, last = float(column[0]), float(column.max()), float(column[-1])
-            lines.append(f"  {name:32} {first:>12,.4g} {worst:>12,.4g} {last:>12,.4g}")
+            figures = f"{first:>12,.4g} {worst:>12,.4g} {last:>12,.4g}"
+            lines.append(f"  {name:32} {figures}  {said_of(name, unit)}".rstrip())
     lines += [f"warning: {warning}" for warning in history.warnings]
     return "\n".join(lines)

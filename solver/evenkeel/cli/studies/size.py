@@ -159,7 +159,7 @@ def type_of(text: str) -> tuple[str, dict[str, str]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import write
+    from evenkeel.formats.registry import uncapped_in, write
     from evenkeel.studies.growth.headroom import headroom
     from evenkeel.studies.growth.sizing import size
 
@@ -175,7 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
         }  # fmt: skip
         types = _types(cluster, arguments.type)
         waiting.doing("solving")
-        unknown = _uncapped(cluster)
+        unknown = uncapped_in(cluster)
         if not (grows or forecast) and types is None:
             found = headroom(_without_made_up(cluster, unknown), **asked)
             return _tell_headroom(arguments, found, unknown)
@@ -197,14 +197,6 @@ def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -
         faults.add("--output", arguments.output, "needs --grow, --forecast or --type")
     faults.raise_if_any()
     check_outputs([*arguments.files, *forecast], [arguments.output], force=False)
-
-
-def _uncapped(cluster: "Cluster") -> Sequence[str]:
-    """Return the dimensions whose capacities no file told."""
-    from evenkeel.formats.registry import find, is_known
-
-    known = is_known(cluster.native_format)
-    return find(cluster.native_format).uncapped(cluster) if known else ()
 
 
 def _without_made_up(cluster: "Cluster", unknown: Sequence[str]) -> "Cluster":

@@ -18,6 +18,7 @@ from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
+from evenkeel.cli.studies.legends import legend
 from evenkeel.cli.waiting import Waiting
 
 
@@ -56,6 +57,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.studies.outlook import HEADING, TIMED
     from evenkeel.studies.sweep import sweep
 
     check_report(arguments.report)
@@ -77,11 +79,13 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
         waiting.doing("writing")
         written = [] if arguments.report is None else [found.report(arguments.report)]
+    heads = [*HEADING, *(TIMED if arguments.throttle else ())]
     code = DONE if found.fits.all() else LEFT_BROKEN
     return tell(
         arguments, INTERRUPTED if stopping.asked else code,
         figures=lambda: {
             "scenarios": [row._asdict() for row in found.rows()], "written": [*map(str, written)],
         },
-        text=lambda: f"{found}\n{told_files(written)}", verdict=str(found).partition("\n")[0],
+        text=lambda: f"{found}\n\n{legend(heads)}{told_files(written)}",
+        verdict=str(found).partition("\n")[0],
     )  # fmt: skip

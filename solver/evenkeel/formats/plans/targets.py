@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.formats.registry import uncapped_in
 from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -43,8 +44,8 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
 def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
     """Return a later description of a cluster in the nodes and partitions of the first one.
 
-    One that names the same is taken as it is; of another where replicas are, in as many slots as
-    there are seen, and who has died.
+    One that names the same, and tells as much, is taken as it is; of another where replicas are, in
+    as many slots as there are seen, and who has died.
 
     Raises
     ------
@@ -52,7 +53,8 @@ def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
         If it has partitions, or nodes that hold any, that the first one has not.
     """
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
-    if all(list(a) == list(b) for a, b in names):
+    alike = all(list(a) == list(b) for a, b in names)
+    if alike and not untold(cluster, now):
         return now
     faults = FaultList()
     place, numbers = _numbered(faults, cluster, now)
@@ -70,7 +72,17 @@ def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
     row[numbers] = np.arange(len(there))
     live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
     died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, True)]
-    return cluster.down(died).with_placement(rows_alone(both, row))
+    seen = cluster.down(died).with_placement(rows_alone(both, row))
+    # what only the system's own format reads is of the same rows, and newer
+    return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
+
+
+def untold(cluster: Cluster, now: Cluster) -> list[str]:
+    """Return the dimensions and tiers of a cluster that a later description says less of."""
+    lacking = [name for name in cluster.dimensions if name not in now.dimensions]
+    lacking += [tier for tier in cluster.topology.tiers if tier not in now.topology.tiers]
+    known = {*uncapped_in(cluster), *lacking}
+    return lacking + [f"capacities of {name}" for name in uncapped_in(now) if name not in known]
 
 
 def _numbered(

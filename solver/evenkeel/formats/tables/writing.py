@@ -182,7 +182,7 @@ def _flags(placement: Placement, told: Headings) -> dict[str, Sequence[Any]]:
     columns: dict[str, Sequence[Any]] = {}
     if "pinned" in told:
         columns["pinned"] = ["yes" if one & Flag.PINNED else "" for one in flags.tolist()]
-        flags = flags & ~Flag.PINNED
+        flags = np.where(flags & Flag.PINNED != 0, flags ^ np.uint16(Flag.PINNED), flags)
     if flags.any() or "flags" in told:
         columns["flags"] = [
             " ".join(one.name.lower() for one in Flag if code & one and one.name)

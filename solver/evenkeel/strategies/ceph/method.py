@@ -16,6 +16,7 @@ from evenkeel.strategies.ceph.primaries import ReadBalanced
 from evenkeel.strategies.ceph.upmap import Upmapped
 from evenkeel.strategies.options import CephCrush, Upmap
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.foreign import only_for
 from evenkeel.strategies.shared.stopping import Clock, OutOfTime
 
 SHOWN = 5
@@ -126,7 +127,8 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     cluster, native = request.cluster, request.cluster.native
     faults = FaultList()
     if not isinstance(native, CephMap) or cluster.native_format != FORMAT:
-        faults.add("cluster.native", native, "must be a Ceph map; strategies.ceph.cluster_of")
+        message = f"must be a Ceph map, strategies.ceph.cluster_of: {only_for('Ceph', cluster)}"
+        faults.add("cluster.native", native, message)
     else:
         groups = sum(pool.pg_num for pool in native.pools)
         if groups != len(cluster.partitions):

@@ -14,6 +14,7 @@ from evenkeel.strategies.longhorn.naming import ReplicaNames, ranks
 from evenkeel.strategies.longhorn.settings import AUTO_BALANCE, DATA_LOCALITY, Longhorn, Settings
 from evenkeel.strategies.longhorn.system import DEGRADED, FAULTED, HEALTHY, IGNORED, System
 from evenkeel.strategies.longhorn.to_cluster import promised, soft
+from evenkeel.strategies.shared.foreign import only_for
 from evenkeel_kernels.longhorn import state as kernel
 from evenkeel_kernels.longhorn.place_replica import Room
 from evenkeel_kernels.longhorn.state import Problem, State
@@ -94,7 +95,8 @@ def system_of(cluster: Cluster) -> System:
     """Return the Longhorn system of a cluster."""
     faults = FaultList()
     if not isinstance(cluster.native, System):
-        faults.add("cluster.native", type(cluster.native).__name__, "must be a Longhorn System")
+        message = f"must be a Longhorn System: {only_for('Longhorn', cluster)}"
+        faults.add("cluster.native", type(cluster.native).__name__, message)
     faults.raise_if_any()
     system: System = cluster.native
     return system
