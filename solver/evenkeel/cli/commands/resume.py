@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
-        check_carrier(plan.cluster, arguments.out)
         seen = read_cluster(arguments, waiting)
         now = observed_by_name(plan.cluster, seen)
+        check_carrier(now, arguments.out)
         _note_missing(arguments, plan, seen, now)
         waiting.doing("planning")
         arrived = arrived_of(plan, arguments.arrived)
