@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenkeel as ek
 from evenkeel.formats import registry
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
@@ -552,3 +553,22 @@ def test_any_assignment_comes_back_and_any_change_is_told(tmp_path_factory, rows
         assert sorted(there.get(key, now)) == sorted(now)
         assert back.get(key, now) == now
         assert (key in there) == (leader[p] > 0)
+
+
+class TestPreferredLeaders:
+    """Kafka brings leaders back to the first broker of a list, where it is set to."""
+
+    LED_BY_ANOTHER = (
+        "Topic: t\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 2\tReplicas: 1,2\tIsr: 1,2\n"
+        "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1,3\tIsr: 1,3\n"
+        "\tTopic: t\tPartition: 2\tLeader: 2\tReplicas: 3,2\tIsr: 3,2\n"
+    )
+
+    def test_an_answer_names_who_stays_and_is_led_by_another_than_the_first(self, tmp_path):
+        cluster = registry.read(self.LED_BY_ANOTHER.encode()).drain("3")
+        registry.write(cluster, tmp_path / "p.json", placement=ek.solve(cluster))
+        told = json.loads((tmp_path / "p.json").read_text())["partitions"]
+        lists = {one["partition"]: one["replicas"] for one in told}
+        assert lists[0] == [2, 1]
+        assert {*lists} == {0, 1, 2}

@@ -92,7 +92,7 @@ def carry_out(kafka: Kafka, read: Reader, plan: ek.Plan, waves: slice = slice(No
             lambda end=end: not apart(where(read()), where(plan.cluster, end)),
             timeout=60, pause=2.0,
         )  # fmt: skip
-        say(f"wave {number} of {len(plan.waves)}: as planned")
+        say(f"wave {number + 1} of {len(plan.waves)}: as planned")
 
 
 def data_is_whole(kafka: Kafka, read: Reader) -> None:

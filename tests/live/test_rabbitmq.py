@@ -67,7 +67,7 @@ def carry_out(rabbit: RabbitMQ, read: Reader, plan: ek.Plan, waves: slice = slic
         rabbit.run(script)
         until("all members online", rabbit.all_online, timeout=120, pause=1.0)
         assert not apart(where(read()), where(plan.cluster, end)), f"after wave {number}"
-        say(f"wave {number} of {len(plan.waves)}: as planned")
+        say(f"wave {number + 1} of {len(plan.waves)}: as planned")
 
 
 def data_is_whole(rabbit: RabbitMQ) -> None:
