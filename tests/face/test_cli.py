@@ -189,7 +189,8 @@ class TestSolve:
         assert "capacity d0" in told
 
     def test_kafka_in_is_kafka_out_with_the_way_back(self, tmp_path, capsys):
-        files = [str(FORMATS / f"kafka_{name}") for name in ("describe.txt", "racks.json")]
+        names = ("describe_mendable.txt", "racks.json")
+        files = [str(FORMATS / f"kafka_{name}") for name in names]
         plan = tmp_path / "plan.json"
         assert main(["solve", *files, "-o", str(plan), "--json"]) == 0
         written = json.loads(capsys.readouterr().out)["written"]
@@ -205,7 +206,7 @@ class TestSolve:
 
     def test_another_format_can_be_asked_for(self, tmp_path):
         out = str(tmp_path / "placed.npz")
-        described = str(FORMATS / "kafka_describe.txt")
+        described = str(FORMATS / "kafka_describe_mendable.txt")
         assert main(["solve", described, "-q", "-o", out, "--to", "native-npz"]) == 0
         assert len(read(out).nodes) == len(read(described).nodes)
 
