@@ -1,33 +1,36 @@
 """Filling nodes up to their floors, once nothing is above its target any more."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.problem import UNLIMITED
-from evenkeel_kernels.levelling.fill import DONORS, ROUNDING, fill
+from evenkeel_kernels.levelling.floors.exchange import exchange
+from evenkeel_kernels.levelling.floors.fill import DONORS, ROUNDING, fill
 from evenkeel_kernels.levelling.slices import looks_in_slice
+
+ROUNDS = 8
+"""How often nodes are filled and then trade replicas."""
+
+IN_VAIN = 100_000_000
+"""Pairs of replicas looked at for nodes that no exchange brings nearer to their floors."""
 
 
 def fill_to_floors(run: Run) -> None:
-    """Let nodes below their floor take replicas from nodes that can spare them."""
+    """Let nodes below their floor take replicas that others can spare, or trade them for others."""
     if run.stop is not None or floors_met(run):
         return
-    nodes = run.state.load.shape[1]
-    floor = np.ascontiguousarray(run.request.bounds.floor.T)
-    members, stuck = (
-        scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
-        np.zeros(nodes, np.bool_),
-    )
-    donor, surplus, made = np.zeros(DONORS, np.int64), np.zeros(DONORS), np.zeros(1, np.int64)
-    turns = max(1, looks_in_slice(run.problem) // DONORS)
+    tally = np.array([0, IN_VAIN], np.int64)
     with run.timed("floors"):
-        while not fill(
-            run.problem, run.state, floor, *members, stuck, run.most_leaders, donor, surplus,
-            made, UNLIMITED, turns,
-        ):  # fmt: skip
-            if not run.look("floors"):
+        for _ in range(ROUNDS):
+            before = int(tally[0])
+            _fill(run)
+            if run.stop is None and not floors_met(run):
+                _exchange(run, tally)
+            if run.stop is not None or tally[0] == before:
                 break
 
 
@@ -41,3 +44,46 @@ def floors_met(run: Run) -> bool:
 def floors_of(run: Run) -> NDArray[np.float64]:
     """Return what each node is to hold at least, up to a rounding, (D, N)."""
     return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)
+
+
+class _Asked(NamedTuple):
+    """What is asked of the nodes, and what stands on them, as the kernels take both."""
+
+    lowest: NDArray[np.float64]  # (D, N)
+    first: NDArray[np.int64]  # (N + 1,)
+    member: NDArray[np.int64]  # (K,)
+    stuck: NDArray[np.bool_]  # (N,) none at first
+    most_leaders: NDArray[np.float64]  # (N,)
+    donor: NDArray[np.int64]  # (DONORS,) room to work in, as the next
+    surplus: NDArray[np.float64]  # (DONORS,)
+
+    @classmethod
+    def of(cls, run: Run) -> "_Asked":
+        """Take it from where a run stands."""
+        nodes = run.state.load.shape[1]
+        return cls(
+            np.ascontiguousarray(run.request.bounds.floor.T),
+            *scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
+            np.zeros(nodes, np.bool_),
+            run.most_leaders,
+            np.zeros(DONORS, np.int64),
+            np.zeros(DONORS),
+        )
+
+
+def _fill(run: Run) -> None:
+    """Let nodes take replicas, one at a time, until that fills none any further."""
+    asked, made = _Asked.of(run), np.zeros(1, np.int64)
+    turns = max(1, looks_in_slice(run.problem) // DONORS)
+    while not fill(run.problem, run.state, *asked, made, UNLIMITED, turns):
+        if not run.look("floors"):
+            break
+
+
+def _exchange(run: Run, tally: NDArray[np.int64]) -> None:
+    """Let nodes trade replicas until that brings none nearer; ``tally`` is that of `exchange`."""
+    asked = _Asked.of(run)
+    size = np.zeros((1 + int(np.diff(asked.first).max(initial=0)), len(asked.lowest)))
+    while not exchange(run.problem, run.state, *asked, size, tally, 1):
+        if not run.look("floors"):
+            break

@@ -16,7 +16,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    and where soft rules shall yield to goals, they do.
 6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
    everything stays.
-7. *Fill*: nodes below their floor take replicas from nodes that can spare them.
+7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
+   others.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 """
 

@@ -1,0 +1,1 @@
+"""Kernels that fill nodes up to their floors."""

@@ -1,0 +1,1 @@
+"""Tests: nodes fill up to their floors."""

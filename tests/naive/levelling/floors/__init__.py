@@ -1,0 +1,1 @@
+"""Plain twins of the kernels that fill nodes up to their floors."""
