@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import more_moved, move
 from evenkeel_kernels.levelling.floors.fill import ROUNDING, fullest, lack
@@ -28,8 +29,6 @@ little less than all of it, with two replicas that have not moved before."""
 
 PAIRS = 2_000_000
 """Pairs of replicas looked at for one exchange before a node is given up."""
-
-FAR = 1e300
 
 
 @inline_only

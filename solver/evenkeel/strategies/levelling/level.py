@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.strategies.levelling.budgets import moves_spent
+from evenkeel.strategies.levelling.budgets import moves_spent, some_closed
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.pair_moves import move_pairs
 from evenkeel.strategies.levelling.rest import at_rest, excess, highest_of
-from evenkeel.strategies.levelling.run_state import Run
+from evenkeel.strategies.levelling.run_state import Run, seated
+from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.levelling.descent import SLICES, descend
+from evenkeel_kernels.levelling.idle_moves import take_back_idle
 from evenkeel_kernels.levelling.penalty import highest
 
 LET_BE = 3
@@ -96,6 +98,21 @@ def level_the_others(run: Run) -> None:
             run.restart_from(*stood)
             break
     run.problem, run.most_leaders = problem, most_leaders
+
+
+def take_back_idle_moves(run: Run) -> None:
+    """Take back the moves that bring no node nearer to its targets, where these are missed.
+
+    Where nodes may take no more for now, the others need not share what they cannot get rid of yet.
+    """
+    if run.stop is not None or run.ratio <= 1.0:
+        return
+    problem, state, height = run.problem, run.state, run.ratio
+    if some_closed(run):
+        before = seated(run.request.cluster, problem, run.request.start, run.dropped)
+        height = max(height, highest(before, run.targets))
+    members = by_node(state.node, state.load.shape[1])
+    take_back_idle(problem, state, run.targets, run.forced, *members, height)
 
 
 def _let_be_the_highest(run: Run) -> None:

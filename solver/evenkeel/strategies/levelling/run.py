@@ -13,7 +13,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    for want of room is tried again.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
    level all. Where goals are missed still, the highest nodes are let be and the others levelled;
-   and where soft rules shall yield to goals, they do.
+   and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
+   taken back: under budgets they would be made in vain, run after run.
 6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
    everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
@@ -26,7 +27,12 @@ from collections.abc import Callable
 import numpy as np
 
 from evenkeel.strategies.levelling.floors import fill_to_floors
-from evenkeel.strategies.levelling.level import level_pairs, level_the_others, place_and_level
+from evenkeel.strategies.levelling.level import (
+    level_pairs,
+    level_the_others,
+    place_and_level,
+    take_back_idle_moves,
+)
 from evenkeel.strategies.levelling.mending import (
     mend_in_pairs,
     mend_leaders,
@@ -122,6 +128,7 @@ def search(run: Run) -> None:
             level_the_others(run)
     with run.timed("soft rules"):
         level_past_soft_rules(run)
+    take_back_idle_moves(run)
 
 
 def must_change(run: Run) -> bool:
