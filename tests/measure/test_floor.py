@@ -131,3 +131,32 @@ def test_what_only_keeps_does_not_raise_the_floor_of_others():
         accepts=[False, True, True],
     )  # fmt: skip
     assert bounds(cluster, Goals(floor=0.0)).floor.tolist() == [[0.0], [1.0], [1.0]]
+
+
+def test_what_must_leave_a_node_that_only_keeps_counts_for_the_floor_of_others():
+    """Else the floor would rise as soon as it has left, and with it who is below."""
+    cluster = Cluster.from_arrays(
+        capacity=[[60.0]] * 3, load=[[1.0]] * 24, leader_load=[[2.0]] * 24,
+        placement=[[0, 1]] * 12 + [[0, 2]] * 12, accepts=[False, True, True],
+    )  # fmt: skip
+    goals = Goals(level=0.0, floor=0.0)
+    found = bounds(cluster, goals)
+    most = found.target[0, 0]
+    assert most < 48.0  # what it would hold if all its replicas led
+    assert found.floor[:, 0].tolist() == pytest.approx([0.0, *[(72.0 - most) / 2] * 2])
+
+
+@pytest.mark.parametrize("seed", range(45, 53))
+def test_a_floor_beside_a_cordoned_node_is_the_same_once_it_is_met(seed):
+    rng = np.random.default_rng(seed)
+    placement = [rng.choice(15, 3, replace=False).tolist() for _ in range(126)]
+    cluster = Cluster.from_arrays(
+        capacity=np.full((21, 1), 48.0), load=np.ones((126, 1)), leader_load=np.full((126, 1), 2.0),
+        placement=placement,
+    ).cordon("n6")  # fmt: skip
+    goals = Goals(level=0.05, floor=0.3)
+    result = ek.solve(cluster, goals=goals)
+    assert result.success
+    again = ek.solve(cluster.with_placement(result.placement), goals=goals)
+    assert again.bounds.floor.tolist() == result.bounds.floor.tolist()
+    assert again.comparison.moves == 0

@@ -65,3 +65,23 @@ def test_a_floor_that_is_missed_is_said_with_how_much_is_lacking() -> None:
     assert result.status == "missed"
     assert "below its floor" in result.message
     assert result.bounds.moves_level > result.comparison.moves
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_only_keeps_gives_nothing_for_the_floors_of_others(seed: int) -> None:
+    """It would raise them: they are what others hold beside what it goes on holding."""
+    rng = np.random.default_rng(seed)
+    nodes, new = int(rng.integers(10, 30)), int(rng.integers(1, 4))
+    placement = [rng.choice(nodes - new, 3, replace=False).tolist() for _ in range(nodes * 6)]
+    load = np.round(rng.lognormal(0, 0.6, (len(placement), 2)), 2) + 0.05
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.tile(load.sum(axis=0) * 4 / nodes / 0.6, (nodes, 1)), load=load,
+        leader_load=load * 2, placement=placement,
+    ).cordon("n0")  # fmt: skip
+    goals = ek.Goals(level=0.1, floor=0.15)
+    result = ek.solve(cluster, goals=goals)
+    assert result.success
+    full = ek.solve(cluster, goals=ek.Goals(level=0.1)).levelness.loads[0]
+    assert (result.levelness.loads[0] >= full * (1 - 1e-9)).all()
+    again = ek.solve(cluster.with_placement(result.placement), goals=goals)
+    assert again.comparison.moves == 0

@@ -28,7 +28,7 @@ def floor_target(
     That is (1 - floor) x the mean utilisation of its capacity, rounded down where loads only count
     replicas, no more than its target, and no more than all that may stand on it; 0 on nodes that
     accept nothing, and where no floor is asked for. The mean is over what is wanted, less what
-    nodes hold that keep but accept nothing.
+    nodes may go on holding that keep but accept nothing: no more than they may carry.
     """
     nodes = cluster.nodes
     floor = np.zeros(nodes.capacity.shape)
@@ -40,7 +40,7 @@ def floor_target(
     keeps = nodes.may_hold & ~nodes.may_receive
     if keeps.any():
         held = placed.weighed(placed.heaviest.T, placed.seat)
-        wanted = np.maximum(wanted - held[keeps].sum(0), 0.0)
+        wanted = np.maximum(wanted - np.minimum(held, target)[keeps].sum(0), 0.0)
     mean = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     for d, unit in enumerate(cluster.partitions.load.unit):
         tolerance = asked[d]

@@ -59,10 +59,15 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> "_Asked":
-        """Take it from where a run stands."""
+        """Take it from where a run stands.
+
+        What only keeps gives nothing but what is above its target: floors are what others hold
+        while it goes on holding the rest, and would rise with all that left it.
+        """
         nodes = run.state.load.shape[1]
+        accepts, target = run.problem.nodes.accepts, run.problem.nodes.watermark
         return cls(
-            np.ascontiguousarray(run.request.bounds.floor.T),
+            np.where(accepts, run.request.bounds.floor.T, target),
             *scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
             np.zeros(nodes, np.bool_),
             run.most_leaders,
