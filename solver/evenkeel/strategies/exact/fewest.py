@@ -28,9 +28,12 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-EFFORT, AGAIN, LEADERS, LONGEST = 0.3, 0.25, 0.02, 1.0
-"""Deterministic seconds for the moves, for them once more if so many are still in doubt, for who
-leads after that, and for the moves where the caller says how long it may take."""
+EFFORT, LEADERS, LONGEST = 0.3, 0.02, 1.0
+"""Deterministic seconds for the moves, for who leads after that, and for the moves where the caller
+says how long it may take."""
+
+ROUNDS = 6
+"""How often what is too many then is refined: that finds more than more of CP-SAT, and sooner."""
 
 
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
@@ -50,16 +53,18 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
         return outcome
     found = _fewest(request, stands, None if missed else made)
-    if found is None or found.node is None or found.leader is None:
+    proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
+    better, least = outcome, max([request.bounds.moves_level, *proven])
+    if found.node is not None and found.leader is not None:
+        node = kept(cluster, found.node)
+        answer = replace(outcome, node=node, leader=led(cluster, node, found.leader))
+        if missed:
+            answer = replace(answer, stop_reason="tolerance", message="")
+        if _is_worth_more(request, answer, outcome):
+            better = answer
+    if better is outcome and missed:
         return outcome
-    node = kept(cluster, found.node)
-    better = replace(outcome, node=node, leader=led(cluster, node, found.leader))
-    if missed:
-        better = replace(better, stop_reason="tolerance", message="")
-    if not _is_worth_more(request, better, outcome):
-        return outcome
-    gaps = [stage.gap for stage in found.proof.stages if stage.name == "moves"]
-    return _refined(request, better) if min(gaps, default=np.inf) >= FAR else better
+    return _refined(request, better, least)
 
 
 def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
@@ -67,22 +72,34 @@ def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
     return worth(request, one) < worth(request, other) and not harms(request, one)
 
 
-def _refined(request: Request, outcome: Outcome) -> Outcome:
-    """Refine what CP-SAT, out of effort, ended with: from there fewer moves may do."""
-    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
-    found = levelled(replace(request, start=start))
-    better = replace(outcome, node=found.node, leader=found.leader)
-    return better if _is_worth_more(request, better, outcome) else outcome
+def _is_unhurried(request: Request) -> bool:
+    """Whether the caller says how long it may take."""
+    return request.watch.time_limit is not None or request.watch.work_limit is not None
 
 
-def _fewest(request: Request, stands: Placement, made: int | None) -> Found | None:
+def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
+    """Refine what is far above the ``least`` moves, again and again from the best: fewer may do."""
+    cluster, best = request.cluster, outcome
+    for again in range(1 if _is_unhurried(request) else ROUNDS):
+        if request.watch.reason is not None:
+            break
+        start = cluster.placement.replaced(best.node, best.leader)
+        if compare(cluster, cluster.placement, start).moves - least < FAR:
+            break
+        found = levelled(replace(request, start=start, seed=request.seed + again))
+        better = replace(best, node=found.node, leader=found.leader)
+        if _is_worth_more(request, better, best):
+            best = better
+    return best
+
+
+def _fewest(request: Request, stands: Placement, made: int | None) -> Found:
     """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
 
     Where nothing within them is known yet, any is looked for first: that is found more easily.
     """
-    watch = request.watch
-    unhurried = watch.time_limit is not None or watch.work_limit is not None
-    search = Search(1, LONGEST if unhurried else EFFORT, request.seed, watch)
+    effort = LONGEST if _is_unhurried(request) else EFFORT
+    search = Search(1, effort, request.seed, request.watch)
     stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
     _hold_what_is_reached(stages, stands)
     moves = sum(count for count, _, _ in stages.joins)
@@ -90,21 +107,17 @@ def _fewest(request: Request, stands: Placement, made: int | None) -> Found | No
         search.linearization = SOME
         stages.minimise("reached", 0 * moves, 1)
         if stages.answer is None:
-            return None
+            return stages.found
         stages.start_from(stands)  # it has few moves, and what reaches the goals may have many
         search.effort, search.linearization = search.spent + search.effort, FULL
         search.seed += 1
     stages.minimise("moves", moves, 1)
     last = stages.last("moves")
-    if last is not None and last.gap >= FAR and not unhurried:
-        search.effort, search.seed = search.spent + AGAIN, search.seed + 1
-        stages.minimise("moves", moves, 1)
-        last = stages.last("moves")
-    if made is not None and (last is None or last.value >= made):
-        return None
-    search.effort = search.spent + LEADERS
-    stages.minimise("leader changes", sum(stages.changes), 1)
-    return stages.found
+    if made is None or (last is not None and last.value < made):
+        search.effort = search.spent + LEADERS
+        stages.minimise("leader changes", sum(stages.changes), 1)
+        return stages.found
+    return Found(None, None, stages.found.proof)
 
 
 def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
