@@ -11,6 +11,7 @@ from evenkeel.measure.bounds import bounds
 from tests.judge.case import build
 from tests.judge.clusters import draw
 from tests.judge.mending import left_undone
+from tests.judge.trial import try_one
 from tests.judge.verdict import standing_of
 from tests.judge.world import World
 from tests.naive.exact import brute_force as naive
@@ -192,3 +193,15 @@ def test_it_leaves_no_more_undone_than_balance_does():
     assert not list(left_undone(World(case), standing_of(found.placement)))
     assert "the search before it" in found.message
     assert found.guard == 0
+
+
+def test_a_replica_that_finds_no_better_node_leads_where_it_stays() -> None:
+    """No node may hold the partition; the voter that lives stays, and takes over from a dead one."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]], domains={"zone": ["a"] * 3},
+        rules=[ek.Rule(require=["zone!=a"])], rule=[0], alive=[False, True, True],
+    )  # fmt: skip
+    result = ek.solve(cluster, "exact", goals=ek.Goals(level=None))
+    assert result.placement.leader_node.tolist() == [1]
+    assert "find no node where they may be" in result.message
+    assert not try_one(draw("anything", 990001), "exact").findings

@@ -84,6 +84,25 @@ def test_random_clusters_do_stand_ready_and_most_losses_take_no_search():
     assert sum(loss is not None for loss in found) > 0.6 * len(there)
 
 
+@pytest.mark.parametrize("heavier", [1.0, 2.0])
+def test_who_lives_leads_what_a_lost_node_led_not_a_copy_yet_to_be_made(heavier):
+    rng = np.random.default_rng(3)
+    load = rng.lognormal(0.0, 0.5, (600, 1))
+    rows = np.argsort(rng.random((600, 30)), axis=1)[:, :3]
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((30, 1), load.sum() / 4.0), load=load, leader_load=heavier * load,
+        placement=rows,
+    )  # fmt: skip
+    ready = standing(cluster)
+    assert ready is not None
+    for n in (0, 1, 0):
+        loss = ready.lose(np.array([n], np.int32), ek.Goals(level=None))
+        assert loss is not None
+        leads = placed(cluster, loss).leader_node
+        orphans = np.flatnonzero(rows[:, 0] == n)
+        assert (leads[orphans][:, None] == rows[orphans][:, 1:]).any(axis=1).all()
+
+
 @fewer(0.3)
 @given(seeds, st.integers(0, 13))
 def test_each_replica_goes_where_no_node_is_less_full_with_it(seed, n):

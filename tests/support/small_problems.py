@@ -45,6 +45,9 @@ class Small:
         first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         replicas = int(first[-1])
         home = np.array([n for row in self.placement for n in row], np.int32)
+        lives = np.append(self.accepts, False)[home]
+        led = np.array(self.leader) >= 0
+        at = np.minimum(first[:-1] + np.maximum(self.leader, 0), replicas - 1)
         zones = max(self.zone) + 1
         zone = np.array(self.zone, np.int32)
         members = np.concatenate((np.argsort(zone, kind="stable"), np.arange(n_nodes)))
@@ -77,7 +80,8 @@ class Small:
                 owner=np.repeat(np.arange(n_partitions, dtype=np.int32), sizes),
                 movable=np.ones(replicas, bool),
                 home=home,
-                led_from=np.full(n_partitions, -1, np.int32),
+                ready=lives,
+                led_from=np.where(led & lives[at], home[at], -1).astype(np.int32),
                 leader_load=self.load + self.extra,
                 voter_load=self.load.copy(),
                 non_voter_load=self.load.copy(),

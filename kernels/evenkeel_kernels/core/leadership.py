@@ -15,6 +15,27 @@ def leader_away(problem: Problem, p: int, n: int) -> bool:
 
 
 @inline_only
+def leads_late(problem: Problem, p: int, n: int) -> int:
+    """Whether ``p``, whose leader is lost, could not be led from ``n`` at once: 1 or 0.
+
+    Somebody else leads it then until its copy is made there, and hands it on.
+    """
+    partitions = problem.partitions
+    if partitions.led_from[p] >= 0:
+        return 0
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[k] == n and partitions.ready[k]:
+            return 0
+    return 1
+
+
+@inline_only
+def is_led_anew(problem: Problem, p: int, n: int) -> int:
+    """Whether leading ``p`` from ``n`` costs a change of leaders that another might not: 1 or 0."""
+    return int(leader_away(problem, p, n)) + leads_late(problem, p, n)
+
+
+@inline_only
 def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether the budget of leader changes lets node ``n`` lead ``p``."""
     if not problem.budgets.binds or not leader_away(problem, p, n):

@@ -52,6 +52,7 @@ class PartitionArrays(NamedTuple):
     owner: NDArray[np.int32]  # (K,) partition of each replica
     movable: NDArray[np.bool_]  # (K,) not pinned
     home: NDArray[np.int32]  # (K,) the node it came from, -1 none
+    ready: NDArray[np.bool_]  # (K,) could lead at once where it came from: it lives and is in sync
     led_from: NDArray[np.int32]  # (P,) the living node that led it at the start, -1 none
     leader_load: NDArray[np.float64]  # (P, D)
     voter_load: NDArray[np.float64]  # (P, D)

@@ -41,7 +41,6 @@ def begun(small, value=1.0, most_leaders=np.inf, forced=None, least=0.0, budgets
     aim = Aim(np.ones(1), targets, scratch, floor)
     course = Course(
         forced=state.node < 0 if forced is None else forced,
-        was=state.leader.copy(),
         led=np.ones(len(state.leader), bool),
         mixed=mixed_roles(problem, state),
         faults=np.zeros(len(state.leader), np.int64),

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.leadership import admits_leader, affords_lead, shares_leader
+from evenkeel_kernels.core.leadership import (
+    admits_leader,
+    affords_lead,
+    leads_late,
+    shares_leader,
+)
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
 from evenkeel_kernels.core.state import lead, transfer_leader
@@ -95,13 +100,14 @@ def unassign_leaders(
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
-    Among equals the ``favoured`` slot, which has led already and needs no room, else the one whose
-    node is least pressed afterwards by what leading adds, and of these the one that leads least.
+    Among equals one with room, which the ``favoured`` slot, that has led already, may go without;
+    where who led is lost, one that is there before a copy yet to be made; the ``favoured`` one; the
+    one whose node is least pressed afterwards by what leading adds; the one that leads least.
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
-    best_rank, best_score, fewest = 255, FAR, 0
+    least = (255, False, 0, FAR, 0)
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
@@ -116,13 +122,13 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
                 if extra != 0.0:
                     score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
-        if not admits_leader(problem, state, p, slot):
-            if slot != favoured:
-                continue
-            score += 1e200
-        led = int(state.leaders[n])
-        if (rank[n], score, led) < (best_rank, best_score, fewest):
-            best, best_rank, best_score, fewest = slot, int(rank[n]), score, led
+        full = not admits_leader(problem, state, p, slot)
+        if full and slot != favoured:
+            continue
+        late = leads_late(problem, p, n)
+        order = (int(rank[n]), full, late, score, int(state.leaders[n]))
+        if order < least:
+            best, least = slot, order
     if best >= 0:
         lead(problem, state, p, best)
 

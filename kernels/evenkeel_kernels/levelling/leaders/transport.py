@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.leadership import leads_late
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
@@ -64,7 +65,8 @@ class Choices(NamedTuple):
     slot: NDArray[np.int64]  # (A,)
     node: NDArray[np.int64]  # (A,)
     taken: NDArray[np.int64]  # (M,) the choice that leads now
-    kept: NDArray[np.int64]  # (M,) the one that changes no leader, -1 for none
+    anew: NDArray[np.bool_]  # (A,) whether that costs a change of leaders
+    kept: NDArray[np.int64]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
 
 
@@ -157,8 +159,7 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 @inline_only
 def as_changed(choices: Choices, m: int, choice: int) -> float:
     """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
-    kept = choices.kept[m]
-    return 0.0 if kept < 0 else float(int(choice != kept) - int(choices.taken[m] != kept))
+    return float(int(choices.anew[choice]) - int(choices.anew[choices.taken[m]]))
 
 
 @inline_only
@@ -184,7 +185,8 @@ def list_choices(
     """Fill in the choices of each partition, whose slot ``was (P,)`` led. O(A).
 
     Of those listed at ``begin`` to ``end``. With ``keep`` that slot is taken wherever it may be,
-    else who leads now. ``resource (E,)`` is as in `extra_of`.
+    else who leads now. Where who led is lost, all are free that could lead at once. ``resource
+    (E,)`` is as in `extra_of`.
     """
     partitions = problem.partitions
     for m in range(begin, end):
@@ -201,9 +203,14 @@ def list_choices(
             choices.node[at] = state.node[k]
             if slot == state.leader[p]:
                 choices.taken[m] = at
-            if slot == was[p] and state.node[k] == partitions.home[k]:
+            choices.anew[at] = leads_late(problem, p, index(state.node[k])) > 0
+            led = partitions.led_from[p] >= 0
+            if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
             at += 1
+        if choices.kept[m] >= 0:
+            for choice in range(choices.first[m], at):
+                choices.anew[choice] = choice != choices.kept[m]
         if keep and choices.kept[m] >= 0:
             take_choice(choices, charges, m, choices.kept[m])
 
@@ -227,7 +234,8 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             extra = choices.extra[m, e]
             saves += extra * charges.price[here, e]
             relieves = relieves or extra < 0.0
-        if not relieves and saves <= 1.0 and (now == kept or (kept < 0 and saves <= 0.0)):
+        free = not choices.anew[now]
+        if not relieves and saves <= 1.0 and (now == kept or (free and saves <= 0.0)):
             continue
         best, least = now, -LEAST_GAIN
         leaving = np.nan
@@ -398,6 +406,7 @@ def _drawn_up(
         slot=np.empty(first[-1], np.int64),
         node=np.empty(first[-1], np.int64),
         taken=np.empty(len(chosen), np.int64),
+        anew=np.empty(first[-1], np.bool_),
         kept=np.empty(len(chosen), np.int64),
         extra=np.empty((len(chosen), len(resource))),
     )

@@ -116,6 +116,7 @@ def lose(
         if leads_now(partitions.first, state.leader, p, k):
             transfer_leader(problem, state, p, index(-1))
             led[p] = False
+            partitions.led_from[p] = -1
         move(problem, state, k, index(-1))
     return count
 
@@ -219,6 +220,7 @@ def take_back(
         p = index(partitions.owner[told.replica[i]])
         if state.leader[p] != stock.leader[p]:
             transfer_leader(problem, state, p, index(stock.leader[p]))
+            partitions.led_from[p] = partitions.home[partitions.first[p] + stock.leader[p]]
     for d in range(state.load.shape[0]):
         for n in range(state.load.shape[1]):
             state.load[d, n] = kept.load[d, n]

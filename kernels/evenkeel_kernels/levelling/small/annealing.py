@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand, overrun
+from evenkeel_kernels.core.leadership import is_led_anew
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
@@ -75,7 +76,6 @@ class Course(NamedTuple):
     """What a run starts from and keeps up to date."""
 
     forced: NDArray[np.bool_]  # (K,) replicas that had to leave home
-    was: NDArray[np.int16]  # (P,) who led
     led: NDArray[np.bool_]  # (P,) whether somebody is to lead
     mixed: NDArray[np.bool_]  # (P,) whether its replicas are not all of one role
     faults: NDArray[np.int64]  # (P,) broken rules of each partition
@@ -206,21 +206,14 @@ def is_reseated(problem: Problem, course: Course, k: int, n: int) -> int:
 
 
 @inline_only
-def is_led_anew(problem: Problem, course: Course, p: int, n: int) -> int:
-    """Whether another node than ``n`` led ``p`` before: 1 or 0."""
-    was = course.was[p]
-    return int(was < 0 or problem.partitions.home[problem.partitions.first[p] + was] != n)
-
-
-@inline_only
-def changes_of(problem: Problem, state: State, course: Course, p: int, q: int) -> int:
+def changes_of(problem: Problem, state: State, p: int, q: int) -> int:
     """Count the changes of leaders of ``p`` and of ``q``, -1 for none: 0 to 2."""
     count = 0
     first, leader = problem.partitions.first, state.leader
     if leader[p] >= 0:
-        count += is_led_anew(problem, course, p, index(state.node[first[p] + leader[p]]))
+        count += is_led_anew(problem, p, index(state.node[first[p] + leader[p]]))
     if q >= 0 and leader[q] >= 0:
-        count += is_led_anew(problem, course, q, index(state.node[first[q] + leader[q]]))
+        count += is_led_anew(problem, q, index(state.node[first[q] + leader[q]]))
     return count
 
 
@@ -230,7 +223,7 @@ def count_up(problem: Problem, state: State, course: Course) -> None:
     faults, moves, changes, trades = overrun(problem, state), 0, 0, 0
     for p in range(course.faults.shape[0]):
         faults += course.faults[p]
-        changes += changes_of(problem, state, course, p, index(-1))
+        changes += changes_of(problem, state, p, index(-1))
     for k in range(state.node.shape[0]):
         if state.node[k] >= 0:
             moves += is_away(problem, k, index(state.node[k]))
@@ -398,14 +391,14 @@ def refine(
             there = index(state.node[first + slot])
             if not may_lead(problem, state, p, first + slot) or here == there:
                 continue
-            change = pace.lead_toll * is_led_anew(problem, course, p, there)
+            change = pace.lead_toll * is_led_anew(problem, p, there)
             if here >= 0:
-                change -= pace.lead_toll * is_led_anew(problem, course, p, here)
+                change -= pace.lead_toll * is_led_anew(problem, p, here)
             if plain and here >= 0:
                 rough = change - pace.fault * (course.faults[p] + beyond)
                 if rough + passing_lead(partitions, state, targets, p, here, there) > allowed:
                     continue
-        before = changes_of(problem, state, course, p, q)
+        before = changes_of(problem, state, p, q)
         change -= strain(problem, state, aim, pace.fault, there)
         if here >= 0:
             change -= strain(problem, state, aim, pace.fault, here)
@@ -441,7 +434,7 @@ def refine(
             course.faults[q] = other
         course.tally[MOVES] += more
         course.tally[TRADES] += trades
-        course.tally[CHANGES] += changes_of(problem, state, course, p, q) - before
+        course.tally[CHANGES] += changes_of(problem, state, p, q) - before
         if hot == 0.0:
             note(problem, state, aim, course, best, pace.fall)
     return accepted

@@ -17,7 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
-from evenkeel.strategies.levelling.run import levelled
+from evenkeel.strategies.levelling.run import levelled, well_led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
@@ -60,6 +60,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
         answer = replace(outcome, node=node, leader=led(cluster, node, found.leader))
         if missed:
             answer = replace(answer, stop_reason="tolerance", message="")
+        answer = well_led(request, answer)
         if _is_worth_more(request, answer, outcome):
             better = answer
     if better is outcome and missed:
@@ -115,7 +116,7 @@ def _fewest(request: Request, stands: Placement, made: int | None) -> Found:
     last = stages.last("moves")
     if made is None or (last is not None and last.value < made):
         search.effort = search.spent + LEADERS
-        stages.minimise("leader changes", sum(stages.changes), 1)
+        stages.minimise("leader changes", stages.handed_on, 1)
         return stages.found
     return Found(None, None, stages.found.proof)
 

@@ -17,6 +17,7 @@ from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.strategies.exact.seats import Seats, class_names
+from evenkeel.strategies.shared.takeover import led_from, ready
 
 SNUG = 1e-9
 """A node this far above its target, relatively, is at it."""
@@ -253,6 +254,25 @@ def changed_leaders(seats: Seats) -> list[Any]:
     for p, leads in enumerate(seats.leads):
         if leads and was[p] >= 0 and alive[was[p]]:
             found.append(1 - leads.get(int(was[p]), 0))
+    return found
+
+
+def late_leaders(seats: Seats) -> list[Any]:
+    """Say of each partition that lost its leader whether it waits for a copy to lead it.
+
+    Somebody else leads it then until the copy is made.
+    """
+    cluster = seats.cluster
+    placement, lives = cluster.placement, led_from(cluster) >= 0
+    there = ready(cluster)
+    found = []
+    for p, leads in enumerate(seats.leads):
+        if lives[p] or not leads:
+            continue
+        first, end = placement.first[p : p + 2].tolist()
+        at_once = set(placement.node[first:end][there[first:end]].tolist())
+        if not at_once.isdisjoint(leads):
+            found.append(sum(lead for n, lead in leads.items() if n not in at_once))
     return found
 
 

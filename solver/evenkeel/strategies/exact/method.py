@@ -9,7 +9,7 @@ from evenkeel.strategies.exact.ills import harms, worth
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.rescue import rescued
 from evenkeel.strategies.exact.stages import Search, in_stages, led
-from evenkeel.strategies.levelling.run import searched
+from evenkeel.strategies.levelling.run import searched, well_led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -54,6 +54,7 @@ def exact(request: Request) -> Outcome:
         timings=begun.timings,
         native=found.proof,
     )
+    answer = well_led(request, answer)
     best = found.proof.status == "optimal" or worth(request, answer) <= worth(request, begun)
     if best and not harms(request, answer):
         return answer
@@ -72,7 +73,8 @@ def _said(proof: Proof) -> str:
         return "Nothing was proven in the time given."
     missing = int(proof.stages[0].bound)
     if missing:
-        return f"Proven: at least {missing} replicas or leaders find no node, whatever is moved."
+        where = "where they may be, whatever is moved"
+        return f"Proven: at least {missing} replicas or leaders find no node {where}."
     if proof.status == "optimal":
         return "Proven: none is more level, and none as level moves less."
     gaps = ", ".join(f"{stage.name} within {stage.gap:.4g}" for stage in proof.stages)

@@ -12,7 +12,7 @@ from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
-from evenkeel.strategies.levelling.run import placed_and_led, searched
+from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.replica_counts import kept
@@ -43,7 +43,8 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
-    return with_last_steps(request, _asked_of_cp_sat(request, outcome, before))
+    better = with_last_steps(request, _asked_of_cp_sat(request, outcome, before))
+    return outcome if better is outcome else well_led(request, better)
 
 
 def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcome:

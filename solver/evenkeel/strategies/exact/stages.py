@@ -20,7 +20,15 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.budgets import Join, hold_budgets
 from evenkeel.strategies.exact.leeway import Leeway
-from evenkeel.strategies.exact.loads import SNUG, Floor, Targets, changed_leaders, moved, weigh
+from evenkeel.strategies.exact.loads import (
+    SNUG,
+    Floor,
+    Targets,
+    changed_leaders,
+    late_leaders,
+    moved,
+    weigh,
+)
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
 from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
@@ -142,6 +150,7 @@ class Stages:
     floors: list[Floor]
     joins: list[Join]
     changes: list[Any]
+    late: list[Any]
     stages: list[Stage] = field(default_factory=list)
     certain: Certainty = "optimal"
     answer: tuple[NDArray[np.int32], NDArray[np.int16]] | None = None
@@ -174,7 +183,7 @@ class Stages:
         order_twins(seats)
         joins, changes = moved(seats), changed_leaders(seats)
         hold_budgets(seats, limits, joins, changes)
-        stages = cls(seats, search, wishes, gauges, floors, joins, changes)
+        stages = cls(seats, search, wishes, gauges, floors, joins, changes, late_leaders(seats))
         stages.start_from(hint)
         return stages
 
@@ -243,9 +252,14 @@ class Stages:
     def level_and_move(self) -> None:
         """Level what is placed, then move as little, and change as few leaders, as can be."""
         self.level()
-        each = 1 + len(self.changes)
+        each = 1 + len(self.changes) + len(self.late)
         moves = sum(count for count, _, _ in self.joins)
-        self.minimise("moves", each * moves + sum(self.changes), each)
+        self.minimise("moves", each * moves + self.handed_on, each)
+
+    @property
+    def handed_on(self) -> Any:
+        """How often leads are handed on, but for those that somebody has to take over anyway."""
+        return sum(self.changes) + sum(self.late)
 
     def minimise(self, name: str, objective: Any, parts: int) -> None:
         """Make something small, and hold it there; it is counted in so many parts of one."""

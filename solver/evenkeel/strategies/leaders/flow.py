@@ -12,6 +12,7 @@ from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.stopping import Clock, StopReason
+from evenkeel.strategies.shared.takeover import led_from, ready
 from evenkeel_kernels.core.leader_lists import Leading
 from evenkeel_kernels.leaders.fewest_changes import (
     LeadFlow,
@@ -61,7 +62,10 @@ class Arcs:
 
 
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
-    """Find the replicas that may lead, each partition's best choices only."""
+    """Find the replicas that may lead, each partition's best choices only.
+
+    Where who led is lost, those that could lead at once, if there are any.
+    """
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))
     standing = standing[cluster.nodes.may_lead[node[standing]]]
@@ -80,6 +84,12 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
         best = np.full(len(cluster.partitions), np.iinfo(np.int64).max)
         np.minimum.at(best, owner, rank)
         kept = rank == best[owner]
+        standing, owner = standing[kept], owner[kept]
+    lost = led_from(cluster) < 0
+    if lost.any():
+        at_once = lost[owner] & ready(cluster)[standing]
+        some = np.bincount(owner[at_once], minlength=len(lost)) > 0
+        kept = at_once | ~some[owner]
         standing, owner = standing[kept], owner[kept]
     # owners ascend, as slots do
     begins = np.diff(owner, prepend=-1) != 0

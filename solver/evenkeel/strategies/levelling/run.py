@@ -23,9 +23,11 @@ Budgets bind all of it: they are among the rules that admit a move.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.floors import fill_to_floors
 from evenkeel.strategies.levelling.level import (
     level_pairs,
@@ -45,13 +47,16 @@ from evenkeel.strategies.levelling.prepare import Restraint, prepare
 from evenkeel.strategies.levelling.refine import refine_small
 from evenkeel.strategies.levelling.repair import repair
 from evenkeel.strategies.levelling.rest import count_misled, excess, is_worth_it, nothing_due
-from evenkeel.strategies.levelling.run_state import Run
+from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
+from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
+from evenkeel_kernels.levelling.penalty import new_targets
 
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
@@ -105,6 +110,25 @@ def outcome_after(
     return outcome
 
 
+def well_led(request: Request, outcome: Outcome) -> Outcome:
+    """Let those lead who should, of the replicas where an answer has them.
+
+    CP-SAT knows nothing of replicas that stay where they may not be, and deals leads out anyhow.
+    """
+    cluster, bounds = request.cluster, request.bounds
+    if not has_leaders(cluster):
+        return outcome
+    target = np.ascontiguousarray(bounds.target.T)
+    problem = compile_problem(
+        cluster, target, np.ones(len(cluster.dimensions)), limits=request.limits
+    )
+    stands = cluster.placement.replaced(outcome.node, outcome.leader)
+    state = seated(cluster, problem, stands, np.zeros(len(outcome.node), bool))
+    replace_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))))
+    lead_by_survivors(problem, state, new_targets(problem, bounds.leader_target, 1.0))
+    return replace(outcome, leader=np.where(state.leader < 0, outcome.leader, state.leader))
+
+
 def search(run: Run) -> None:
     """Repair, mend, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
@@ -144,10 +168,11 @@ def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
 
 
 def complete(run: Run) -> None:
-    """Fill up to floors, place what soft rules keep out, and let the preferred lead."""
+    """Fill up to floors, place what soft rules keep out, and let those lead who should."""
     fill_to_floors(run)
     place_past_soft_rules(run)
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     replace_leaders(run.problem, run.state, scan)
     if count_misled(run):
         prefer(run.problem, run.state, run.targets)
+    lead_by_survivors(run.problem, run.state, run.targets)

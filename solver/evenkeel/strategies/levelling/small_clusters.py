@@ -145,7 +145,6 @@ class Refining:
         self.best = _unmeasured(state.node, state.leader)
         self._course = Course(
             forced=self.forced,
-            was=self.home[1].copy(),
             led=(cluster.partitions.replicas > 0) & has_leaders(cluster),
             mixed=_mixed_roles(problem, state),
             faults=np.zeros(len(state.leader), np.int64),

@@ -15,6 +15,7 @@ from evenkeel.model.reading.arrays import writable
 from evenkeel.model.rules import Limit, Rule
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
+from evenkeel.strategies.shared.takeover import led_from, ready
 from evenkeel_kernels.core import problem as kernel
 from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.core.state import settle
@@ -166,7 +167,8 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
         # what is pinned to nowhere may have any node
         movable=((placement.flags & Flag.PINNED) == 0) | (placement.node < 0),
         home=writable(placement.node),
-        led_from=_led_from(cluster),
+        ready=ready(cluster),
+        led_from=led_from(cluster),
         leader_load=writable(partitions.load.leader),
         voter_load=writable(partitions.load.voter),
         non_voter_load=writable(partitions.load.non_voter),
@@ -333,13 +335,6 @@ def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
         out_of=out_of,
         source=nodes.serves,
     )
-
-
-def _led_from(cluster: Cluster) -> NDArray[np.int32]:
-    """Node that led each partition where it lives, else -1."""
-    led = cluster.placement.leader_node
-    lives = np.append(cluster.nodes.alive, False).take(led)
-    return np.where(lives, led, -1).astype(np.int32)
 
 
 def _row_starts(rows: list[list[list[int]]]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ class Plain:
 
     nodes: list[list[int]]  # of each partition's choices
     taken: list[int]
-    kept: list[int]  # -1 for none
+    anew: list[list[bool]]  # whether each of them costs a change of leaders
     extra: list[list[float]]
     scale: list[list[float]]
     above: list[list[float]]
@@ -34,8 +34,7 @@ class Plain:
 
     def changed(self, m: int, choice: int) -> int:
         """How many more leaders have changed if ``m`` took ``choice``."""
-        kept = self.kept[m]
-        return 0 if kept < 0 else int(choice != kept) - int(self.taken[m] != kept)
+        return int(self.anew[m][choice]) - int(self.anew[m][self.taken[m]])
 
     def take(self, m: int, choice: int) -> None:
         """Let ``m`` be led from ``choice``."""
@@ -46,7 +45,7 @@ class Plain:
 
     def cost(self) -> float:
         """What all nodes are charged, and the leaders changed."""
-        changes = sum(k >= 0 and t != k for t, k in zip(self.taken, self.kept, strict=True))
+        changes = sum(anew[t] for t, anew in zip(self.taken, self.anew, strict=True))
         squares = (max(a, 0.0) ** 2 * s for row in self.above for a, s in
                    zip(row, self.stiffness, strict=True))  # fmt: skip
         return changes + sum(squares)

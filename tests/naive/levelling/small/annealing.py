@@ -65,7 +65,7 @@ def worth(problem: Problem, state: State, aim: Aim, course: Course) -> tuple[flo
         return None
     faults = sum(faults_of(problem, state, course, p) for p in range(len(state.leader)))
     faults += naive.overrun(problem, state)
-    changes = leader_changes(problem, state, course)
+    changes = leader_changes(problem, state)
     return faults, moves(problem, state), changes, trades(problem, state, course)
 
 
@@ -92,13 +92,13 @@ def trades(problem: Problem, state: State, course: Course) -> int:
     return count
 
 
-def leader_changes(problem: Problem, state: State, course: Course) -> int:
-    """Count the partitions that another node leads than before."""
-    count = 0
+def leader_changes(problem: Problem, state: State) -> int:
+    """Count the partitions that another node leads than before, or than could lead them at once."""
+    count, partitions = 0, problem.partitions
     for p, slot in enumerate(state.leader.tolist()):
-        row, was = naive.row(problem, p), int(course.was[p])
-        old = int(problem.partitions.home[row[was]]) if was >= 0 else None
-        count += slot >= 0 and int(state.node[row[slot]]) != old
+        row, old = naive.row(problem, p), int(partitions.led_from[p])
+        free = {int(partitions.home[k]) for k in row if partitions.ready[k]} if old < 0 else {old}
+        count += slot >= 0 and int(state.node[row[slot]]) not in free
     return count
 
 

@@ -67,13 +67,16 @@ class Desks:
 
     def new(self) -> Desk:
         """Make one more, of which no array that changes is shared."""
-        nodes, rules = self._problem.nodes, self._problem.rules
+        nodes, rules, partitions = (
+            self._problem.nodes, self._problem.rules, self._problem.partitions
+        )  # fmt: skip
         problem = self._problem._replace(
             nodes=nodes._replace(
                 accepts=nodes.accepts.copy(),
                 leads=nodes.leads.copy(),
                 watermark=nodes.watermark.copy(),
             ),
+            partitions=partitions._replace(led_from=partitions.led_from.copy()),
             rules=rules._replace(allowed=rules.allowed.copy()),
         )
         state = State._make(array.copy() for array in self._state)
