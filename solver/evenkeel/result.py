@@ -247,6 +247,7 @@ class Result(Reported, Shown):
                     "at_least": one.least,
                     "gap": one.gap,
                     "term": one.term,
+                    **({"given": one.given} if one.given else {}),
                 }
                 for one in self.proven
             },

@@ -17,6 +17,10 @@ from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 
 
+REPLICAS_STAY = "for where replicas stay"
+"""Other moves, as many of them, might spare some of the leader changes."""
+
+
 @dataclass(frozen=True)
 class Gap:
     """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
@@ -44,13 +48,19 @@ class Gap:
 
 @dataclass(frozen=True)
 class Proven:
-    """A figure of a result beside what is proven of it."""
+    """A figure of a result beside what is proven of it: of all placements, or of some, if given."""
 
     name: str
     value: float
     least: float
     gap: float
     term: str
+    given: str = ""
+
+    @property
+    def reason(self) -> str:
+        """By what it is proven, and of which placements, where not of all."""
+        return f"{self.term}, {self.given}" if self.given else self.term
 
     @property
     def figures(self) -> tuple[str, str, str]:
@@ -61,7 +71,7 @@ class Proven:
 
     def __str__(self) -> str:
         value, least, gap = self.figures
-        return f"{self.name} {value} (at least {least} by {self.term}; gap {gap})"
+        return f"{self.name} {value} (at least {least} by {self.reason}; gap {gap})"
 
 
 class Judged(Protocol):
@@ -133,7 +143,8 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
     if result.leader_bound is not None and result.comparison.leader_changes:
         changes, fewest = result.comparison.leader_changes, result.leader_bound.changes
         term = result.leader_bound.term
-        yield Proven("leader changes", changes, fewest, _over(changes, fewest), term)
+        gap_here = _over(changes, fewest)
+        yield Proven("leader changes", changes, fewest, gap_here, term, REPLICAS_STAY)
     for name, value, ratio, term in zip(
         result.cluster.dimensions, levelness.ratio.tolist(), bounds.ratio.tolist(),
         bounds.level_term, strict=True,

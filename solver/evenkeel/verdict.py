@@ -21,7 +21,7 @@ from evenkeel.strategies.shared.stopping import StopReason
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 
 STATUS_MEANING: Mapping[str, str] = {
-    "optimal": "no hard rule broken, and proven that nothing better is possible",
+    "optimal": "no hard rule broken, and proven that none is better in what the message names",
     "feasible": "no hard rule broken, and the goals met",
     "missed": "no hard rule broken, but the goals are not met: the message says why",
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",

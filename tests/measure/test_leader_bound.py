@@ -118,7 +118,25 @@ def test_a_result_tells_its_fewest_leader_changes():
     assert result.gap.leader_changes == (result.comparison.leader_changes - 6) / 6
     (row,) = [one for one in result.proven if one.name == "leader changes"]
     assert (row.least, row.term) == (6, "prices of leading")
+    assert "at least 6 by prices of leading, for where replicas stay" in str(row)
+    assert result.metrics["proven"]["leader changes"]["given"] == "for where replicas stay"
     assert ek.solve(cluster, goals=ek.Goals(level=None)).leader_bound.changes == 0
+
+
+def test_the_fewest_changes_where_replicas_stay_are_not_said_to_be_the_fewest_of_all():
+    """Both ways take one move; if p0's follower moves, and not who leads it, nobody hands on."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 3 + [[2, 3]], leader=[0] * 4
+    )
+    away = cluster.placement.node.copy()
+    rows = []
+    for k in (0, 1):
+        node = away.copy()
+        node[k] = 2
+        start = cluster.placement.replaced(node, cluster.placement.leader)
+        none = np.full((4, 1), np.inf)
+        rows.append(leader_bound(cluster, start, none, np.full(4, np.inf)).changes)
+    assert rows == [1, 0]
 
 
 def test_where_nobody_can_lead_nothing_must_change():

@@ -185,7 +185,7 @@ def test_domains_add_up_to_the_cluster(result, root):
 
 def test_bounds_are_those_of_the_result(result, root):
     rows = table_of(root, "No placement that keeps")
-    expected = [[one.name, *one.figures, one.term] for one in result.proven]
+    expected = [[one.name, *one.figures, one.reason] for one in result.proven]
     assert rows == expected
     assert len(rows) >= 4
 

@@ -85,7 +85,7 @@ class TestReport:
         proven = text[text.index("proven") :]
         for one in result.proven:
             line = " ".join(row(proven, one.name))
-            assert line.endswith(f"{one.gap:.2%} {one.term}")
+            assert line.endswith(f"{one.gap:.2%} {one.reason}")
         assert [one.name for one in result.proven[:3]] == [
             "moves",
             "leader changes",

@@ -269,7 +269,7 @@ def _proven(result: Any) -> list["RenderableType"]:
         value, least = (f"{x:,.0f}" if whole else number(x) for x in (one.value, one.least))
         gap = f"{one.gap:.2%}" if np.isfinite(one.gap) else "unknown"
         table.add_row(
-            escaped(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{escaped(one.term)}[/]"
+            escaped(one.name), f"[bold]{value}[/]", least, gap, f"[dim]{escaped(one.reason)}[/]"
         )
     if len(result.proven) > SHOWN_ROWS:
         table.add_row(f"[dim]... and {len(result.proven) - SHOWN_ROWS:,} more[/]", "", "", "", "")

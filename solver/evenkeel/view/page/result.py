@@ -115,10 +115,11 @@ def _bounds(result: Any) -> list[str]:
     if not result.audit.ok:
         said = "Rules are still broken; bounds are proven of placements that keep them all."
         return [paragraph(said)]
-    rows = [(shortened(one.name), *one.figures, one.term) for one in result.proven]
+    rows = [(shortened(one.name), *one.figures, one.reason) for one in result.proven]
     heads = ("figure", "reached", "at least", "gap", "proven by")
-    parts = [table("No placement that keeps all rules has less than the bound; the gap is how far "
-                   "above it the result is.", heads, rows, (4,))]  # fmt: skip
+    parts = [table("No placement that keeps all rules has less than the bound, but for leader "
+                   "changes: none that leaves replicas there. The gap is how far above it the "
+                   "result is.", heads, rows, (4,))]  # fmt: skip
     if result.cost is not None:
         costs = [
             (one.name.replace("_", " "), quantity(np.sum(getattr(result.cost, one.name))))
