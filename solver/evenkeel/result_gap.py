@@ -16,7 +16,6 @@ from evenkeel.measure.costs import CostParts
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 
-
 REPLICAS_STAY = "for where replicas stay"
 """Other moves, as many of them, might spare some of the leader changes."""
 

@@ -196,7 +196,7 @@ def test_it_leaves_no_more_undone_than_balance_does():
 
 
 def test_a_replica_that_finds_no_better_node_leads_where_it_stays() -> None:
-    """No node may hold the partition; the voter that lives stays, and takes over from a dead one."""
+    """No node may hold the partition; the voter that lives stays, and takes over from the dead."""
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1]], domains={"zone": ["a"] * 3},
         rules=[ek.Rule(require=["zone!=a"])], rule=[0], alive=[False, True, True],
