@@ -20,6 +20,7 @@ Budgets bind all of it: they are among the rules that admit a move.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
    others.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
+9. *Leaders*: who lives takes over from lost ones, and followers move instead of leaders.
 """
 
 from collections.abc import Callable
@@ -53,6 +54,7 @@ from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
@@ -176,3 +178,15 @@ def complete(run: Run) -> None:
     if count_misled(run):
         prefer(run.problem, run.state, run.targets)
     lead_by_survivors(run.problem, run.state, run.targets)
+    spare_some(run)
+
+
+def spare_some(run: Run) -> None:
+    """Let followers move instead of leaders, where as many moves do, and leaders stay."""
+    if run.stop is not None:
+        return
+    floor = np.ascontiguousarray(run.request.bounds.floor.T)
+    small, stays = size_of(run.request.cluster) <= SMALL, run.due | run.dropped
+    for _ in spare_leaders(run.problem, run.state, run.targets, floor, stays, small):
+        if not run.look("leaders"):
+            break

@@ -1,0 +1,234 @@
+"""Another one moves: a leader stays where it was, and a follower leaves its node in its place.
+
+Which replicas leave a node is chosen before it is known who leads, so that leaders are among them,
+each of which costs a change of leaders. Mostly a follower on the same node would do as well.
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.leadership import admits_leader
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index, is_away, leads_now, load_of
+from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.penalty import Targets, is_overfull
+from evenkeel_kernels.levelling.slices import slices
+
+SWEEPS = 3
+"""Looks at every partition: what goes home makes way for others."""
+
+LOOKS = 5_000_000
+"""Followers, times nodes to go to, that a slice looks at."""
+
+
+def spare_leaders(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    floor: NDArray[np.float64],
+    stays: NDArray[np.bool_],
+    anywhere: bool,
+) -> Generator[int, None, int]:
+    """Send leaders home whose place a follower of the same node can take; returns how many went.
+
+    No more replicas move than before, no node gets above its target or below its ``floor (D, N)``,
+    and replicas that ``stays (K,)`` names stay where they are. The follower goes where the leader
+    was, or with ``anywhere`` to any node. Yields the partitions looked at, slice by slice.
+
+    Complexity: O(P), and where leaders moved O(K + P D), and O(D) for each replica on the node of
+    each; with ``anywhere`` O(N D).
+    """
+    nodes, spared = state.load.shape[1], 0
+    for _ in range(SWEEPS):
+        before = spared
+        changed = led_elsewhere(problem, state)
+        if len(changed) == 0:
+            break
+        size = sizes_of(problem)
+        first, member = by_node(state.node, nodes)
+        each = (nodes if anywhere else 1) * (1 + len(member) // nodes)
+        for begin, end in slices(len(changed), max(1, LOOKS // each)):
+            spared += spare_each(
+                problem, state, targets, floor, stays, anywhere, first, member, size,
+                changed[begin:end],
+            )  # fmt: skip
+            yield end - begin
+        if spared == before:
+            break
+    return spared
+
+
+def led_elsewhere(problem: Problem, state: State) -> NDArray[np.int64]:
+    """List the partitions that another node leads than before. O(P)."""
+    partitions = problem.partitions
+    led = np.flatnonzero((partitions.led_from >= 0) & (state.leader >= 0))
+    now = state.node[partitions.first[led] + state.leader[led]]
+    return led[now != partitions.led_from[led]]
+
+
+def sizes_of(problem: Problem) -> NDArray[np.float64]:
+    """The greatest part of all room that a replica of each partition takes, (P,). O(P D)."""
+    watermark, load = problem.nodes.watermark, problem.partitions.voter_load
+    size = np.zeros(len(load))
+    for d, room in enumerate(np.where(np.isfinite(watermark), watermark, 0.0).sum(axis=1)):
+        if room > 0.0:
+            np.maximum(size, load[:, d] / room, out=size)
+    return size
+
+
+@no_alloc
+def spare_each(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    floor: NDArray[np.float64],
+    stays: NDArray[np.bool_],
+    anywhere: bool,
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    size: NDArray[np.float64],
+    changed: NDArray[np.int64],
+) -> int:
+    """Do what `spare_leaders` does, once, for the partitions ``changed (M,)``.
+
+    ``floor (D, N)`` and ``stays (K,)`` are those of `spare_leaders`, ``first (N + 1,)`` and
+    ``member`` list who is where. Of several followers the one goes that is
+    smallest by ``size (P,)``, the first of these.
+    """
+    partitions = problem.partitions
+    spared = 0
+    for p in changed:
+        k = moved_leader(problem, state, stays, p)
+        if k < 0:
+            continue
+        here, there = index(partitions.home[k]), index(state.node[k])
+        led = index(state.leader[p])
+        best, best_to = index(-1), index(-1)
+        for i in range(first[here], first[here + 1]):
+            j = index(member[i])
+            if state.node[j] != here or not may_go(problem, state, stays, j):
+                continue
+            if best >= 0 and size[partitions.owner[j]] >= size[partitions.owner[best]]:
+                continue
+            for at in range(state.load.shape[1] + 1 if anywhere else 1):
+                to = there if at == 0 else index(at - 1)
+                if to == here or not leaves_room(problem, state, targets, k, j, to):
+                    continue
+                if exchanged(problem, state, targets, floor, k, j, to):
+                    put_back(problem, state, k, j, there, led)
+                    best, best_to = j, to
+                    break
+        if best >= 0:
+            spared += int(exchanged(problem, state, targets, floor, k, best, best_to))
+    return spared
+
+
+@inline_only
+def moved_leader(problem: Problem, state: State, stays: NDArray[np.bool_], p: int) -> int:
+    """Replica of ``p`` that led it where it came from, and moved though it ``stays (K,)`` not.
+
+    -1 for none.
+    """
+    partitions = problem.partitions
+    was = index(partitions.led_from[p])
+    if was < 0 or state.leader[p] < 0:
+        return -1
+    now = index(state.node[partitions.first[p] + state.leader[p]])
+    if now == was or now < 0:
+        return -1
+    for k in range(partitions.first[p], partitions.first[p + 1]):
+        n = index(state.node[k])
+        if partitions.home[k] != was or n == was or n < 0 or state.role[k] != VOTER:
+            continue
+        if not stays[k] and partitions.movable[k] and is_away(problem, k, n) > 0:
+            return index(k)
+    return -1
+
+
+@inline_only
+def may_go(problem: Problem, state: State, stays: NDArray[np.bool_], j: int) -> bool:
+    """Whether replica ``j`` follows where it came from, and may leave: not if it ``stays (K,)``."""
+    partitions = problem.partitions
+    if state.node[j] != partitions.home[j] or stays[j] or not partitions.movable[j]:
+        return False
+    return not leads_now(partitions.first, state.leader, index(partitions.owner[j]), j)
+
+
+@inline_only
+def leaves_room(problem: Problem, state: State, targets: Targets, k: int, j: int, to: int) -> bool:
+    """Whether loads let ``k`` lead at home while ``j`` leaves there for ``to``. O(D)."""
+    partitions = problem.partitions
+    here, there = index(partitions.home[k]), index(state.node[k])
+    p = index(partitions.owner[k])
+    for d in range(state.load.shape[0]):
+        size = load_of(partitions, state, j, d)
+        at_home = state.load[d, here] + partitions.leader_load[p, d] - size
+        away = state.load[d, to] + size
+        if to == there:
+            away -= load_of(partitions, state, k, d)
+        if at_home * targets.scale[d, here] > 1.0 or away * targets.scale[d, to] > 1.0:
+            return False
+    return True
+
+
+@inline_only
+def is_within(state: State, targets: Targets, floor: NDArray[np.float64], n: int) -> bool:
+    """Whether node ``n`` is neither above its target nor below its ``floor (D, N)``."""
+    for d in range(state.load.shape[0]):
+        if state.load[d, n] < floor[d, n]:
+            return False
+    return not is_overfull(state, targets, n)
+
+
+@device_function
+def put_back(problem: Problem, state: State, k: int, j: int, there: int, led: int) -> None:
+    """Undo an exchange: ``k`` on ``there``, ``j`` at home, the slot ``led`` leading."""
+    p = index(problem.partitions.owner[k])
+    transfer_leader(problem, state, p, led)
+    if state.node[k] != there:
+        move(problem, state, k, there)
+    if state.node[j] != problem.partitions.home[j]:
+        move(problem, state, j, index(problem.partitions.home[j]))
+
+
+@device_function
+def exchanged(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    floor: NDArray[np.float64],
+    k: int,
+    j: int,
+    to: int,
+) -> bool:
+    """Send ``k`` home to lead, and ``j`` from there to ``to``, if all admits it; whether it did.
+
+    ``floor (D, N)`` is that of `spare_leaders`.
+    """
+    partitions = problem.partitions
+    p = index(partitions.owner[k])
+    here, there, led = index(partitions.home[k]), index(state.node[k]), index(state.leader[p])
+    leads_from = index(state.node[partitions.first[p] + led])
+    slot = index(k - partitions.first[p])
+    if is_away(problem, j, to) == 0:
+        return False
+    move(problem, state, j, index(-1))
+    if admits(problem, state, k, here):
+        move(problem, state, k, here)
+        if admits(problem, state, j, to):
+            move(problem, state, j, to)
+            if led == slot or admits_leader(problem, state, p, slot):
+                transfer_leader(problem, state, p, slot)
+                if (
+                    is_within(state, targets, floor, here)
+                    and is_within(state, targets, floor, there)
+                    and is_within(state, targets, floor, to)
+                    and is_within(state, targets, floor, leads_from)
+                ):
+                    return True
+    put_back(problem, state, k, j, there, led)
+    return False
