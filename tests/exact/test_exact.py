@@ -205,3 +205,7 @@ def test_a_replica_that_finds_no_better_node_leads_where_it_stays() -> None:
     assert result.placement.leader_node.tolist() == [1]
     assert "find no node where they may be" in result.message
     assert not try_one(draw("anything", 990001), "exact").findings
+
+
+def test_a_surplus_replica_goes_though_others_find_no_place() -> None:
+    assert not try_one(draw("surplus_and_rules", 33000), "exact").findings

@@ -6,6 +6,7 @@ from dataclasses import replace
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.exact.ills import harms, worth
+from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.rescue import rescued
 from evenkeel.strategies.exact.stages import Search, in_stages, led
@@ -54,7 +55,8 @@ def exact(request: Request) -> Outcome:
         timings=begun.timings,
         native=found.proof,
     )
-    answer = well_led(request, answer)
+    # CP-SAT counts what stays where it may not be as missing: that may lead, or be a surplus one
+    answer = well_led(request, with_last_steps(request, answer))
     best = found.proof.status == "optimal" or worth(request, answer) <= worth(request, begun)
     if best and not harms(request, answer):
         return answer
