@@ -9,6 +9,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.levelling.descent import descend
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.leaders.transport import (
+    LATE,
     Charges,
     Choices,
     sweep_choices,
@@ -43,11 +44,13 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     stiffness = random.uniform(0.5, 20.0, resources)
     taken = [int(random.integers(0, len(row))) for row in rows]
     kept = [int(random.integers(-1, len(row))) for row in rows]
-    anew = [
-        (random.random(len(row)) < 0.5).tolist() if k < 0 else [c != k for c in range(len(row))]
+    toll = [
+        (LATE * random.integers(0, 2, len(row))).tolist()
+        if k < 0
+        else [float(c != k) for c in range(len(row))]
         for row, k in zip(rows, kept, strict=True)
     ]
-    plain = Plain(rows, list(taken), anew, extra.tolist(), scale.tolist(), above.tolist(),
+    plain = Plain(rows, list(taken), toll, extra.tolist(), scale.tolist(), above.tolist(),
                   stiffness.tolist())  # fmt: skip
     first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     choices = Choices(
@@ -56,7 +59,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         slot=np.concatenate([np.arange(len(row)) for row in rows]),
         node=np.array([n for row in rows for n in row], np.int64),
         taken=first[:-1] + np.array(taken),
-        anew=np.concatenate(anew).astype(bool),
+        toll=np.concatenate(toll),
         kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)),
         extra=extra,
     )

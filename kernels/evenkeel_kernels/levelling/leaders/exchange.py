@@ -18,8 +18,9 @@ from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull
 from evenkeel_kernels.levelling.slices import slices
 
-SWEEPS = 3
-"""Looks at every partition: what goes home makes way for others."""
+SWEEPS, WORTHWHILE = 3, 64
+"""Looks at every partition, since what goes home makes way for others; and one in how many that are
+led anew must be spared for another look."""
 
 LOOKS = 5_000_000
 """Followers, times nodes to go to, that a slice looks at."""
@@ -57,7 +58,7 @@ def spare_leaders(
                 changed[begin:end],
             )  # fmt: skip
             yield end - begin
-        if spared == before:
+        if (spared - before) * WORTHWHILE <= len(changed):
             break
     return spared
 

@@ -46,6 +46,8 @@ MARGIN, OF_SLACK = 0.25, 0.25
 """How far below targets is aimed: the lesser of parts of a mean lead's target ratio and of the
 slack."""
 LEAST_GAIN = 1e-9
+LATE = 0.1
+"""What it costs, in leader changes, that somebody else leads until a lost leader's copy is made."""
 LEAST_LEAD = 1e-100
 """Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
 BEYOND = 1e29
@@ -65,7 +67,7 @@ class Choices(NamedTuple):
     slot: NDArray[np.int64]  # (A,)
     node: NDArray[np.int64]  # (A,)
     taken: NDArray[np.int64]  # (M,) the choice that leads now
-    anew: NDArray[np.bool_]  # (A,) whether that costs a change of leaders
+    toll: NDArray[np.float64]  # (A,) leader changes that it costs
     kept: NDArray[np.int64]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
 
@@ -159,7 +161,7 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 @inline_only
 def as_changed(choices: Choices, m: int, choice: int) -> float:
     """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
-    return float(int(choices.anew[choice]) - int(choices.anew[choices.taken[m]]))
+    return choices.toll[choice] - choices.toll[choices.taken[m]]
 
 
 @inline_only
@@ -203,14 +205,14 @@ def list_choices(
             choices.node[at] = state.node[k]
             if slot == state.leader[p]:
                 choices.taken[m] = at
-            choices.anew[at] = leads_late(problem, p, index(state.node[k])) > 0
+            choices.toll[at] = LATE * leads_late(problem, p, index(state.node[k]))
             led = partitions.led_from[p] >= 0
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
             at += 1
         if choices.kept[m] >= 0:
             for choice in range(choices.first[m], at):
-                choices.anew[choice] = choice != choices.kept[m]
+                choices.toll[choice] = 0.0 if choice == choices.kept[m] else 1.0
         if keep and choices.kept[m] >= 0:
             take_choice(choices, charges, m, choices.kept[m])
 
@@ -234,7 +236,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             extra = choices.extra[m, e]
             saves += extra * charges.price[here, e]
             relieves = relieves or extra < 0.0
-        free = not choices.anew[now]
+        free = choices.toll[now] == 0.0
         if not relieves and saves <= 1.0 and (now == kept or (free and saves <= 0.0)):
             continue
         best, least = now, -LEAST_GAIN
@@ -406,7 +408,7 @@ def _drawn_up(
         slot=np.empty(first[-1], np.int64),
         node=np.empty(first[-1], np.int64),
         taken=np.empty(len(chosen), np.int64),
-        anew=np.empty(first[-1], np.bool_),
+        toll=np.empty(first[-1]),
         kept=np.empty(len(chosen), np.int64),
         extra=np.empty((len(chosen), len(resource))),
     )

@@ -17,7 +17,7 @@ class Plain:
 
     nodes: list[list[int]]  # of each partition's choices
     taken: list[int]
-    anew: list[list[bool]]  # whether each of them costs a change of leaders
+    toll: list[list[float]]  # leader changes that each of them costs
     extra: list[list[float]]
     scale: list[list[float]]
     above: list[list[float]]
@@ -32,9 +32,9 @@ class Plain:
             change += stiffness * (max(after, 0.0) ** 2 - max(before, 0.0) ** 2)
         return change
 
-    def changed(self, m: int, choice: int) -> int:
+    def changed(self, m: int, choice: int) -> float:
         """How many more leaders have changed if ``m`` took ``choice``."""
-        return int(self.anew[m][choice]) - int(self.anew[m][self.taken[m]])
+        return self.toll[m][choice] - self.toll[m][self.taken[m]]
 
     def take(self, m: int, choice: int) -> None:
         """Let ``m`` be led from ``choice``."""
@@ -45,7 +45,7 @@ class Plain:
 
     def cost(self) -> float:
         """What all nodes are charged, and the leaders changed."""
-        changes = sum(anew[t] for t, anew in zip(self.taken, self.anew, strict=True))
+        changes = sum(toll[t] for t, toll in zip(self.taken, self.toll, strict=True))
         squares = (max(a, 0.0) ** 2 * s for row in self.above for a, s in
                    zip(row, self.stiffness, strict=True))  # fmt: skip
         return changes + sum(squares)
