@@ -106,7 +106,7 @@ def exchange(
     brings nearer; ``most_leaders (N,)``: partitions that each node may lead; ``donor``, ``surplus
     (M,)`` and ``size (., D)``: room to work in, for the nodes asked at once, and for one replica
     more than any node holds; ``tally (2,)``: counts the exchanges, and how many pairs of replicas
-    may still be looked at in vain; ``turns``: most exchanges tried until the caller is asked;
+    may still be looked at; ``turns``: most exchanges tried until the caller is asked;
     called again, it goes on. Returns false if turns are over and there may be more to do.
 
     Complexity: O(N D + M (K / N)^2 D) for each exchange, and N / M times that for each node that is
@@ -127,9 +127,9 @@ def exchange(
         mine, other, looked = best_trade(
             problem, state, lowest, first, member, most_leaders, donor, surplus, size, n
         )
+        tally[1] -= looked
         if mine < 0:
             stuck[n] = True
-            tally[1] -= looked
             continue
         i, k = index(member[mine]), index(member[other])
         here = index(state.node[k])

@@ -15,15 +15,15 @@ from evenkeel_kernels.levelling.slices import looks_in_slice
 ROUNDS = 8
 """How often nodes are filled and then trade replicas."""
 
-IN_VAIN = 100_000_000
-"""Pairs of replicas looked at for nodes that no exchange brings nearer to their floors."""
+PAIRS = 50_000_000
+"""Pairs of replicas looked at for exchanges, unless the caller says how long they may take."""
 
 
 def fill_to_floors(run: Run) -> None:
     """Let nodes below their floor take replicas that others can spare, or trade them for others."""
     if run.stop is not None or floors_met(run):
         return
-    tally = np.array([0, IN_VAIN], np.int64)
+    tally = np.array([0, UNLIMITED if run.may_take_long else PAIRS], np.int64)
     with run.timed("floors"):
         for _ in range(ROUNDS):
             before = int(tally[0])
