@@ -182,6 +182,7 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
         ("lost_zone", 600818),
         ("roles", 601106),
         ("states", 601098),
+        ("budgets", 60030),
     ],
 )
 def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(

@@ -49,8 +49,9 @@ class Restraint(NamedTuple):
         What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
         followers a node may be too full while one leaves: neither is seen one move at a time.
         """
-        cluster = run.request.cluster
-        if not run.dropped.any() and not cluster.transient.any():
+        cluster, partitions = run.request.cluster, run.problem.partitions
+        lighter = (partitions.leader_load < partitions.voter_load).any()
+        if not run.dropped.any() and not cluster.transient.any() and not lighter:
             return None
         placement = cluster.placement.replaced(outcome.node, outcome.leader)
         worse = regressions(cluster, placement, audit(cluster, placement)).partitions
