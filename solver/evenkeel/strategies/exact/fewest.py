@@ -16,9 +16,10 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
-from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
+from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import levelled, well_led
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
 
@@ -57,7 +58,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     better, least = outcome, max([request.bounds.moves_level, *proven])
     if found.node is not None and found.leader is not None:
         node = kept(cluster, found.node)
-        answer = replace(outcome, node=node, leader=led(cluster, node, found.leader))
+        answer = replace(outcome, node=node, leader=leading_slots(cluster, node, found.leader))
         if missed:
             answer = replace(answer, stop_reason="tolerance", message="")
         answer = well_led(request, answer)

@@ -9,10 +9,11 @@ from evenkeel.strategies.exact.ills import harms, worth
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.rescue import rescued
-from evenkeel.strategies.exact.stages import Search, in_stages, led
+from evenkeel.strategies.exact.stages import Search, in_stages
 from evenkeel.strategies.levelling.run import searched, well_led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import check_size
 from evenkeel.strategies.shared.stopping import StopReason
@@ -48,7 +49,7 @@ def exact(request: Request) -> Outcome:
     node = kept(cluster, found.node)
     answer = Outcome(
         node=node,
-        leader=led(cluster, node, found.leader),
+        leader=leading_slots(cluster, node, found.leader),
         stop_reason=stop_reason,
         message=_said(found.proof),
         work=begun.work,

@@ -11,10 +11,11 @@ from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages, led
+from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
 from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import size_of
 from evenkeel.strategies.shared.stopping import StopReason
@@ -43,7 +44,10 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
-    better = with_last_steps(request, _asked_of_cp_sat(request, outcome, before))
+    asked = _asked_of_cp_sat(request, outcome, before)
+    better = with_last_steps(request, asked)
+    if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
+        better = replace(better, message="")  # what it says of those left over holds no more
     return outcome if better is outcome else well_led(request, better)
 
 
@@ -117,7 +121,7 @@ def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | Non
         return None
     every = []
     for node in (kept(request.cluster, found.node), found.node):
-        leader = led(request.cluster, node, found.leader)
+        leader = leading_slots(request.cluster, node, found.leader)
         every.append(replace(outcome, node=node, leader=leader))
     with_ghosts, without = every
     if harms(request, with_ghosts) or Ills.of(request, without) < Ills.of(request, with_ghosts):

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement, Role
@@ -358,17 +357,6 @@ class Stages:
         self.answer = _read(self.seats, solver)
         self._solver = solver
         _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
-
-
-def led(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Let a partition that nobody can lead keep the leader it had, if that is where it was."""
-    was = cluster.placement
-    if not has_leaders(cluster):
-        return was.leader
-    slot = was.first[:-1] + np.maximum(was.leader, 0)
-    stays = (was.leader >= 0) & (leader < 0)
-    stays[stays] = node[slot[stays]] == was.node[slot[stays]]
-    return np.where(stays, was.leader, leader).astype(np.int16)
 
 
 def _hint(seats: Seats, hint: Placement) -> None:

@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from evenkeel.strategies.levelling.budgets import is_spent
 from evenkeel.strategies.levelling.floors import floors_met
-from evenkeel.strategies.levelling.run_state import Run, leaders_of
+from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.registry import Outcome
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.repair import leave_out_ghosts
@@ -25,7 +26,7 @@ def outcome_of(run: Run) -> Outcome:
             message = "Limits reached: the rest was skipped."
     return Outcome(
         node=node,
-        leader=leaders_of(run, node, run.state.leader),
+        leader=leading_slots(run.request.cluster, node, run.state.leader),
         stop_reason=stop,
         message=message,
         work=run.work,

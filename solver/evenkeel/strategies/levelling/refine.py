@@ -8,7 +8,8 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.levelling.floors import floors_of
-from evenkeel.strategies.levelling.run_state import Run, leaders_of, seated
+from evenkeel.strategies.levelling.run_state import Run, seated
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import UNLIMITED
 from evenkeel_kernels.levelling.repair import must_relocate
@@ -100,5 +101,5 @@ def in_their_slots(
 
 def _audited(run: Run, placement: Placement) -> Audit:
     """Audit a placement with the leaders that it would be handed out with."""
-    leader = leaders_of(run, placement.node, placement.leader)
+    leader = leading_slots(run.request.cluster, placement.node, placement.leader)
     return audit(run.request.cluster, placement.replaced(placement.node, leader))

@@ -52,6 +52,7 @@ from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.compile import compile_problem
+from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
@@ -128,7 +129,7 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
     state = seated(cluster, problem, stands, np.zeros(len(outcome.node), bool))
     replace_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))))
     lead_by_survivors(problem, state, new_targets(problem, bounds.leader_target, 1.0))
-    return replace(outcome, leader=np.where(state.leader < 0, outcome.leader, state.leader))
+    return replace(outcome, leader=leading_slots(cluster, outcome.node, state.leader))
 
 
 def search(run: Run) -> None:

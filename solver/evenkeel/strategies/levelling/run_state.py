@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit.violations import Violations
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.registry import Request
@@ -144,18 +143,3 @@ def book_drop(problem: Problem, state: State, k: int) -> None:
     if budgets.binds and home >= 0 and budgets.source[home]:
         where = problem.domains.domain[budgets.tiers, home]
         state.went[where[where >= 0]] += 1
-
-
-def leaders_of(run: Run, node: NDArray[np.int32], leader: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Leading slots to hand out: a cluster that knows no leaders is given none, none is lost.
-
-    A slot goes on leading where it was, though it may not, but nowhere else.
-    """
-    cluster = run.request.cluster
-    was = cluster.placement
-    if not has_leaders(cluster):
-        return was.leader
-    slot = was.first[:-1] + np.maximum(was.leader, 0)
-    stays = (leader < 0) & (was.leader >= 0)
-    stays[stays] = node[slot[stays]] == was.node[slot[stays]]
-    return np.where(stays, was.leader, leader).astype(np.int16)
