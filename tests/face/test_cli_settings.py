@@ -174,6 +174,18 @@ class TestNewcomers:
             "<bytes>: row", "<bytes>: state", "<bytes>", "<bytes>: cap_disk"
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("table", [b"node\n7\n8\n", b"node,rack\n7,\n8,\n"])
+    def test_newcomers_say_where_they_are_if_rules_ask(self, table):
+        spread = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1]], domains={"rack": ["a", "b"]},
+            rules=[ek.Rule(spread={"rack": 1})], rule=[0],
+        )  # fmt: skip
+        with pytest.raises(ek.InvalidInput, match="have none, and rules count replicas by rack"):
+            read_newcomers(table, spread)
+        assert len(read_newcomers(b"node,rack\n7,c\n", spread)[0].nodes) == 3
+        free = spread.replace(rules=[ek.Rule()])
+        assert len(read_newcomers(table, free)[0].nodes) == 4
+
 
 class TestConfig:
     @pytest.fixture

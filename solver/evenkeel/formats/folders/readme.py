@@ -267,7 +267,7 @@ def _stranded(cluster: Cluster) -> str:
     are = "is" if len(held) == 1 else "are"
     return (
         f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
-        f"left out**, since nothing lives that could be copied: {_listed(held, one)}. "
+        f"left out**, since no live replica surely has all the data: {_listed(held, one)}. "
         f"What to do: {find(cluster.native_format).stranded}.\n"
     )
 

@@ -51,10 +51,16 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
             faults.add(f"{document.name}: {CAPACITY}{dimension}", None, message)
     faults.raise_if_any()
     given = node_columns(faults, table, cluster.dimensions, ())
+    domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
+    for tier in _kept_apart(cluster):
+        labels = domains.get(tier, [""] * len(given["node_names"]))
+        strays = [n for n, label in zip(given["node_names"], labels, strict=True) if not label]
+        if strays:
+            message = f"have none, and rules count replicas by {tier}: give each its own"
+            faults.add(f"{document.name}: {tier}", strays, message)
     faults.raise_if_any()
     for dimension, capacity in alike.items():
         given["capacity"][:, cluster.dimensions.index(dimension)] = capacity
-    domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
     grown = cluster.add_nodes(
         given["capacity"],
         names=given["node_names"],
@@ -65,6 +71,18 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
         max_replicas=given.get("max_replicas"),
     )
     return grown, alike
+
+
+def _kept_apart(cluster: Cluster) -> list[str]:
+    """List the tiers that rules set limits on and that every node has a domain of."""
+    limits = [limit for rule in cluster.rules for limit in rule.limits()]
+    limited, topology = {limit.tier for limit in limits}, cluster.topology
+    whole = (topology.label >= 0).all(axis=1).tolist()
+    return [
+        tier
+        for tier, all_in in zip(topology.tiers, whole, strict=True)
+        if all_in and tier in limited
+    ]
 
 
 def _range(cluster: Cluster, d: int) -> tuple[float, float]:

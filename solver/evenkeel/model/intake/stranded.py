@@ -1,4 +1,4 @@
-"""Stranded partitions: nothing lives that they could be copied from, so nobody can mend them.
+"""Stranded partitions: no live replica surely has all their data, so nobody can mend them.
 
 Who reads a system's dump knows what it copies from: a replica that is in sync, a majority, a disk
 that answers. A partition without one stays as it is until that is back, and no plan waits for it.
@@ -58,7 +58,7 @@ def told_stranded(cluster: "Cluster") -> str:
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
     >>> told_stranded(with_stranded(c, np.array([False, True])))
-    '1 partition stays as it is, since nothing lives that it could be copied from: p1 (on n0, n1)'
+    '1 partition stays as it is, since no live replica surely has all its data: p1 (on n0, n1)'
     """
     held = np.flatnonzero(stranded(cluster.placement)).tolist()
     if not held:
@@ -71,8 +71,8 @@ def told_stranded(cluster: "Cluster") -> str:
         return f"{cluster.partitions.names[p]} (on {named or 'no node'})"
 
     more = f" and {len(held) - MOST_TOLD:,} more" if len(held) > MOST_TOLD else ""
-    stay, they = ("stays as it is", "it") if len(held) == 1 else ("stay as they are", "they")
+    stay, their = ("stays as it is", "its") if len(held) == 1 else ("stay as they are", "their")
     return (
-        f"{counted(len(held), 'partition')} {stay}, since nothing lives that {they} could be "
-        f"copied from: {', '.join(map(one, held[:MOST_TOLD]))}{more}"
+        f"{counted(len(held), 'partition')} {stay}, since no live replica surely has all {their} "
+        f"data: {', '.join(map(one, held[:MOST_TOLD]))}{more}"
     )
