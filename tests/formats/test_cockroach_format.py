@@ -70,6 +70,22 @@ class TestReading:
         size = cluster.partitions.load.voter[:, cluster.bytes_dimension]
         assert size.tolist() == [120e6, 90e6, 64e6, 70e6]
 
+    def test_replicas_stay_apart_by_locality_without_a_zone_configuration(self):
+        """As in CockroachDB, and below what constraints ask."""
+        ranges = "range_id,replicas,lease_holder\n" + "".join(
+            f'{r},"{{{1 + r % 2},{3 + r % 2},5}}",5\n' for r in range(30)
+        )
+        status = "id,locality,is_available,is_live\n" + "".join(
+            f"{n},region={region},true,true\n"
+            for n, region in enumerate(("us", "us", "eu", "eu", "asia", "asia", "us"), 1)
+        )
+        found = registry.read(ranges.encode(), status.encode())
+        assert found.rules[0].spread["region"] == (1, "soft")
+        result = ek.solve(found, "balance", goals=ek.Goals(level=0.2, leaders=0.2))
+        assert result.comparison.moves > 0
+        regions = found.topology.domain[0][result.placement.nodes]
+        assert (np.diff(np.sort(regions, axis=1), axis=1) > 0).all()
+
     def test_zones_are_inherited(self, cluster):
         assert cluster.partitions.rule.tolist() == [0, 0, 1, 1]
         users, rides = cluster.rules

@@ -24,6 +24,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.rules import Amount
 from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 
@@ -102,6 +103,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             status=[one.status for one in known],
             capacity=[one.capacity for one in known],
             size=sizes,
+            spread=_diverse(known, max(one.get("num_replicas", 3) for one in configs)),
             store_names=[str(store) for store in stores],
             range_names=[table.columns["range_id"][row] for row in rows.tolist()],
         )
@@ -111,6 +113,23 @@ def read(documents: Sequence[Document]) -> Cluster:
             faults.add(at, quoted(fault.value), fault.message)
         raise InvalidInput(faults.faults) from None
     return with_stranded(_grouped(cluster, tables), _without_quorum(cluster))
+
+
+def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
+    """Say how many replicas of a range had better be in one locality, tier by tier.
+
+    CockroachDB always prefers stores that are farther apart, but ranks this below constraints.
+    """
+    found: dict[str, set[str]] = {}
+    for store in stores:
+        for part in filter(None, store.locality.split(",")):
+            tier, _, value = part.partition("=")
+            found.setdefault(tier, set()).add(value)
+    return {
+        tier: (-(-replicas // len(values)), "soft")
+        for tier, values in found.items()
+        if len(values) > 1
+    }
 
 
 def _without_quorum(cluster: Cluster) -> NDArray[np.bool_]:

@@ -75,13 +75,12 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
 
 def _kept_apart(cluster: Cluster) -> list[str]:
     """List the tiers that rules set limits on and that every node has a domain of."""
-    limits = [limit for rule in cluster.rules for limit in rule.limits()]
-    limited, topology = {limit.tier for limit in limits}, cluster.topology
-    whole = (topology.label >= 0).all(axis=1).tolist()
+    limited = {limit.tier for rule in cluster.rules for limit in rule.limits()}
+    topology = cluster.topology
     return [
         tier
-        for tier, all_in in zip(topology.tiers, whole, strict=True)
-        if all_in and tier in limited
+        for row, tier in enumerate(topology.tiers)
+        if tier in limited and (topology.label[row] >= 0).all()
     ]
 
 
