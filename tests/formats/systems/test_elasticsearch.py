@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import evenkeel as ek
 from evenkeel.formats import registry
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
@@ -80,9 +81,13 @@ class TestReading:
         assert cluster.placement.nodes[p].tolist() == [0, 4]
         assert cluster.placement.flags[cluster.placement.first[p] + 1] == Flag.INCOMING
 
-    def test_copies_are_not_wanted_of_what_is_lost(self):
+    def test_copies_of_what_is_lost_are_missed_and_not_made(self):
         cluster = read()
-        assert cluster.partitions.replicas.tolist() == [0, 2, 2, 2, 2, 2, 2]
+        assert cluster.partitions.replicas.tolist() == [2, 2, 2, 2, 2, 2, 2]
+        result = ek.solve(cluster)
+        assert result.status == "partial"
+        assert result.audit.counts["unassigned"] == 2
+        assert cluster.partitions.names[0] not in {one.partition for one in result.moves}
 
     def test_there_is_room_below_the_watermarks(self):
         cluster = read()

@@ -160,10 +160,10 @@ def _placement(
         led = bool(own) and own[0] >= 0 and found.shards[shard.rows[0]]["prirep"] == "p"
         node += own
         leader.append(0 if led else -1)
-        # a shard without its primary has nothing to make copies of
+        # without its primary there is nothing to make copies of, and what is missing stays so
         if not led:
             flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
-        wanted.append(len(own) if led else sum(n >= 0 for n in own))
+        wanted.append(len(own))
     first = np.concatenate([[0], np.cumsum([len(shard.rows) for shard in shards])])
     return {
         "placement": np.array(node, np.int64),
