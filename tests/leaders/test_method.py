@@ -151,3 +151,13 @@ def test_a_cluster_without_leaders_is_refused():
     )  # fmt: skip
     with pytest.raises(ek.InvalidInput, match="who leads"):
         ek.solve(cluster, method="leaders")
+
+
+def test_who_led_nothing_before_is_no_change():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0, 1]] * 3, leader=[0, 0, -1]
+    )
+    result = ek.solve(cluster, "leaders")
+    changes = result.comparison.leader_changes
+    assert f"none as level change fewer than {changes}." in result.message
+    assert result.native.changes == changes

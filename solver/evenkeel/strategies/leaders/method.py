@@ -114,7 +114,7 @@ def _fewest(request: Request) -> Outcome:
         taken = arcs.replica[chosen]
         owner = start.owner[taken]
         leader[owner] = (taken - start.first[owner]).astype(np.int16)
-    changes = int(np.count_nonzero(leader != start.leader))
+    changes = int(np.count_nonzero((leader != start.leader) & (start.leader >= 0)))
     leaderless = int((cluster.partitions.replicas > 0).sum()) - arcs.count
     return Outcome(
         node=start.node,
