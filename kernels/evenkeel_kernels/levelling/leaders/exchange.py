@@ -15,6 +15,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, is_away, leads_now, load_of
 from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import can_take_over
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull
 from evenkeel_kernels.levelling.slices import slices
 
@@ -36,9 +37,10 @@ def spare_leaders(
 ) -> Generator[int, None, int]:
     """Send leaders home whose place a follower of the same node can take; returns how many went.
 
-    No more replicas move than before, no node gets above its target or below its ``floor (D, N)``,
-    and replicas that ``stays (K,)`` names stay where they are. The follower goes where the leader
-    was, or with ``anywhere`` to any node. Yields the partitions looked at, slice by slice.
+    Those whose node still has a voter lead again, too. No more replicas move than before, no node
+    gets above its target or below its ``floor (D, N)``, and replicas that ``stays (K,)`` names stay
+    where they are. The follower goes where the leader was, or with ``anywhere`` to any node. Yields
+    the partitions looked at, slice by slice.
 
     Complexity: O(P), and where leaders moved O(K + P D), and O(D) for each replica on the node of
     each; with ``anywhere`` O(N D).
@@ -103,6 +105,9 @@ def spare_each(
     partitions = problem.partitions
     spared = 0
     for p in changed:
+        if handed_back(problem, state, targets, floor, p):
+            spared += 1
+            continue
         k = moved_leader(problem, state, stays, p)
         if k < 0:
             continue
@@ -126,6 +131,32 @@ def spare_each(
         if best >= 0:
             spared += int(exchanged(problem, state, targets, floor, k, best, best_to))
     return spared
+
+
+@device_function
+def handed_back(
+    problem: Problem, state: State, targets: Targets, floor: NDArray[np.float64], p: int
+) -> bool:
+    """Let the node lead ``p`` that led it, if a voter of it is there; whether it does.
+
+    No node gets above its target by it, nor below its ``floor (D, N)``.
+    """
+    first, led = problem.partitions.first, index(state.leader[p])
+    was, now = index(problem.partitions.led_from[p]), index(state.node[first[p] + led])
+    for k in range(first[p], first[p + 1]):
+        slot = index(k - first[p])
+        if state.node[k] != was or not can_take_over(problem, state, targets, p, slot):
+            continue
+        transfer_leader(problem, state, p, slot)
+        below = False
+        for d in range(floor.shape[0]):
+            below = (
+                below or state.load[d, was] < floor[d, was] or state.load[d, now] < floor[d, now]
+            )
+        if not below:
+            return True
+        transfer_leader(problem, state, p, led)
+    return False
 
 
 @inline_only

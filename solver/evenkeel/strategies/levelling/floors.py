@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.bounds import Bounds
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import scattered_by_node
-from evenkeel_kernels.core.problem import UNLIMITED
+from evenkeel_kernels.core.problem import UNLIMITED, Problem
 from evenkeel_kernels.levelling.floors.exchange import exchange
 from evenkeel_kernels.levelling.floors.fill import DONORS, ROUNDING, fill
 from evenkeel_kernels.levelling.slices import looks_in_slice
@@ -46,6 +47,18 @@ def floors_of(run: Run) -> NDArray[np.float64]:
     return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)
 
 
+def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
+    """Return what nodes may be brought down to, (D, N): their floors, where any is asked for.
+
+    What only keeps gives nothing then but what is above its target: floors are what others hold
+    while it goes on holding the rest, and would rise with all that left it.
+    """
+    floor = np.ascontiguousarray(bounds.floor.T)
+    if not floor.any():
+        return floor
+    return np.where(problem.nodes.accepts, floor, problem.nodes.watermark)
+
+
 class _Asked(NamedTuple):
     """What is asked of the nodes, and what stands on them, as the kernels take both."""
 
@@ -59,15 +72,10 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> "_Asked":
-        """Take it from where a run stands.
-
-        What only keeps gives nothing but what is above its target: floors are what others hold
-        while it goes on holding the rest, and would rise with all that left it.
-        """
+        """Take it from where a run stands."""
         nodes = run.state.load.shape[1]
-        accepts, target = run.problem.nodes.accepts, run.problem.nodes.watermark
         return cls(
-            np.where(accepts, run.request.bounds.floor.T, target),
+            lowest_of(run.request.bounds, run.problem),
             *scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
             np.zeros(nodes, np.bool_),
             run.most_leaders,

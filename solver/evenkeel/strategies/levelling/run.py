@@ -29,7 +29,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.strategies.levelling.floors import fill_to_floors
+from evenkeel.strategies.levelling.floors import fill_to_floors, lowest_of
 from evenkeel.strategies.levelling.level import (
     level_pairs,
     level_the_others,
@@ -60,6 +60,7 @@ from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.slices import at_once
 
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
@@ -128,7 +129,10 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     state = seated(cluster, problem, stands, np.zeros(len(outcome.node), bool))
     replace_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))))
-    lead_by_survivors(problem, state, new_targets(problem, bounds.leader_target, 1.0))
+    targets = new_targets(problem, bounds.leader_target, 1.0)
+    lead_by_survivors(problem, state, targets)
+    floor, stays = lowest_of(bounds, problem), np.ones(len(state.node), np.bool_)
+    at_once(spare_leaders(problem, state, targets, floor, stays, anywhere=False))
     return replace(outcome, leader=leading_slots(cluster, outcome.node, state.leader))
 
 
@@ -186,7 +190,7 @@ def spare_some(run: Run) -> None:
     """Let followers move instead of leaders, where as many moves do, and leaders stay."""
     if run.stop is not None:
         return
-    floor = np.ascontiguousarray(run.request.bounds.floor.T)
+    floor = lowest_of(run.request.bounds, run.problem)
     small, stays = size_of(run.request.cluster) <= SMALL, run.due | run.dropped
     for _ in spare_leaders(run.problem, run.state, run.targets, floor, stays, small):
         if not run.look("leaders"):

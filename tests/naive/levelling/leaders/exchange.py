@@ -14,8 +14,12 @@ def spare_leaders(
     state = _copied(state)
     size, nodes = sizes_of(problem), len(state.replicas)
     for _ in range(SWEEPS):
-        began = state.node.tolist()
+        began, leader = state.node.tolist(), state.leader.tolist()
         for p in [p for p in range(len(state.leader)) if _led_from(problem, state, p) is not None]:
+            back = _handed_back(problem, state, targets, floor, p)
+            if back is not None:
+                state = back
+                continue
             k = _moved_leader(problem, state, stays, p)
             if k is None:
                 continue
@@ -31,7 +35,7 @@ def spare_leaders(
                         break
             if found:
                 state = min(found, key=lambda one: one[:2])[2]
-        if state.node.tolist() == began:
+        if (state.node.tolist(), state.leader.tolist()) == (began, leader):
             break
     return state
 
@@ -46,6 +50,25 @@ def _led_from(problem: Problem, state: State, p: int) -> int | None:
     if was < 0 or slot < 0 or state.node[row(problem, p)[slot]] in (was, -1):
         return None
     return was
+
+
+def _handed_back(problem: Problem, state: State, targets: Targets, floor, p: int) -> State | None:
+    """The state with a partition led from where it was; None if something is in the way."""
+    was, replicas = _led_from(problem, state, p), row(problem, p)
+    now, rank = (
+        int(state.node[replicas[state.leader[p]]]),
+        problem.rules.lead_rank[problem.partitions.rule[p]],
+    )
+    if was is None or (problem.nodes.leads[now] and rank[was] > rank[now]):
+        return None
+    for slot, k in enumerate(replicas):
+        if state.node[k] == was and may_take_over(problem, state, targets, p, slot):
+            then = _copied(state)
+            then.leader[p] = slot
+            load = recount(problem, then)["load"]
+            if not (load[:, [was, now]] < floor[:, [was, now]]).any():
+                return then
+    return None
 
 
 def _moved_leader(problem: Problem, state: State, stays, p: int) -> int | None:
