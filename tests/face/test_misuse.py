@@ -95,3 +95,10 @@ class TestCommandLine:
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_start_on_nodes_that_there_are_not():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0, 1]] * 3)
+    larger = ek.Cluster.from_arrays(capacity=[[9.0]] * 9, load=[[1.0]] * 3, placement=[[7, 8]] * 3)
+    with pytest.raises(ek.InvalidInput, match=r"start\.node: unknown node; there are 2 .*7, 8"):
+        ek.solve(cluster, start=larger.placement)

@@ -20,6 +20,7 @@ from evenkeel.model.goals import Cost, Goals, check_goals
 from evenkeel.model.intake.stranded import stranded, told_stranded
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
@@ -233,6 +234,9 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
         faults.add("start", type(start).__name__, "must be a Placement")
     elif not np.array_equal(start.first, cluster.placement.first):
         faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
+    elif (start.node >= len(cluster.nodes)).any():
+        unknown = np.unique(start.node[start.node >= len(cluster.nodes)])[:LISTED_FAULTS].tolist()
+        faults.add("start.node", unknown, f"unknown node; there are {len(cluster.nodes)}")
 
 
 def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
