@@ -123,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         beyond = [] if arguments.target is None else beyond_limits(found, arguments)
         waiting.doing("writing")
         written = [] if beyond else _written(found, certificate, arguments)
+    note_held(arguments, arguments.files, written)
     explained = None if chosen is None else found.explain(chosen)
     code = code_of_plan(found, certificate) if placed and not beyond else LEFT_BROKEN
     verdict = verdict_of_plan(found, certificate, beyond) if placed else UNPLACED
@@ -330,10 +331,11 @@ def note_left_alone(
 
 def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:
     """Raise for a place where no plan can be put, before any work is done for it."""
+    from evenkeel.formats.folders.held import holding
     from evenkeel.formats.folders.writing import check_folder
 
     if out is not None and not out.endswith(SUFFIX):
-        check_folder(out, overwrite=force)
+        check_folder(out, overwrite=force, holder=holding(read))
     else:
         check_outputs(read, [out], force=force)
 
@@ -346,19 +348,43 @@ def check_carrier(cluster: "Cluster", out: str | None) -> None:
         carrier_of(cluster.native_format)
 
 
+def note_held(arguments: argparse.Namespace, read: Sequence[str], written: Sequence[Path]) -> None:
+    """Say that the run of a folder that files were read of holds a setting of the system."""
+    from evenkeel.formats.folders.held import HELD, holding
+
+    if arguments.quiet or (holder := holding(read)) is None:
+        return
+    heirs = [one for one in written if (one / HELD).exists()]
+    if heirs:
+        end = f"{heirs[0]}/run.sh gives it back at its end"
+    else:
+        end = f"`sh {holder}/run.sh release` gives it back"
+    complain(f"note: the run of {holder} still holds a setting of the system: {end}")
+
+
 def write_plan_out(
-    plan: "Plan", certificate: "Certificate", out: str, *, force: bool, with_cluster: bool = True
+    plan: "Plan",
+    certificate: "Certificate",
+    out: str,
+    read: Sequence[str],
+    *,
+    force: bool,
+    with_cluster: bool = True,
 ) -> list[Path]:
     """Write a plan to a file or a folder, as the ending of the name says.
 
-    A folder is made to be carried out: there is none of a plan that is not safe.
+    A folder is made to be carried out: there is none of a plan that is not safe. Where the files
+    ``read`` lie in a folder whose run was stopped, what it holds goes along.
     """
+    from evenkeel.formats.folders.held import holding
     from evenkeel.formats.folders.writing import write_plan_folder
     from evenkeel.formats.plans.writing import write_plan
 
     if out.endswith(SUFFIX):
         return [write_plan(plan, out, with_cluster=with_cluster)]
-    return [write_plan_folder(plan, out, overwrite=force)] if certificate.ok else []
+    if not certificate.ok:
+        return []
+    return [write_plan_folder(plan, out, overwrite=force, after=holding(read))]
 
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
@@ -370,7 +396,8 @@ def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Names
     if arguments.out is not None:
         kept, force = not arguments.without_cluster, arguments.force
         out = arguments.out
-        written += write_plan_out(plan, certificate, out, force=force, with_cluster=kept)
+        read = arguments.files
+        written += write_plan_out(plan, certificate, out, read, force=force, with_cluster=kept)
     if arguments.table is not None:
         text = STEP_TABLES[Path(arguments.table).suffix](plan)
         written.append(write_atomically(arguments.table, text.encode()))

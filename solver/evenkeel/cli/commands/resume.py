@@ -11,6 +11,7 @@ from evenkeel.cli.commands.plan import (
     check_plan_out,
     code_of_plan,
     figures_of_plan,
+    note_held,
     note_left_alone,
     told_plan_files,
     verdict_of_plan,
@@ -63,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.plans.targets import observed_by_name
     from evenkeel.view.plan_report import report_plan
 
-    check_plan_out([arguments.plan, *arguments.files], arguments.out, force=arguments.force)
+    read = [arguments.plan, *arguments.files]
+    check_plan_out(read, arguments.out, force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
@@ -77,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         rest = plan.resume(now, arrived=arrived)
         certificate = rest.check()
         out, force = arguments.out, arguments.force
-        written = [] if out is None else write_plan_out(rest, certificate, out, force=force)
+        written = [] if out is None else write_plan_out(rest, certificate, out, read, force=force)
+    note_held(arguments, read, written)
     told = {
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),

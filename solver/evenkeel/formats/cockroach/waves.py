@@ -44,12 +44,17 @@ take() {
 }
 
 LOAD=kv.allocator.load_based_rebalancing
+still="$LOAD is still off"
 
 # What is set is kept; what is kept already is not kept anew.
 hold() {
   [ -e "$held" ] || {
-    sql -e "SHOW CLUSTER SETTING $LOAD" </dev/null | tail -n 1 >"$held.part" &&
-      grep -q . "$held.part" && mv "$held.part" "$held"
+    sql -e "SHOW CLUSTER SETTING $LOAD" </dev/null | tail -n 1 >"$held.part"
+      grep -q . "$held.part" || return 1
+    ! grep -qx off "$held.part" || printf 'run.sh: note: %s, %s\n' \
+      "$LOAD is off already, and will be so at the end" \
+      'unless a run of another folder still holds it: "sh run.sh release" there first' >&2
+    mv "$held.part" "$held"
   } || return 1
   sql -e "SET CLUSTER SETTING $LOAD = 'off'" </dev/null >/dev/null
 }

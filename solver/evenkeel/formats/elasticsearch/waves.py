@@ -12,6 +12,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 SHELL = r"""
+still='cluster.routing.rebalance.enable is still none'
+
 # es METHOD PATH [CURL ARGUMENT...]; curl takes passwords from ~/.netrc
 es() {
   method=$1 path=$2; shift 2
@@ -31,6 +33,9 @@ hold() {
       es GET "/_cluster/settings?filter_path=$scope.cluster.routing.rebalance" -f \
         >"$held.part/$scope.json" || return 1
     done
+    cat "$held.part"/*.json | grep -q '"none"' && printf 'run.sh: note: %s, %s\n' \
+      'cluster.routing.rebalance.enable is none already, and will be so at the end' \
+      'unless a run of another folder still holds it: "sh run.sh release" there first' >&2
     mv "$held.part" "$held"
   } || return 1
   for scope in persistent transient; do balance "$scope" '"none"' || return 1; done

@@ -104,7 +104,8 @@ class Carrier:
         ``apply FILE`` orders a wave, whose files begin with ``FILE``, and may be called twice;
         ``settle FILE`` waits until the system says that it has ended, where it says so; and where
         something is to be held while a plan is carried out, ``hold`` keeps in ``$held`` what was
-        set, and ``release`` gives it back. What these change may be changed twice.
+        set, and ``release`` gives it back; ``still`` says what is held. What these change may be
+        changed twice, and ``$held`` may be copied into another folder.
     settings : tuple of Setting
         What the functions ask of the environment.
     notes : tuple of str

@@ -77,7 +77,8 @@ Where the tools of the system are, with `evenkeel` on the `PATH`. What it heeds 
 
 ## Stop
 
-Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered.
+Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered. Where it
+still holds a setting of the system it says so: `sh run.sh release` gives that back at once.
 
 ## Resume
 
@@ -91,6 +92,7 @@ evenkeel resume plan.json dump -o ../rest
 
 That is the rest of this plan and no more: what lies on a node that has died since, and was not to
 move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
+A setting that is held goes along into the other folder, whose `run.sh` gives it back at its end.
 Of a node that dies and that no wave left touches a note tells, and the plan goes on.
 
 ## Undo

@@ -15,6 +15,7 @@ SHARED = (
 DEFAULTS = r"""
 hold() { :; }
 release() { :; }
+still='something is still held'
 
 # nap: waits before the next look; 1 once PATIENCE is used up, counted from where spent=0 was set
 nap() {
@@ -50,17 +51,21 @@ looked() {
 
 unset CDPATH
 here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
-dump=$here/dump held=$here/held
-mkdir "$here/running" 2>/dev/null ||
-  stop "it runs already; if it was killed, remove $here/running first"
-trap 'rm -rf "$here/running"' EXIT
+whole=$(cd -- "$here/$whole" && pwd) || exit 1
+dump=$here/dump held=$whole/held
+mkdir "$whole/running" 2>/dev/null ||
+  stop "it runs already; if it was killed, remove $whole/running first"
+end_run() {
+  rm -rf "$whole/running"
+  [ ! -e "$held" ] ||
+    printf 'run.sh: %s; %s, and "sh run.sh release" in %s does so at once\n' \
+      "$still" 'a run that goes on from here sees to it' "$here" >&2
+}
+trap end_run EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# what the way there has held, the way back gives back
-[ "${here##*/}" != undo ] || [ -e "$held" ] || [ ! -e "$here/../held" ] ||
-  mv "$here/../held" "$held" || exit 1
 give_back() {
   [ -e "$held" ] || return 0
   release || stop 'what was held could not be given back: try sh run.sh release'
@@ -103,8 +108,11 @@ tell "$rest"
 """
 
 
-def script(carrier: Carrier, given: Mapping[str, str]) -> bytes:
-    """Return the script; ``given`` are values for settings that the plan knows of."""
+def script(carrier: Carrier, given: Mapping[str, str], whole: str) -> bytes:
+    """Return the script; ``given`` are values for settings that the plan knows of.
+
+    ``whole`` is the way from the script to the folder in which both ways keep what is held.
+    """
     lines = [
         "#!/bin/sh",
         "# Carries out the plan of this folder, wave by wave, as README.md says; it may be stopped",
@@ -115,6 +123,10 @@ def script(carrier: Carrier, given: Mapping[str, str]) -> bytes:
     for name, default, meaning in settings_of(carrier, given):
         lines.append(f"# {meaning}")
         lines.append(f"{name}=${{{name}-{shlex.quote(default)}}}")
+    lines += [
+        "# the folder, from here, that is the plan's as a whole: both ways hold the same there",
+        f"whole={whole}",
+    ]
     text = "\n".join(lines) + "\n" + DEFAULTS + carrier.shell + LOOP
     return text.encode()
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.folders import state
+from evenkeel.formats.folders import held, state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
 from evenkeel.formats.folders.guarding import PLAN, numbered
@@ -25,13 +25,16 @@ from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 
-UNDO = "undo"
 CLUSTER: Literal["cluster.npz"] = "cluster.npz"
 """The cluster, once for both ways."""
 
 
 def write_plan_folder(
-    plan: Plan, folder: str | os.PathLike[str], *, overwrite: bool = False
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    after: str | os.PathLike[str] | None = None,
 ) -> Path:
     r"""Write a plan as a folder that an operator reviews, and runs on the real system.
 
@@ -47,6 +50,9 @@ def write_plan_folder(
         Where it goes. It is made beside that and put in place when it is complete.
     overwrite : bool, optional
         Whether a folder of another plan may be replaced; what else stands there never is.
+    after : str or path, optional
+        The folder whose run was stopped, where this plan goes on from there: a setting of the
+        system that it still holds is given back at the end of this one, as it was at first.
 
     Returns
     -------
@@ -76,9 +82,10 @@ def write_plan_folder(
     ['README.md', 'cluster.npz', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
     """
     target = Path(os.path.realpath(folder))
-    check_folder(target, overwrite=overwrite)
+    holder = None if after is None else held.holding([Path(after, held.HELD)])
+    check_folder(target, overwrite=overwrite, holder=holder)
     with collector_held():
-        _put_in_place(target, _whole_folder(plan))
+        _put_in_place(target, _whole_folder(plan), holder)
     return Path(folder)
 
 
@@ -93,12 +100,13 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
         [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
         for way in (plan, back)
     )
-    files = _files(plan, carrier, waves) | {
+    files = _files(plan, carrier, waves, ".") | {
         Path(CLUSTER): encoded_cluster(plan.cluster),
         Path(PLAN): encoded_beside(plan, CLUSTER, there),
     }
-    files |= {Path(UNDO, name): data for name, data in _files(back, carrier, ways_back).items()}
-    files[Path(UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
+    undo = _files(back, carrier, ways_back, "..")
+    files |= {Path(held.UNDO, name): data for name, data in undo.items()}
+    files[Path(held.UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
     return files
 
@@ -123,25 +131,28 @@ def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:
     return np.bincount(pairs // nodes, minlength=len(placement))
 
 
-def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Raise for a place where no folder of a plan can be put."""
+def check_folder(
+    folder: str | os.PathLike[str], *, overwrite: bool, holder: Path | None = None
+) -> None:
+    """Raise for a place where no folder of a plan can be put.
+
+    ``holder`` is the folder whose run was stopped, and which this one goes on after.
+    """
     target = Path(folder)
     message = ""
     if target.is_dir():
-        if any(target.iterdir()) and not holds_folder(target):
+        if any(target.iterdir()) and not held.holds_folder(target):
             message = "is a folder of something else: choose another"
         elif any(target.iterdir()) and not overwrite:
             message = "is the folder of a plan already: choose another, or overwrite it"
             message += " (overwrite=True, --force)"
+        elif (target / held.HELD).exists() and target.resolve() != holder:
+            message = "is the folder of a run that still holds a setting of its system: "
+            message += "`sh run.sh release` there gives it back"
     elif target.exists():
         message = "is a file: choose another"
     if message:
         raise InvalidInput([Fault("folder", os.fspath(folder), message)])
-
-
-def holds_folder(folder: Path) -> bool:
-    """Whether a folder is that of a plan."""
-    return all((folder / name).is_file() for name in (PLAN, FILE, state.FILE, "run.sh"))
 
 
 INSTEAD = (
@@ -179,12 +190,12 @@ def _check_steps(plan: Plan) -> None:
         raise InvalidInput([Fault(f"plan.steps[{row.step}]", told, message)])
 
 
-def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, bytes]:
-    """Return the files of one way, by their paths in its folder."""
+def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave], whole: str) -> dict[Path, bytes]:
+    """Return the files of one way, by their paths in its folder; ``whole`` is that of both."""
     cluster = plan.cluster
     count = len(waves)
     files = {
-        Path("run.sh"): script(carrier, carrier.given(plan)),
+        Path("run.sh"): script(carrier, carrier.given(plan), whole),
         Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
         Path(state.FILE): state.encoded(state.State(count)),
     }
@@ -195,8 +206,8 @@ def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> dict[Path, by
     return files
 
 
-def _put_in_place(target: Path, files: Mapping[Path, bytes]) -> None:
-    """Write files into a folder beside its place, and rename that."""
+def _put_in_place(target: Path, files: Mapping[Path, bytes], holder: Path | None) -> None:
+    """Write files into a folder beside its place, with what another one holds, and rename that."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
@@ -207,6 +218,8 @@ def _put_in_place(target: Path, files: Mapping[Path, bytes]) -> None:
             (part / path).write_bytes(data)
             if path.name == "run.sh":
                 (part / path).chmod(0o755)
+        if holder is not None:
+            held.take_along(holder, part)
         if target.exists():
             target.rename(old)
         part.rename(target)

@@ -36,6 +36,8 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 """What Kubernetes takes as a name, and as the value of a label that is one."""
 
 SHELL = r"""
+still='replicaAutoBalance and dataLocality of some volumes are still disabled'
+
 failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
 
 # on VOLUME DISK: the replicas of a volume on a disk, by their labels
@@ -48,6 +50,27 @@ on() {
 set_volume() {
   kubectl -n "$NAMESPACE" patch volumes.longhorn.io "$1" --type=merge -p "$2" ||
     failed "volume $1"
+}
+
+# hold_volume VOLUME PATCH BACK: what gives it back is kept; what is kept already is not kept anew
+hold_volume() {
+  [ -e "$held/$1" ] || {
+    mkdir -p "$held" && printf '%s\n' "$3" >"$held.part" && mv "$held.part" "$held/$1"
+  } || failed "what is held of $1 could not be kept"
+  set_volume "$1" "$2"
+}
+
+# give_volume VOLUME BACK
+give_volume() {
+  set_volume "$1" "$2"
+  rm -f "$held/$1"
+  rmdir "$held" 2>/dev/null || :
+}
+
+release() {
+  for file in "$held"/*; do
+    [ ! -e "$file" ] || (give_volume "${file##*/}" "$(cat "$file")") || return 1
+  done
 }
 
 # told VOLUME FIELD
@@ -109,8 +132,8 @@ NOTES = (
     "replaces is deleted only when it is healthy; `numberOfReplicas` is not changed. This was made "
     "from longhorn-manager's sources and not tried on a live cluster: try it on one volume first.",
     "While a wave is on its way its volumes have `replicaAutoBalance` and `dataLocality` disabled; "
-    "then they are as they were. Who stops in the middle of a wave, and does not run this folder "
-    "again but resumes the plan into another, looks there.",
+    "then they are as they were. Who stops in the middle of a wave and does not go on gives them "
+    "back by `sh run.sh release`.",
     "A volume that is detached is waited for: Longhorn copies data only while it is attached.",
 )
 
@@ -183,7 +206,8 @@ class _Writer:
         held = {one.partition: held_fields(volumes[one.partition], auto) for one in wave}
         for one in wave:
             if held[one.partition]:
-                yield _set(one.name, {key: "disabled" for key, _ in held[one.partition]})
+                off = _spec({key: "disabled" for key, _ in held[one.partition]})
+                yield f"hold_volume {_quoted(one.name, off, _spec(dict(held[one.partition])))}"
             for n in one.joins:
                 yield f"build {_quoted(one.name, self.uuid[n], self._manifest(one, n))}"
         for one in wave:
@@ -194,7 +218,8 @@ class _Writer:
             for n in one.leaves:
                 yield f"drop {_quoted(one.name, self.uuid[n])}"
             if held[one.partition]:
-                yield _set(one.name, dict(held[one.partition]))
+                back = _spec(dict(held[one.partition]))
+                yield f"give_volume {_quoted(one.name, back)}"
 
     def _manifest(self, change: Change, n: int) -> str:
         """Return the new replica of a volume on a disk as JSON."""
@@ -212,10 +237,9 @@ def _quoted(*texts: str) -> str:
     return " ".join(map(shlex.quote, texts))
 
 
-def _set(volume: str, fields: Mapping[str, Any]) -> str:
-    """Return the call that sets fields of a volume; those that are None are taken away."""
-    body = msgspec.json.encode({"spec": fields}).decode()
-    return f"set_volume {_quoted(volume, body)}"
+def _spec(fields: Mapping[str, Any]) -> str:
+    """Return the patch that sets fields of a volume; those that are None are taken away."""
+    return msgspec.json.encode({"spec": fields}).decode()
 
 
 def _namespace(snapshot: Snapshot) -> str:

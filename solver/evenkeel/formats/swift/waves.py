@@ -8,6 +8,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 SHELL = r"""
+still='a ring is on its way that not all nodes may have'
+
 take() {
   if [ -z "$DISTRIBUTE" ] || [ -z "$REPLICATED" ]; then
     echo 'DISTRIBUTE and REPLICATED are not set: README.md says what they are' >&2
@@ -20,15 +22,17 @@ take() {
 # A ring that some nodes may have goes to all, and replication passes, before anything else is done.
 release() {
   [ -e "$held" ] || return 0
-  ring=$(cat "$held")
-  "$DISTRIBUTE" "$ring" </dev/null || return 1
-  cp -- "$ring" "$RING.part" && mv -- "$RING.part" "$RING" || return 1
-  "$REPLICATED" "$RING" </dev/null && rm -f "$held"
+  for ring in "$held"/*.ring.gz; do
+    "$DISTRIBUTE" "$ring" </dev/null || return 1
+    cp -- "$ring" "$RING.part" && mv -- "$RING.part" "$RING" || return 1
+    "$REPLICATED" "$RING" </dev/null || return 1
+  done
+  rm -rf "$held"
 }
 
 apply() {
-  printf '%s\n' "$1.ring.gz" >"$held.part" && mv "$held.part" "$held" || return 1
-  release
+  rm -rf "$held.part" && mkdir "$held.part" && cp -- "$1.ring.gz" "$held.part" || return 1
+  mv "$held.part" "$held" && release
 }
 
 settle() { :; }
