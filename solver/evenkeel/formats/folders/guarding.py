@@ -68,6 +68,8 @@ class Verdict:
 
     def __str__(self) -> str:
         number = numbered(self.wave, self.waves)
+        if self.word == "finished" and not self.waves:
+            return f"{number} finished: there is nothing to do"
         if self.word == "finished":
             which = "the only wave is" if self.waves == 1 else f"all {self.waves} waves are"
             return f"{number} finished: {which} done"

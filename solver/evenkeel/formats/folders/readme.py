@@ -1,11 +1,16 @@
 """``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from evenkeel.formats.folders.carrier import Carrier, Wave
+from evenkeel.formats.folders.left_out import (
+    MENDED,
+    lacking,
+    left_of_way_back,
+    some_of,
+)
 from evenkeel.formats.folders.listing import change_list, seconds_of, wave_table
 from evenkeel.formats.folders.script import settings_of
 from evenkeel.formats.folders.words import plain, shown
@@ -20,11 +25,7 @@ from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.stuck.blocked import Blocked
 
-T = TypeVar("T")
-
-MOST_LISTED = 20
 MOST_COUNTS = 10_000_000
 """Pairs of a group and a node that are counted for one figure."""
 
@@ -120,7 +121,7 @@ def readme(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
             for one in settings_of(carrier, carrier.given(plan))
         ),
-        undo=_undo(back, ways_back, gives_up=carrier.gives_up),
+        undo=_undo(plan, back, ways_back, gives_up=carrier.gives_up),
     )
     return text.encode()
 
@@ -145,7 +146,7 @@ def _what(plan: Plan) -> str:
     are = "is" if plan.copies == 1 else "are"
     text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
     if plan.cancelled:
-        names = _listed(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
+        names = some_of(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
     return text
 
@@ -250,7 +251,7 @@ def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
 def _blocked(plan: Plan) -> str:
     if not plan.blocked:
         return ""
-    names = _listed(plan.blocked, _lacking)
+    names = some_of(plan.blocked, lacking)
     return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
 
 
@@ -269,23 +270,16 @@ def _stranded(cluster: Cluster) -> str:
     are = "is" if len(held) == 1 else "are"
     return (
         f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
-        f"left out**, since no live replica surely has all the data: {_listed(held, one)}. "
+        f"left out**, since no live replica surely has all the data: {some_of(held, one)}. "
         f"What to do: {find(cluster.native_format).stranded}.\n"
     )
 
 
-def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
-    nodes, left = back.cluster.nodes, ""
-    if back.blocked:
-        down = {nodes.names[n] for n in np.flatnonzero(~nodes.alive | nodes.gone).tolist()}
-        names = _listed(
-            back.blocked,
-            lambda one: _lacking(one, f"{shown(one.target)} is down" if one.target in down else ""),
-        )
-        left = f"{counted(len(back.blocked), 'change')} cannot be taken back: {names}."
+def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
+    left = left_of_way_back(plan, back, ways_back)
     count = len(ways_back)
     if count == 0 and left:
-        return f"There is no way back: {left}"
+        return f"There is no way back: {left}."
     where = "as far as there is a way" if left else "to where everything was"
     text = (
         f"`sh undo/run.sh` goes back {where}, in {counted(count, 'wave')}; "
@@ -296,17 +290,5 @@ def _undo(back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
         "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )
     if not gives_up:
-        text += "\n\nWhat was short of replicas before the plan stays as the plan leaves it."
-    return f"{text}\n\nIt leaves out what has no way back: {left}" if left else text
-
-
-def _listed(several: Sequence[T], said: Callable[[T], str]) -> str:
-    more = f" and {len(several) - MOST_LISTED:,} more" if len(several) > MOST_LISTED else ""
-    return ", ".join(map(said, several[:MOST_LISTED])) + more
-
-
-def _lacking(one: Blocked, why: str = "") -> str:
-    """Say which change of which replica is left out, and why."""
-    ends = [shown(end) if end else "nowhere" for end in (one.source, one.target)]
-    way = " -> ".join(ends) if one.change == "move" else f"{one.change} on {ends[1]}"
-    return f"{shown(one.partition)}[{one.slot}] {way} ({why or f'no {plain(one.lacks)}'})"
+        text += f"\n\n{MENDED.capitalize()}."
+    return f"{text}\n\nIt leaves out what has no way back: {left}." if left else text

@@ -77,6 +77,11 @@ release) give_back; exit 0 ;;
 *) stop "takes no word but release" ;;
 esac
 
+[ "$waves" -gt 0 ] || [ -z "$left" ] || {
+  give_back
+  stop "there is nothing to run: $left"
+}
+
 ordered='' idle=0 waited=0
 while :; do
   looked || {
@@ -105,13 +110,15 @@ while :; do
 done
 give_back
 tell "$rest"
+[ -z "$left" ] || printf 'run.sh: note: %s\n' "$left" >&2
 """
 
 
-def script(carrier: Carrier, given: Mapping[str, str], whole: str) -> bytes:
+def script(carrier: Carrier, given: Mapping[str, str], whole: str, waves: int, left: str) -> bytes:
     """Return the script; ``given`` are values for settings that the plan knows of.
 
-    ``whole`` is the way from the script to the folder in which both ways keep what is held.
+    ``whole`` is the way from the script to the folder in which both ways keep what is held;
+    ``left`` says what the waves leave out, and why.
     """
     lines = [
         "#!/bin/sh",
@@ -126,6 +133,9 @@ def script(carrier: Carrier, given: Mapping[str, str], whole: str) -> bytes:
     lines += [
         "# the folder, from here, that is the plan's as a whole: both ways hold the same there",
         f"whole={whole}",
+        f"waves={waves}",
+        "# what they leave out, and why",
+        f"left={shlex.quote(left)}",
     ]
     text = "\n".join(lines) + "\n" + DEFAULTS + carrier.shell + LOOP
     return text.encode()

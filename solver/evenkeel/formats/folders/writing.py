@@ -14,6 +14,7 @@ from evenkeel.formats.folders import held, state
 from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
 from evenkeel.formats.folders.guarding import PLAN, numbered
+from evenkeel.formats.folders.left_out import left_of_plan, left_of_way_back
 from evenkeel.formats.folders.readme import readme
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
@@ -100,11 +101,11 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
         [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
         for way in (plan, back)
     )
-    files = _files(plan, carrier, waves, ".") | {
+    files = _files(plan, carrier, waves, ".", left_of_plan(plan)) | {
         Path(CLUSTER): encoded_cluster(plan.cluster),
         Path(PLAN): encoded_beside(plan, CLUSTER, there),
     }
-    undo = _files(back, carrier, ways_back, "..")
+    undo = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
     files |= {Path(held.UNDO, name): data for name, data in undo.items()}
     files[Path(held.UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
@@ -190,12 +191,14 @@ def _check_steps(plan: Plan) -> None:
         raise InvalidInput([Fault(f"plan.steps[{row.step}]", told, message)])
 
 
-def _files(plan: Plan, carrier: Carrier, waves: Sequence[Wave], whole: str) -> dict[Path, bytes]:
+def _files(
+    plan: Plan, carrier: Carrier, waves: Sequence[Wave], whole: str, left: str
+) -> dict[Path, bytes]:
     """Return the files of one way, by their paths in its folder; ``whole`` is that of both."""
     cluster = plan.cluster
     count = len(waves)
     files = {
-        Path("run.sh"): script(carrier, carrier.given(plan), whole),
+        Path("run.sh"): script(carrier, carrier.given(plan), whole, count, left),
         Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
         Path(state.FILE): state.encoded(state.State(count)),
     }
