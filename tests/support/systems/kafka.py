@@ -80,6 +80,8 @@ elif TOOL == "kafka-reassign-partitions.sh" and "--execute" in ARGUMENTS:
         one |= {"to": nodes, "adding": [b for b in nodes if b not in one["replicas"]]}
         one["replicas"] = nodes + [b for b in one["replicas"] if b not in nodes]
         one["looks"] = state["pace"]
+    if "dies" in state:
+        brokers[state["dies"]]["alive"] = False
     changed()
 elif TOOL == "kafka-reassign-partitions.sh":
     for name in asked():

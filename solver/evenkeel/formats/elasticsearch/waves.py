@@ -74,7 +74,7 @@ settle() {
   while :; do
     told=$(es GET '/_cluster/health?filter_path=relocating_shards' -f) || return 1
     case $told in *'"relocating_shards":0}'*) return 0 ;; esac
-    nap || return 1
+    nap "health says $told" || return 1
   done
 }
 """

@@ -9,6 +9,7 @@ SHARED = (
     Setting("EVENKEEL", "evenkeel", "the command that reads dumps and compares"),
     Setting("PAUSE", "10", "seconds between two looks at the system"),
     Setting("PATIENCE", "86400", "seconds after which a wave that has not ended is given up"),
+    Setting("REPORT", "600", "seconds of a wait after which it says what it waits for, and looks"),
     Setting("TRIES", "12", "looks after which a wave that has not begun is given up"),
 )
 
@@ -17,10 +18,20 @@ hold() { :; }
 release() { :; }
 still='something is still held'
 
-# nap: waits before the next look; 1 once PATIENCE is used up, counted from where spent=0 was set
+# nap WHAT: waits before the next look; 1 once PATIENCE is used up, counted from where spent=0 was
+# set, or where the system is not where the plan expects it any more
 nap() {
-  [ "$spent" -le "$PATIENCE" ] || return 1
-  spent=$((spent + PAUSE + 1))
+  [ "$spent" -gt 0 ] || silent=0
+  [ "$spent" -le "$PATIENCE" ] || {
+    printf 'run.sh: given up after %s s: %s\n' "$PATIENCE" "$1" >&2
+    return 1
+  }
+  [ "$silent" -lt "$REPORT" ] || {
+    silent=0
+    tell "waiting: $1"
+    differs && return 1
+  }
+  spent=$((spent + PAUSE + 1)) silent=$((silent + PAUSE + 1))
   sleep "$PAUSE"
 }
 """
@@ -37,7 +48,14 @@ look() {
   "$EVENKEEL" guard "$here" "$dump" --record
 }
 
-# The same; dumps that are taken while something changes may contradict each other for a while.
+# Whether it differs, as a wait goes on; what that is stands on the standard error.
+differs() {
+  look >/dev/null
+  [ $? -eq 3 ]
+}
+
+# The same as look; dumps that are taken while something changes may contradict each other for
+# a while.
 looked() {
   failed=0
   while :; do
@@ -82,7 +100,7 @@ esac
   stop "there is nothing to run: $left"
 }
 
-ordered='' idle=0 waited=0
+ordered='' idle=0 waited=0 silent=0
 while :; do
   looked || {
     code=$?
@@ -99,13 +117,15 @@ while :; do
     hold || stop "what has to be held meanwhile could not be"
     apply "$here/waves/$wave" || stop "wave $wave: a command failed"
     settle "$here/waves/$wave" || stop "wave $wave: does not end well"
-    ordered=$wave idle=0 waited=0
+    ordered=$wave idle=0 waited=0 silent=0
     continue
   fi
   if [ "$word" = begun ]; then idle=0; else idle=$((idle + 1)); fi
   [ "$idle" -lt "$TRIES" ] || stop "what was ordered does not begin: $rest"
-  waited=$((waited + PAUSE + 1))
-  [ "$waited" -le "$PATIENCE" ] || stop "what was ordered does not end: $rest"
+  waited=$((waited + PAUSE + 1)) silent=$((silent + PAUSE + 1))
+  [ "$waited" -le "$PATIENCE" ] ||
+    stop "given up after $PATIENCE s, what was ordered does not end: $rest"
+  [ "$silent" -lt "$REPORT" ] || { silent=0; tell "waiting: $rest"; }
   sleep "$PAUSE"
 done
 give_back

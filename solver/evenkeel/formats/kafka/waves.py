@@ -51,10 +51,20 @@ apply() {
 settle() {
   spent=0
   while :; do
-    told=$(secured reassign-partitions --reassignment-json-file "$1.reassignment.json" --verify) ||
+    set -- "$1" --reassignment-json-file "$1.reassignment.json"
+    told=$(secured reassign-partitions "$2" "$3" --verify) || {
+      printf '%s\n' "$told" >&2
       return 1
+    }
     case $told in *"in progress"*) ;; *) break ;; esac
-    nap || return 1
+    open=$(printf '%s\n' "$told" | grep -c 'in progress')
+    nap "--verify says of $open partitions that they are in progress" || {
+      printf '%s\n' "$told" | grep 'in progress' | head -n 20 >&2
+      printf 'run.sh: %s\n' \
+        'Kafka goes on with them: run it again to wait on, or resume the plan from there;' \
+        "to cancel them: kafka-reassign-partitions --cancel with $1.reassignment.json" >&2
+      return 1
+    }
   done
   [ -e "$1.election.json" ] || return 0
   if has leader-election; then

@@ -80,7 +80,7 @@ told() { kubectl -n "$NAMESPACE" get volumes.longhorn.io "$1" -o "jsonpath={.sta
 await() {
   spent=0
   until [ "$(told "$1" "$2")" = "$3" ]; do
-    nap || failed "volume $1 is not $3"
+    nap "volume $1: $2 is not $3" || failed "volume $1 is not $3"
   done
 }
 
@@ -101,7 +101,7 @@ healthy() {
     state=$(kubectl -n "$NAMESPACE" get "$there" \
       -o 'jsonpath={.spec.healthyAt}/{.spec.failedAt}') || failed "$there"
     case $state in ?*/) return 0 ;; esac
-    nap || failed "$there does not become healthy"
+    nap "volume $1: $there is not healthy" || failed "$there of volume $1 does not become healthy"
   done
 }
 

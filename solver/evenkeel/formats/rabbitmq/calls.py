@@ -19,29 +19,37 @@ FUNCTIONS = r"""
 told() { rabbitmqctl -q eval "$1"; }
 failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
 
+# waiting WHAT: what a script tells of a wait that is not a folder's
+waiting() { printf '%s  waiting: %s\n' "$(date '+%F %T')" "$1"; }
+
 # join VHOST QUEUE NODE IS-MEMBER HAS-CAUGHT-UP
 join() {
   [ "$(told "$4")" = true ] || rabbitmq-queues add_member --vhost "$1" "$2" "$3" ||
-    failed "add_member"
-  [ "$(told "$4")" = true ] || failed "is not a member"
-  spent=0
+    failed "queue $2: add_member of $3"
+  [ "$(told "$4")" = true ] || failed "queue $2: $3 is not a member"
+  spent=0 silent=0
   while :; do
-    ready=$(told "$5") || failed "cannot tell whether it has caught up"
+    ready=$(told "$5") || failed "queue $2: cannot tell whether $3 has caught up"
     [ "$ready" != true ] || break
-    [ "$spent" -le "${PATIENCE-86400}" ] || failed "does not catch up"
-    spent=$((spent + ${PAUSE-5} + 1))
+    [ "$spent" -le "${PATIENCE-86400}" ] ||
+      failed "queue $2: $3 does not catch up in ${PATIENCE-86400} s"
+    [ "$silent" -lt "${REPORT-600}" ] || {
+      silent=0
+      waiting "queue $2: $3 has not caught up" || failed "queue $2: $3 cannot catch up"
+    }
+    spent=$((spent + ${PAUSE-5} + 1)) silent=$((silent + ${PAUSE-5} + 1))
     sleep "${PAUSE-5}"
   done
 }
 
-# lead TRANSFER
-lead() { [ "$(told "$1")" = ok ] || failed "does not lead"; }
+# lead QUEUE TRANSFER
+lead() { [ "$(told "$2")" = ok ] || failed "queue $1: does not change its leader"; }
 
 # leave VHOST QUEUE NODE IS-MEMBER
 leave() {
   [ "$(told "$4")" = false ] || rabbitmq-queues delete_member --vhost "$1" "$2" "$3" ||
-    failed "delete_member"
-  [ "$(told "$4")" = false ] || failed "is a member still"
+    failed "queue $2: delete_member of $3"
+  [ "$(told "$4")" = false ] || failed "queue $2: $3 is a member still"
 }
 """
 
@@ -84,7 +92,8 @@ def _calls(change: QueueChange) -> Iterator[str]:
         ready = shlex.quote(caught_up(change.vhost, change.queue, node))
         yield f"join {queue} {shlex.quote(node)} {test} {ready}"
     if change.leader:
-        yield f"lead {shlex.quote(transfer(change.vhost, change.queue, change.leader))}"
+        test = shlex.quote(transfer(change.vhost, change.queue, change.leader))
+        yield f"lead {shlex.quote(change.queue)} {test}"
     for node in change.leaves:
         test = shlex.quote(has_member(change.vhost, change.queue, node))
         yield f"leave {queue} {shlex.quote(node)} {test}"

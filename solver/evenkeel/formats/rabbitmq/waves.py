@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 SHELL = (
     FUNCTIONS
     + r"""
+waiting() {
+  tell "waiting: $1"
+  ! differs
+}
+
 take() {
   rabbitmqctl -q list_queues --vhost "$VHOST" name type leader members online --formatter json \
     >"$dump/queues.json" &&
