@@ -125,3 +125,17 @@ def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up(protocol):
     assert arrives(plan)
     copies = [row for row in plan.rows() if (row.kind, row.partition) == ("copy", "p0")]
     assert [row.target for row in copies] == ["n7", "n1", "n0"]
+
+
+def test_a_lead_for_a_node_that_died_holds_up_nothing_else():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 3], [0, 1], [0, 1], [1, 2]],
+        leader=[0, 0, 0, 0],
+    )  # fmt: skip
+    node = np.array([0, 3, 2, 1, 2, 1, 1, 2], np.int32)
+    whole = ek.plan(cluster, cluster.placement.replaced(node, np.array([1, 0, 0, 0], np.int32)))
+    assert not whole.blocked
+    rest = whole.resume(cluster.down("n3"))
+    assert rest.check().ok
+    assert [one.partition for one in rest.blocked] == ["p0"]
+    assert rest.copies == whole.copies == 2

@@ -61,7 +61,8 @@ class Draft:
     ) -> "Draft":
         """Charge acts for what they take, and start each as early as there is room.
 
-        The changes ``in_turn`` come after all others, one after another.
+        The changes ``in_turn`` come after all others, one after another; not after those of
+        partitions that rules block, which may never come.
         """
         count = int(acts.change.max(initial=-1)) + 1
         split = split_in_two(acts, protocol)
@@ -71,7 +72,8 @@ class Draft:
         charge_groups(resources, cluster, target, acts)
         charge_throttle(resources, cluster, throttle, acts, copies)
         resources.keep(acts.change[ushered(acts, under_way(acts, cluster.placement.flags))])
-        charge_turns(resources, np.array(in_turn, np.int64))
+        hopeless = acts.change[np.isin(acts.partition, acts.partition[acts.blocked])]
+        charge_turns(resources, np.array(in_turn, np.int64), hopeless)
         lasts = copies.durations(acts, count)
         if acts.recovers.any():
             free = begun(cluster, acts, count)

@@ -291,7 +291,10 @@ def _searched(
         if found is not None:
             acts, sequence = found
             target, ends = as_led(draft.target, draft.ends, acts)
-            return Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
+            way = Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
+            # what ties hold back the search does not see: then its order may come to a halt
+            if way.left < draft.left:
+                return way
     return draft
 
 

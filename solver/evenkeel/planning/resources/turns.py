@@ -6,11 +6,16 @@ from numpy.typing import NDArray
 from evenkeel.planning.resources.table import Resources
 
 
-def charge_turns(resources: Resources, sequence: NDArray[np.int64]) -> None:
-    """Let some changes begin in their order, the first of them when all others have finished."""
+def charge_turns(
+    resources: Resources, sequence: NDArray[np.int64], hopeless: NDArray[np.integer]
+) -> None:
+    """Let some changes begin in their order, the first of them when all others have finished.
+
+    Those of ``hopeless`` partitions are not waited for: they may never begin.
+    """
     if len(sequence) == 0:
         return
-    others = np.setdiff1d(np.arange(resources.changes), sequence)
+    others = np.setdiff1d(np.arange(resources.changes), np.append(sequence, hopeless))
     base = resources.add("turn", np.zeros(len(sequence)))
     need = np.ones(len(sequence))
     need[0] = len(others)
