@@ -92,3 +92,13 @@ def test_other_partitions_are_refused():
     other = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0]])
     with pytest.raises(ek.InvalidInput, match="observed"):
         ek.plan(cluster, swapped(cluster)).progress(other)
+
+
+def test_what_would_go_to_a_node_that_died_is_not_next():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [0]], leader=[0, 0]
+    )
+    node = np.array([1, 2], np.int32)
+    plan = ek.plan(cluster, cluster.placement.replaced(node, cluster.placement.leader))
+    for now, nodes in ((cluster, ["n1", "n2"]), (cluster.down("n2"), ["n1"])):
+        assert [one.target for one in plan.rows_of(plan.progress(now).ready)] == nodes

@@ -307,7 +307,8 @@ class Plan(Reported, Shown):
             If other partitions or slots are observed.
         """
         now = in_slots(self.cluster, self.target, self.steps, observed)
-        return progress_of(self, now, elapsed, Flights.of(self.cluster, now, arrived))
+        nodes = observed.nodes if isinstance(observed, Cluster) else self.cluster.nodes
+        return progress_of(self, now, elapsed, Flights.of(self.cluster, now, arrived), nodes.alive)
 
     def merge(
         self,

@@ -2,11 +2,13 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.cli import main
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.guarding import guard
 from tests.support.effort import mostly_long
@@ -109,7 +111,7 @@ def test_the_last_word_tells_of_it_too(system):
     assert [note.partition(":")[0] for note in verdict.notes] == ["5"]
 
 
-def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path):
+def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path, capsys):
     shards = [
         {"index": "i", "shard": str(s), "prirep": "p", "state": "STARTED", "node": node}
         for s, node in enumerate(("a", "b", "c"))
@@ -126,7 +128,7 @@ def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path):
 
     cluster = ek.read(dump(ids))
     target = cluster.placement.replaced(
-        np.array([3, 1, 2], np.int32), np.array([0, 0, 0], np.int16)
+        np.array([3, 1, 0], np.int32), np.array([0, 0, 0], np.int16)
     )
     folder = ek.write_plan_folder(ek.plan(cluster, target), tmp_path / "move")
 
@@ -136,6 +138,18 @@ def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path):
     assert verdict("abcd").word == "ready"
     gone = verdict("abc")
     assert gone.differences == ("d: is dead, and the plan needs it",)
+    now = tmp_path / "now"
+    now.mkdir()
+    for i, one in enumerate(dump("abc")):
+        (now / f"{i}.json").write_bytes(one)
+    capsys.readouterr()
+    rest = str(tmp_path / "rest")
+    assert main(["resume", str(folder / "plan.json"), str(now), "-o", rest]) == 3
+    told = capsys.readouterr()
+    assert "dead since the plan was made: d;" in told.err
+    assert "next: copy [0] c -> a of i/2\n" in told.out
+    left = ek.read_plan(Path(rest, "plan.json"))
+    assert [left.cluster.nodes.names[n] for n in left.steps.target[left.steps.kind == 0]] == ["a"]
 
 
 @pytest.mark.parametrize("name", mostly_long(WORLDS, ["longhorn"]))

@@ -17,7 +17,7 @@ from evenkeel.cli.commands.plan import (
     verdict_of_plan,
     write_plan_out,
 )
-from evenkeel.cli.commands.solve import read_cluster
+from evenkeel.cli.commands.solve import files_of, note_left_out
 from evenkeel.cli.output import complain, page, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
@@ -60,8 +60,11 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.formats.documents import Document
+    from evenkeel.formats.folders.observing import names_all_nodes
     from evenkeel.formats.plans.reading import read_plan
     from evenkeel.formats.plans.targets import observed_by_name
+    from evenkeel.formats.registry import read
     from evenkeel.view.plan_report import report_plan
 
     read = [arguments.plan, *arguments.files]
@@ -69,8 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
-        seen = read_cluster(arguments, waiting)
-        now = observed_by_name(plan.cluster, seen)
+        given = files_of(arguments, waiting)
+        files = [one if isinstance(one, str) else one.read() for one in given]
+        seen = read(*files, format=arguments.format)
+        note_left_out(arguments, seen)
+        whole = names_all_nodes(seen.native_format, [*map(Document.load, files)])
+        now = observed_by_name(plan.cluster, seen, all_nodes=whole)
         check_carrier(now, arguments.out)
         _note_missing(arguments, plan, seen, now)
         waiting.doing("planning")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evenkeel.formats.registry import find, is_known, taken_apart
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 
@@ -33,6 +34,18 @@ class Observed(NamedTuple):
 
 Observing = Callable[["Sequence[Document]"], Observed]
 """``observe(documents)``: what is seen of all partitions."""
+
+
+def names_all_nodes(format: str, documents: "Sequence[Document]") -> bool:
+    """Return whether dumps name every node of their system, so that one they do not name is gone.
+
+    What none of the systems wrote that carry out plans may leave out who holds nothing.
+    """
+    if not is_known(format):
+        return False
+    system = find(format)
+    carrier = system.carrier
+    return carrier is not None and carrier.lists_nodes(taken_apart(documents, [system]))
 
 
 def observed(live: Cluster) -> Observed:

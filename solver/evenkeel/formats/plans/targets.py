@@ -41,11 +41,12 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     return replace(start.replaced(node, leader), role=read_only(role))
 
 
-def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
+def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
     """Return a later description of a cluster in the nodes and partitions of the first one.
 
     One that names the same, and tells as much, is taken as it is; of another where replicas are, in
-    as many slots as there are seen, and who has died.
+    as many slots as there are seen, and who has died: where it names ``all_nodes`` there are, also
+    those that it does not name.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def observed_by_name(cluster: Cluster, now: Cluster) -> Cluster:
     row = len(there) + np.arange(len(start))
     row[numbers] = np.arange(len(there))
     live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
-    died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, True)]
+    died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, not all_nodes)]
     seen = cluster.down(died).with_placement(rows_alone(both, row))
     # what only the system's own format reads is of the same rows, and newer
     return replace(seen, native=now.native, native_format=now.native_format) if alike else seen

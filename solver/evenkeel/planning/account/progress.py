@@ -39,6 +39,8 @@ class Progress:
         Seconds since the plan began, if they were told.
     left_of : ndarray of float64, shape (S,), or None
         Share of each copy that has not arrived; None where nobody has said.
+    alive : ndarray of bool, shape (N,), or None
+        Nodes that still live; None for all.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Progress:
     astray: tuple[str, ...]
     elapsed: float | None = None
     left_of: NDArray[np.float64] | None = None
+    alive: NDArray[np.bool_] | None = None
 
     @property
     def finished(self) -> bool:
@@ -76,11 +79,13 @@ class Progress:
 
     @cached_property
     def ready(self) -> NDArray[np.intp]:
-        """Steps that wait for nothing any more and have not begun."""
+        """Steps that wait for nothing any more and have not begun; none to a node that died."""
         steps = self.plan.steps
         later = np.repeat(np.arange(len(steps)), np.diff(steps.first))
         held_up = np.zeros(len(steps), bool)
         held_up[later[~self.done[steps.before]]] = True
+        if self.alive is not None:
+            held_up |= ~np.append(self.alive, True)[steps.target]
         return np.flatnonzero(~(self.done | self.under_way | held_up))
 
     @cached_property
@@ -139,9 +144,13 @@ class Progress:
 
 
 def progress_of(
-    plan: "Plan", observed: Placement, elapsed: float | None, flights: Flights
+    plan: "Plan",
+    observed: Placement,
+    elapsed: float | None,
+    flights: Flights,
+    alive: NDArray[np.bool_],
 ) -> Progress:
-    """Tell which steps are done from where replicas are, and from who leads.
+    """Tell which steps are done from where replicas are, who leads, and which nodes live.
 
     A replica has passed the copies that lead to its node. Of those flagged ``INCOMING`` the copy is
     under way. Leadership goes with the rest of its change, or alone is told from the leader.
@@ -182,7 +191,7 @@ def progress_of(
         message = "must be a number of seconds, 0 or more"
         raise InvalidInput([Fault("elapsed", elapsed, message)])
     left_of = flights.left(steps.replica, steps.target)
-    return Progress(plan, done, under_way, astray, elapsed, left_of)
+    return Progress(plan, done, under_way, astray, elapsed, left_of, alive)
 
 
 def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:
