@@ -90,8 +90,7 @@ def stands(plan):
     return {name: sorted(rows[p].tolist()) for p, name in enumerate(plan.cluster.partitions.names)}
 
 
-@pytest.fixture
-def plan(system):
+def planned(system):
     documents = [asked(system, *words) for words in (("osd", "dump"), ("osd", "crush", "dump"),
                                                      ("pg", "dump"))]  # fmt: skip
     cluster = ek.read(documents)
@@ -99,6 +98,11 @@ def plan(system):
     found = ek.plan(cluster, result, protocol="ceph", throttle=ek.Throttle(node_in=1))
     assert len(found.waves) > 1
     return found
+
+
+@pytest.fixture
+def plan(system):
+    return planned(system)
 
 
 def test_it_is_carried_out_and_undone(system, plan):
@@ -112,6 +116,44 @@ def test_it_is_carried_out_and_undone(system, plan):
     assert back.returncode == 0, back.stderr
     assert shown(system) == before
     assert system.state["items"] == {}
+
+
+def set_up(system, osd, up):
+    state = system.state
+    state["osd_dump"]["osds"][osd]["up"] = up
+    system.state = state
+
+
+def test_groups_on_a_device_that_is_down_are_moved_as_planned(system):
+    """``pg dump`` shows them without it, and never clean."""
+    set_up(system, 3, 0)
+    plan = planned(system)
+    changed = {row.partition for row in plan.rows()}
+    before, down = plan.cluster.placement.nodes, 3
+    short = {plan.cluster.partitions.names[p] for p in (before == down).any(axis=1).nonzero()[0]}
+    assert changed & short
+    assert short - changed
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert "note:" not in done.stderr
+    back = system.run(folder / "undo")
+    assert back.returncode == 0, back.stderr
+    done = system.run(folder)
+    set_up(system, 3, 1)
+    assert shown(system) == stands(plan)
+    again = system.run(folder)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_device_that_comes_back_meanwhile_does_not_stop_it(system):
+    set_up(system, 3, 0)
+    plan = planned(system)
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    set_up(system, 3, 1)
+    done = system.run(folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown(system) == stands(plan)
 
 
 def test_it_goes_on_where_it_stopped(system, plan):

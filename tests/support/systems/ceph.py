@@ -41,11 +41,15 @@ elif command == ["osd", "crush"]:
 elif command == ["pg", "dump"]:
     print("dumped all", file=sys.stderr)
     stats = []
+    down = {one["osd"] for one in state["osd_dump"]["osds"] if not one["up"]}
     for pg, size in state["bytes"].items():
-        now = up(pg)
-        one = {"pgid": pg, "up": now, "acting": now, "state": "active+clean"}
+        now = [osd for osd in up(pg) if osd not in down]
+        state_of = "active+clean" if len(now) == len(up(pg)) else "active+undersized+degraded"
+        one = {"pgid": pg, "up": now, "acting": now, "state": state_of}
         if pg in copying:
-            one |= {"acting": copying[pg]["from"], "state": "active+remapped+backfilling"}
+            held = [osd for osd in copying[pg]["from"] if osd not in down]
+            going = state_of.replace("+clean", "") + "+remapped+backfilling"
+            one |= {"acting": held, "state": going}
             copying[pg]["looks"] -= 1
             if copying[pg]["looks"] < 0:
                 del copying[pg]

@@ -63,6 +63,13 @@ NOTES = (
 )
 
 
+COPYING = frozenset(
+    ("remapped", "backfilling", "backfill_wait", "backfill_toofull", "backfill_unfound",
+     "recovering", "recovery_wait", "recovery_toofull", "recovery_unfound", "peering", "activating")
+)  # fmt: skip
+"""States of a placement group that still copies, or is about to."""
+
+
 def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     """Return the commands of each wave, a placement group per line.
 
@@ -155,9 +162,11 @@ def observe(documents: Sequence[Document]) -> Observed:
 
 def _standing(one: PgStat) -> Standing:
     words = one.state.split("+")
-    copying = not {"active", "clean"} <= {*words} or {*one.up} != {*(one.acting or one.up)}
+    # what lacks a device that is down is never clean, whatever has been copied
+    whole = "clean" in words or ("undersized" in words and COPYING.isdisjoint(words))
+    copying = not ("active" in words and whole) or {*one.up} != {*(one.acting or one.up)}
     devices = [f"osd.{osd}" for osd in one.up if osd != NO_OSD]
     return Standing(devices, f"osd.{one.up_primary}", copying)
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe, all_nodes)
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe, all_nodes, lists_down=False)

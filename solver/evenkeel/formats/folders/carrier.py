@@ -118,6 +118,8 @@ class Carrier:
     lists_nodes : callable
         ``lists_nodes(documents)``: whether they name every node there is, so that one that they do
         not name is gone.
+    lists_down : bool
+        Whether dumps list replicas on nodes that are down; else a partition is shown without them.
     given : callable
         ``given(plan)``: the values of settings that the plan knows.
     stages : callable
@@ -141,6 +143,7 @@ class Carrier:
     leader: Callable[[Change], int] = as_planned
     observe: "Observing | None" = None
     lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
+    lists_down: bool = True
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
     stages: Callable[[Wave], "Sequence[Wave]"] = at_once
     beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside

@@ -1,11 +1,11 @@
 """What a plan expects of the live system before each of its waves, as the file that guards read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from evenkeel.formats.folders.carrier import Change, Wave
+from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.outside import digest_of, load_of
 from evenkeel.formats.json_text import Int32
 from evenkeel.model.cluster import Cluster
@@ -42,22 +42,22 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True):
     waves: list[list[Expected]]
 
 
-def expected(
-    cluster: Cluster, format: str, waves: Sequence[Wave], leader: Callable[[Change], int]
-) -> bytes:
+def expected(cluster: Cluster, format: str, waves: Sequence[Wave], carrier: Carrier) -> bytes:
     """Return the file of what is expected, a wave per line."""
     head = {
         "format": format,
         "nodes": [*cluster.nodes.names],
         "dead": np.flatnonzero(~cluster.nodes.alive).tolist(),
         "in_any_order": has_room_for_both(cluster, waves),
-        "outside": digest_of(cluster, {one.name for wave in waves for one in wave}),
+        "outside": digest_of(
+            cluster, {one.name for wave in waves for one in wave}, lists_down=carrier.lists_down
+        ),
     }
     lines = [
         msgspec.json.encode(
             [
                 Expected(one.name, _held(one.before), _held(one.after), one.led, leads)
-                for one, leads in ((one, leader(one)) for one in wave)
+                for one, leads in ((one, carrier.leader(one)) for one in wave)
                 # nobody sees whether a leader changed that the system chooses by itself, nor that a
                 # list has its order back in which who leads now came first
                 if leads not in (-1, one.led) or {*one.before} != {*one.after}

@@ -149,21 +149,29 @@ def guard(
         live = live._replace(alive=dict.fromkeys(told.nodes, False) | {**live.alive})
     plan = folder / PLAN
     planned = {one.partition for _, one in _changes(told)}
-    others_moved = digest_seen(live.standing, planned) != told.outside
+    unlisted = frozenset[int]()
+    if not system.carrier.lists_down:
+        unlisted = frozenset(told.dead) | {
+            n for n, name in enumerate(told.nodes) if not live.alive.get(name, True)
+        }
+    were_dead = {told.nodes[n] for n in told.dead if n in unlisted}
+    others_moved = digest_seen(live.standing, planned, were_dead) != told.outside
 
     def admits(mixture: _Mixture) -> bool:
         return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
 
-    verdict = _compared(told, live, recorded, wave, admits)
+    verdict = _compared(told, live, recorded, wave, admits, unlisted)
     if others_moved:
-        verdict = _with_outside(plan, told, live, verdict)
+        verdict = _with_outside(plan, told, live, verdict, unlisted)
     done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
     if recording and wave is None and verdict.word != "differs" and done != recorded:
         record(folder, waves, done)
     return verdict
 
 
-def _with_outside(plan: Path, told: Expectation, live: Observed, found: Verdict) -> Verdict:
+def _with_outside(
+    plan: Path, told: Expectation, live: Observed, found: Verdict, unlisted: frozenset[int]
+) -> Verdict:
     """Return a verdict with what has become of the partitions that no wave changes."""
     joins = [
         {
@@ -176,7 +184,7 @@ def _with_outside(plan: Path, told: Expectation, live: Observed, found: Verdict)
         for wave in told.waves
     ]
     first = found.wave + (found.word == "finished")
-    others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first)
+    others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first, unlisted)
     if others.differences:
         found = replace(found, word="differs", differences=found.differences + others.differences)
     return replace(found, notes=found.notes + others.notes)
@@ -188,13 +196,17 @@ def _compared(
     recorded: int,
     wave: int | None,
     admits: Callable[[_Mixture], bool],
+    unlisted: frozenset[int],
 ) -> Verdict:
+    """Compare where partitions are with where they are to be, ``unlisted`` nodes apart."""
     waves = len(told.waves)
-    ways = _ways(told)
+    ways = _ways(told, unlisted)
     index = {name: n for n, name in enumerate(told.nodes)}
     seen = {
         name: Seen(
-            frozenset(index.get(n, -1) for n in one.nodes), index.get(one.leader, -1), one.copying
+            frozenset(index.get(n, -1) for n in one.nodes) - unlisted,
+            index.get(one.leader, -1),
+            one.copying,
         )
         for name, one in live.standing.items()
     }
@@ -321,11 +333,13 @@ def _changes(told: Expectation) -> list[tuple[int, Expected]]:
     return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave]
 
 
-def _ways(told: Expectation) -> dict[str, _Way]:
+def _ways(told: Expectation, unlisted: frozenset[int]) -> dict[str, _Way]:
+    """Return the way of each partition, as dumps show it that leave ``unlisted`` nodes out."""
     ways: dict[str, _Way] = {}
     for w, one in _changes(told):
-        way = ways.setdefault(one.partition, _Way([frozenset(one.before)], [one.led]))
-        way.places.append(frozenset(one.after))
+        begin = frozenset(one.before) - unlisted
+        way = ways.setdefault(one.partition, _Way([begin], [one.led]))
+        way.places.append(frozenset(one.after) - unlisted)
         way.leaders.append(one.leads)
         way.waves.append(w)
     return ways

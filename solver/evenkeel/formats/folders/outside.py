@@ -32,20 +32,30 @@ class Elsewhere(NamedTuple):
     differences: tuple[str, ...] = ()
 
 
-def digest_of(cluster: Cluster, planned: Collection[str]) -> str:
-    """Return the digest of where the partitions of a cluster are that a plan leaves alone."""
+def digest_of(cluster: Cluster, planned: Collection[str], *, lists_down: bool = True) -> str:
+    """Return the digest of where the partitions of a cluster are that a plan leaves alone.
+
+    What is on nodes that are down counts where dumps list it.
+    """
     placement = cluster.placement
     names = cluster.partitions.names
     outside = np.array([name not in planned for name in names], np.bool_)
     keys = _keys(names)
-    kept = outside[placement.owner] & (placement.node >= 0)
+    shown_at = np.append(cluster.nodes.alive | lists_down, False)
+    kept = outside[placement.owner] & shown_at[placement.node]
     node = _keys(cluster.nodes.names)[placement.node[kept]]
     return _digest(keys[outside], keys[placement.owner[kept]], node)
 
 
-def digest_seen(standing: Mapping[str, Standing], planned: Collection[str]) -> str:
-    """Return the same of what is seen."""
-    rows = [(name, one.nodes) for name, one in standing.items() if name not in planned]
+def digest_seen(
+    standing: Mapping[str, Standing], planned: Collection[str], unlisted: Collection[str] = ()
+) -> str:
+    """Return the same of what is seen; what is on ``unlisted`` nodes does not count."""
+    rows = [
+        (name, [n for n in one.nodes if n not in unlisted] if unlisted else one.nodes)
+        for name, one in standing.items()
+        if name not in planned
+    ]
     keys = _keys([name for name, _ in rows])
     names = [node for _, nodes in rows for node in nodes]
     known = [*{*names}]
@@ -77,12 +87,17 @@ def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def elsewhere(
-    plan: Document, standing: Mapping[str, Standing], waves: Joins, wave: int
+    plan: Document,
+    standing: Mapping[str, Standing],
+    waves: Joins,
+    wave: int,
+    unlisted: Collection[int] = (),
 ) -> Elsewhere:
     """Compare what is seen of the partitions outside a plan with where it believes them.
 
     A node that has no room any more for what waves from ``wave`` on put there stops a plan; rules
-    that are broken by what others did are only told, since the plan does not break them.
+    that are broken by what others did are only told, since the plan does not break them. What was
+    on ``unlisted`` nodes is there still: dumps do not show it.
 
     Raises
     ------
@@ -105,6 +120,7 @@ def elsewhere(
             gone += 1
             continue
         now = [place.get(one, -1) for one in standing[name].nodes]
+        now += [n for n in before if n in unlisted and n not in now]
         if before == {*now}:
             continue
         moved.append(name)

@@ -199,7 +199,7 @@ def _files(
     count = len(waves)
     files = {
         Path("run.sh"): script(carrier, carrier.given(plan), whole, count, left),
-        Path(FILE): expected(cluster, cluster.native_format, waves, carrier.leader),
+        Path(FILE): expected(cluster, cluster.native_format, waves, carrier),
         Path(state.FILE): state.encoded(state.State(count)),
     }
     files |= {Path(name): data for name, data in carrier.beside(plan).items()}
