@@ -134,6 +134,10 @@ def test_groups_on_a_device_that_is_down_are_moved_as_planned(system):
     assert changed & short
     assert short - changed
     folder = ek.write_plan_folder(plan, system.folder / "move")
+    assert (
+        f"**osd.3 is down**, and the plan leaves {len(short)} replicas"
+        in (folder / "README.md").read_text()
+    )
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
     assert "note:" not in done.stderr

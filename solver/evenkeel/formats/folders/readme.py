@@ -47,7 +47,7 @@ TEXT = """\
 {waves}
 
 {changes}
-{blocked}{stranded}
+{blocked}{stranded}{down}
 ## What is here
 
 | file | holds |
@@ -116,6 +116,7 @@ def readme(
         changes=change_list(plan, carrier, waves),
         blocked=_blocked(plan),
         stranded=_stranded(plan.cluster),
+        down=_down(plan),
         notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
         settings="\n".join(
             f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
@@ -272,6 +273,24 @@ def _stranded(cluster: Cluster) -> str:
         f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
         f"left out**, since no live replica surely has all the data: {some_of(held, one)}. "
         f"What to do: {find(cluster.native_format).stranded}.\n"
+    )
+
+
+def _down(plan: Plan) -> str:
+    """Return which nodes are down on which replicas are left, and which partitions lack those."""
+    cluster, end = plan.cluster, plan.end
+    names = cluster.partitions.names
+    left = np.append(~cluster.nodes.alive, False)[end.node]
+    nodes = np.unique(end.node[left]).tolist()
+    if not nodes:
+        return ""
+    short = np.unique(end.owner[left]).tolist()
+    are = "is" if len(nodes) == 1 else "are"
+    listed = _listed(nodes, lambda n: shown(cluster.nodes.names[n]))
+    return (
+        f"\n**{listed} {are} down**, and the plan leaves {counted(int(left.sum()), 'replica')} "
+        f"there, which do not live until that is back: "
+        f"{_listed(short, lambda p: shown(names[p]))}.\n"
     )
 
 
