@@ -137,5 +137,7 @@ def test_a_lead_for_a_node_that_died_holds_up_nothing_else():
     assert not whole.blocked
     rest = whole.resume(cluster.down("n3"))
     assert rest.check().ok
-    assert [one.partition for one in rest.blocked] == ["p0"]
+    assert [(one.partition, one.lacks) for one in rest.blocked] == [
+        ("p0", "way to n3, which is down")
+    ]
     assert rest.copies == whole.copies == 2

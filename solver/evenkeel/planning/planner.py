@@ -331,11 +331,14 @@ def _blocked(draft: Draft) -> tuple[Blocked, ...]:
     found = []
     for i in np.flatnonzero(np.isin(acts.change, stuck)).tolist():
         p, source, target = int(acts.partition[i]), int(acts.source[i]), int(acts.target[i])
+        lacks = _lack(draft, int(acts.change[i]))
+        if target >= 0 and not cluster.nodes.serves[target]:
+            lacks = f"way to {nodes[target]}, which is down"
         found.append(
             Blocked(
                 partitions[p], int(acts.replica[i] - cluster.placement.first[p]),
                 nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
-                _lack(draft, int(acts.change[i])), int(circle[acts.change[i]]), _word(acts, i),
+                lacks, int(circle[acts.change[i]]), _word(acts, i),
             )
         )  # fmt: skip
     return tuple(found)
