@@ -359,6 +359,20 @@ class TestCheck:
             {"node": "n2", "replicas": 1, "waits": False},
         ]
 
+    def test_what_waits_on_a_node_that_is_down_does_not_pass(self, tmp_path, capsys):
+        cluster = Cluster.from_arrays(
+            capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2,
+            alive=[True, False], keeps=[True, True],
+        )  # fmt: skip
+        file = str(write(cluster, tmp_path / "down.npz")[0])
+        assert main(["check", file]) == 1
+        assert (
+            "✗ no hard rule is broken, but nodes that are down hold 2 replicas"
+            in capsys.readouterr().out
+        )
+        assert main(["check", file, "-q"]) == 1
+        assert "replicas that wait on nodes that are down: 2" in capsys.readouterr().err
+
     def test_a_sound_placement_passes(self, level_file, capsys):
         assert main(["check", level_file]) == 0
         assert "no hard rule is broken" in capsys.readouterr().out

@@ -10,7 +10,8 @@ from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import duration, number, quantity
-from evenkeel.result_rows import down_nodes
+from evenkeel.model.runtime.printable import counted
+from evenkeel.result_rows import down_nodes, waiting_replicas
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
     NARROWEST,
@@ -82,7 +83,10 @@ def report_state(
     """
     width = max(width, NARROWEST)
     verdict = "no hard rule is broken" if audited.ok else f"{audited.hard:,} hard violations"
-    sign = "[green]✓[/]" if audited.ok else "[red]✗[/]"
+    waiting = waiting_replicas(cluster, cluster.placement)
+    if audited.ok and waiting:
+        verdict += f", but nodes that are down hold {counted(waiting, 'replica')}"
+    sign = "[green]✓[/]" if audited.ok and not waiting else "[red]✗[/]"
     parts = [
         marked_line(f"{sign} [bold]{verdict}[/]"),
         marked_line(f"[dim]{_size(cluster, level)}[/]"),

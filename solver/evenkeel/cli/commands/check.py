@@ -116,12 +116,14 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.measure.audit import audit
     from evenkeel.measure.levelness import levelness
     from evenkeel.model.intake.stranded import stranded_names
-    from evenkeel.result_rows import down_nodes
+    from evenkeel.result_rows import down_nodes, waiting_replicas
     from evenkeel.view.report import report_state
 
     waiting.doing("checking")
     audited = audit(cluster, cluster.placement)
     level = levelness(cluster, cluster.placement)
+    # what waits on a node that is down breaks no rule, but it does not live either
+    waiting = waiting_replicas(cluster, cluster.placement)
 
     def figures() -> dict[str, Any]:
         return {
@@ -138,7 +140,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         }
 
     return tell(
-        arguments, DONE if audited.ok else LEFT_BROKEN, figures=figures,
+        arguments, DONE if audited.ok and not waiting else LEFT_BROKEN, figures=figures,
         text=lambda: report_state(cluster, audited, level, **page()),
-        verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}",
+        verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}"
+        if audited.hard else f"replicas that wait on nodes that are down: {waiting:,}",
     )  # fmt: skip

@@ -286,11 +286,11 @@ def _down(plan: Plan) -> str:
         return ""
     short = np.unique(end.owner[left]).tolist()
     are = "is" if len(nodes) == 1 else "are"
-    listed = _listed(nodes, lambda n: shown(cluster.nodes.names[n]))
+    listed = some_of(nodes, lambda n: shown(cluster.nodes.names[n]))
     return (
         f"\n**{listed} {are} down**, and the plan leaves {counted(int(left.sum()), 'replica')} "
         f"there, which do not live until that is back: "
-        f"{_listed(short, lambda p: shown(names[p]))}.\n"
+        f"{some_of(short, lambda p: shown(names[p]))}.\n"
     )
 
 
