@@ -123,7 +123,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     audited = audit(cluster, cluster.placement)
     level = levelness(cluster, cluster.placement)
     # what waits on a node that is down breaks no rule, but it does not live either
-    waiting = waiting_replicas(cluster, cluster.placement)
+    held = waiting_replicas(cluster, cluster.placement)
 
     def figures() -> dict[str, Any]:
         return {
@@ -140,8 +140,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         }
 
     return tell(
-        arguments, DONE if audited.ok and not waiting else LEFT_BROKEN, figures=figures,
+        arguments, DONE if audited.ok and not held else LEFT_BROKEN, figures=figures,
         text=lambda: report_state(cluster, audited, level, **page()),
         verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}"
-        if audited.hard else f"replicas that wait on nodes that are down: {waiting:,}",
+        if audited.hard else f"replicas that wait on nodes that are down: {held:,}",
     )  # fmt: skip
