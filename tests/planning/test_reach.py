@@ -97,10 +97,18 @@ def orphaned(*full: int) -> ek.Cluster:
 @pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix"])
 def test_who_has_room_leads_until_the_heir_is_there(protocol: str):
     cluster = orphaned(1)
-    plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals(level=None)), protocol=protocol)
+    node = cluster.placement.node.copy()
+    node[0] = 3
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    plan = ek.plan(cluster, target, protocol=protocol)
     assert plan.complete
     assert plan.check().ok
     assert [row.target for row in plan.rows() if row.kind == "lead"] == ["n2", "n3"]
+
+
+def test_who_has_room_goes_on_leading_where_no_goal_needs_another():
+    result = ek.solve(orphaned(1), goals=ek.Goals(level=None))
+    assert result.placement.leader_node[0] == 2
 
 
 @pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix"])

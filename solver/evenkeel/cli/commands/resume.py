@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.registry import read
     from evenkeel.view.plan_report import report_plan
 
-    read = [arguments.plan, *arguments.files]
-    check_plan_out(read, arguments.out, force=arguments.force)
+    sources = [arguments.plan, *arguments.files]
+    check_plan_out(sources, arguments.out, force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         waiting.doing(f"reading {arguments.plan}")
         plan = read_plan(arguments.plan)
@@ -86,8 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
         rest = plan.resume(now, arrived=arrived)
         certificate = rest.check()
         out, force = arguments.out, arguments.force
-        written = [] if out is None else write_plan_out(rest, certificate, out, read, force=force)
-    note_held(arguments, read, written)
+        written = (
+            [] if out is None else write_plan_out(rest, certificate, out, sources, force=force)
+        )
+    note_held(arguments, sources, written)
     told = {
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),
