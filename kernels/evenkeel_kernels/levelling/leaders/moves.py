@@ -101,13 +101,14 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
     Among equals one with room, which the ``favoured`` slot, that has led already, may go without;
-    where who led is lost, one that is there before a copy yet to be made; the ``favoured`` one; the
-    one whose node is least pressed afterwards by what leading adds; the one that leads least.
+    that one, if it is not lost; the one whose node is least pressed afterwards by what leading
+    adds; where who led is lost, one that is there before a copy yet to be made; the one that leads
+    least.
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
-    least = (255, False, 0, FAR, 0)
+    least = (255, False, FAR, 0, 0)
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
@@ -115,8 +116,8 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         n = index(state.node[k])
         if not affords_lead(problem, state, p, k):
             continue
-        score = -1.0
-        if slot != favoured:
+        score, late = -1.0, leads_late(problem, p, n)
+        if slot != favoured or late > 0:
             score = 0.0
             for d in range(state.load.shape[0]):
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
@@ -125,8 +126,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         full = not admits_leader(problem, state, p, slot)
         if full and slot != favoured:
             continue
-        late = leads_late(problem, p, n)
-        order = (int(rank[n]), full, late, score, int(state.leaders[n]))
+        order = (int(rank[n]), full, score, late, int(state.leaders[n]))
         if order < least:
             best, least = slot, order
     if best >= 0:
