@@ -235,3 +235,13 @@ def test_where_all_weigh_the_same_those_that_fit_nowhere_find_room_all_the_same(
                       goals=ek.Goals(level=None))  # fmt: skip
     assert result.audit.hard == 0
     assert len(result.unplaced) == 0
+
+
+def test_room_is_made_beside_capacities_that_are_next_to_nothing() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[0.0, 2.3e-308], [0.0, np.inf], [0.0, 0.0]], load=[[0.0, 4.0]],
+        placement=[[-1]], replicas=1, alive=[True, False, False],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.status == "infeasible"
+    assert result.placement.node.tolist() == [-1]

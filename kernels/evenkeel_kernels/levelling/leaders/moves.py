@@ -96,19 +96,23 @@ def unassign_leaders(
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
 
+PRESSED = 0.7
+"""Part of its watermark from which on a node is pressed: one more lead there may crowd others."""
+
+
 @inline_only
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
     Among equals one with room, which the ``favoured`` slot, that has led already, may go without;
-    that one, if it is not lost; the one whose node is least pressed afterwards by what leading
-    adds; where who led is lost, one that is there before a copy yet to be made; the one that leads
+    one whose node what leading adds does not press; where who led is lost, one that is there before
+    a copy yet to be made; the favoured one; the one whose node is pressed least; the one that leads
     least.
     """
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
-    least = (255, False, FAR, 0, 0)
+    least = (255, False, FAR, 0, FAR, 0)
     for slot in range(partitions.first[p + 1] - partitions.first[p]):
         k = partitions.first[p] + slot
         if not may_lead(problem, state, p, k):
@@ -126,7 +130,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         full = not admits_leader(problem, state, p, slot)
         if full and slot != favoured:
             continue
-        order = (int(rank[n]), full, score, late, int(state.leaders[n]))
+        order = (int(rank[n]), full, max(score, PRESSED), late, score, int(state.leaders[n]))
         if order < least:
             best, least = slot, order
     if best >= 0:

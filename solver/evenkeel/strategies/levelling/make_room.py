@@ -94,7 +94,8 @@ class _Search:
         follows = partitions.voter_load, partitions.non_voter_load
         self.size = _largest(follows, weight)
         most = _largest((*follows, partitions.leader_load), weight)
-        self.weight = weight * (self.size[most > 0.0] / most[most > 0.0]).min(initial=1.0)
+        known = (most > 0.0) & np.isfinite(most)
+        self.weight = weight * (self.size[known] / most[known]).min(initial=1.0)
 
     def settles(self, k: int) -> bool:
         """Whether ``k`` found a node; if not, all is as it was."""
