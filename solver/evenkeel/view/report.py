@@ -10,7 +10,7 @@ from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import duration, number, quantity
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.result_rows import down_nodes, waiting_replicas
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
@@ -136,12 +136,11 @@ def _not_alive(cluster: Cluster) -> list["RenderableType"]:
     down = down_nodes(cluster, cluster.placement)
     if not down:
         return []
-    named = ", ".join(one.node for one in down[:NAMED_NODES])
-    more = f" and {len(down) - NAMED_NODES:,} more" if len(down) > NAMED_NODES else ""
+    named = some_of(down, lambda one: one.node, NAMED_NODES)
     held = sum(one.replicas for one in down)
     waiting = sum(one.replicas for one in down if one.waits)
     waits = f", {waiting:,} of which wait there until it is back" if waiting else ""
-    said = f"not alive: {named}{more} · {held:,} replicas on them{waits}"
+    said = f"not alive: {named} · {held:,} replicas on them{waits}"
     return [marked_line(f"[yellow]! {escaped(said)}[/]")]
 
 

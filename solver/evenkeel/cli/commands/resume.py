@@ -21,6 +21,7 @@ from evenkeel.cli.commands.solve import files_of, note_left_out
 from evenkeel.cli.output import complain, page, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import some_of
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -121,10 +122,9 @@ def _note_missing(
         complain(f"note: of what the files do not tell the plan's own is taken: {told}")
     died = np.flatnonzero(plan.cluster.nodes.alive & ~now.nodes.alive).tolist()
     if died and not arguments.quiet:
-        names = ", ".join(now.nodes.names[n] for n in died[:MOST_NAMED])
-        more = f" and {len(died) - MOST_NAMED:,} more" if len(died) > MOST_NAMED else ""
+        names = some_of(died, now.nodes.names.__getitem__, MOST_NAMED)
         complain(
-            f"note: dead since the plan was made: {names}{more}; what lies there and was not to "
+            f"note: dead since the plan was made: {names}; what lies there and was not to "
             "move is not mended by the rest of this plan: plan afresh"
         )
 

@@ -18,7 +18,7 @@ from evenkeel.formats.folders.words import shown
 from evenkeel.formats.json_text import decode_json
 from evenkeel.formats.registry import find, taken_apart
 from evenkeel.model.errors import FaultList
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 
 Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
 
@@ -285,13 +285,13 @@ def _behind(told: Expectation, live: Observed, wave: int) -> tuple[str, ...]:
     rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
     if not rows:
         return ()
-    listed = ", ".join(
-        f"{shown(name)} ({_listed(one.behind)} of {_listed(one.nodes)})"
-        for name, one in rows[:MOST_BEHIND]
+    listed = some_of(
+        rows,
+        lambda row: f"{shown(row[0])} ({_listed(row[1].behind)} of {_listed(row[1].nodes)})",
+        MOST_BEHIND,
     )
-    more = f" and {len(rows) - MOST_BEHIND:,} more" if len(rows) > MOST_BEHIND else ""
     whose = counted(len(rows), "partition")
-    return (f"replicas of {whose} of wave {wave} are not in sync: {listed}{more}",)
+    return (f"replicas of {whose} of wave {wave} are not in sync: {listed}",)
 
 
 def _early(

@@ -1,20 +1,15 @@
 """What a folder leaves out of a plan, and why, in words."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
 from evenkeel.formats.folders.carrier import Wave
 from evenkeel.formats.folders.words import plain, shown
 from evenkeel.model.intake.stranded import stranded
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.stuck.blocked import Blocked
-
-T = TypeVar("T")
-
-MOST_LISTED = 20
 
 MENDED = "what was short of replicas before the plan stays as the plan leaves it"
 
@@ -51,12 +46,6 @@ def _no_way_back(back: Plan) -> str:
         back.blocked,
         lambda one: lacking(one, f"{shown(one.target)} is down" if one.target in down else ""),
     )
-
-
-def some_of(several: Sequence[T], said: Callable[[T], str]) -> str:
-    """Return the first of several, in words, and how many more there are."""
-    more = f" and {len(several) - MOST_LISTED:,} more" if len(several) > MOST_LISTED else ""
-    return ", ".join(map(said, several[:MOST_LISTED])) + more
 
 
 def lacking(one: Blocked, why: str = "") -> str:

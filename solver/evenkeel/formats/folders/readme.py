@@ -9,7 +9,6 @@ from evenkeel.formats.folders.left_out import (
     MENDED,
     lacking,
     left_of_way_back,
-    some_of,
 )
 from evenkeel.formats.folders.listing import change_list, seconds_of, wave_table
 from evenkeel.formats.folders.script import settings_of
@@ -22,7 +21,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 

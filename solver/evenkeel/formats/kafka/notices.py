@@ -6,6 +6,7 @@ import numpy as np
 
 from evenkeel.formats.kafka.cluster import COUNT, room_for_all
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.printable import some_of
 
 NAMED = 8
 """Brokers that are named one by one; the rest is counted."""
@@ -22,10 +23,9 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     empty = np.bincount(node[node >= 0], minlength=len(cluster.nodes)) == 0
     silent = np.flatnonzero(empty & ~cluster.nodes.serves).tolist()
     if silent:
-        named = ", ".join(cluster.nodes.names[n] for n in silent[:NAMED])
-        more = f" and {len(silent) - NAMED:,} more" if len(silent) > NAMED else ""
+        named = some_of(silent, cluster.nodes.names.__getitem__, NAMED)
         yield (
-            f"no sign of life of brokers {named}{more}, which hold nothing: they count as dead; "
+            f"no sign of life of brokers {named}, which hold nothing: they count as dead; "
             "where they are new, add what kafka-broker-api-versions.sh prints, or take them out of "
             "the racks and give them with --add-nodes"
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -70,9 +70,8 @@ def told_stranded(cluster: "Cluster") -> str:
         named = ", ".join(nodes[n] for n in there if n >= 0)
         return f"{cluster.partitions.names[p]} (on {named or 'no node'})"
 
-    more = f" and {len(held) - MOST_TOLD:,} more" if len(held) > MOST_TOLD else ""
     stay, their = ("stays as it is", "its") if len(held) == 1 else ("stay as they are", "their")
     return (
         f"{counted(len(held), 'partition')} {stay}, since no live replica surely has all {their} "
-        f"data: {', '.join(map(one, held[:MOST_TOLD]))}{more}"
+        f"data: {some_of(held, one, MOST_TOLD)}"
     )

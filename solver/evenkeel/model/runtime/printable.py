@@ -1,6 +1,10 @@
 """Text for a terminal: no character of a name may act there, it is only shown."""
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ACTING = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]"
@@ -34,3 +38,15 @@ def counted(count: int, what: str, many: str = "") -> str:
     ('1 copy', '2,000 waves')
     """
     return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def some_of(several: Sequence[T], said: Callable[[T], str], most: int = 20) -> str:
+    """Write the first of several, at most so many, and how many more there are.
+
+    Examples
+    --------
+    >>> some_of([1, 2, 3], "n{}".format, 2)
+    'n1, n2 and 1 more'
+    """
+    more = f" and {len(several) - most:,} more" if len(several) > most else ""
+    return ", ".join(map(said, several[:most])) + more

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.figures import quantity
-from evenkeel.model.runtime.printable import printable
+from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind
@@ -64,9 +64,8 @@ def _blocked(plan: "Plan", one: "Blocked") -> str:
     ring = [other for other in plan.blocked if other.circle == one.circle >= 0 and other != one]
     if not ring:
         return way
-    told = ", ".join(f"{other.partition}[{other.slot}]" for other in ring[:SHOWN])
-    more = f" and {len(ring) - SHOWN:,} more" if len(ring) > SHOWN else ""
-    return f"{way}; waits in a circle with {told}{more}"
+    told = some_of(ring, lambda other: f"{other.partition}[{other.slot}]", SHOWN)
+    return f"{way}; waits in a circle with {told}"
 
 
 class Waits:

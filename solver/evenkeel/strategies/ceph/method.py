@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import some_of
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
 from evenkeel.strategies.ceph.crush_map import NO_OSD
@@ -155,10 +156,9 @@ def _about_down(cluster: Cluster, reweight: NDArray[np.int64]) -> tuple[str, ...
     down = np.flatnonzero(~cluster.nodes.alive & (reweight > 0) & (holding > 0)).tolist()
     if not down:
         return ()
-    named = ", ".join(cluster.nodes.names[n] for n in down[:SHOWN])
-    more = f" and {len(down) - SHOWN:,} more" if len(down) > SHOWN else ""
+    named = some_of(down, cluster.nodes.names.__getitem__, SHOWN)
     return (
-        f"Down and in: {named}{more}; nothing is mapped onto what is down, since that is a replica "
+        f"Down and in: {named}; nothing is mapped onto what is down, since that is a replica "
         "less, and what is there stays: mark it out, and read again, where it does not come back.",
     )
 

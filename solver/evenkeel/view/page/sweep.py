@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.runtime.figures import amount, duration, number, percent
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import Axis, axis_of_counts, axis_of_shares
@@ -245,8 +245,7 @@ def _lost(found: Any) -> list[str]:
     rows = []
     for i in losing[:SHOWN_LOSSES]:
         lost = found.outlooks[i].before.lost.tolist()
-        named = ", ".join(shortened(partitions[p], 32) for p in lost[:SHOWN_NAMES])
-        named += f" and {len(lost) - SHOWN_NAMES:,} more" if len(lost) > SHOWN_NAMES else ""
+        named = some_of(lost, lambda p: shortened(partitions[p], 32), SHOWN_NAMES)
         rows.append((shortened(found.names[i]), f"{len(lost):,}", named))
     note = left_out(len(losing) - len(rows), "scenarios")
     shown = table("Those first that lose most.", ("scenario", "lost", "partitions"), rows, (2,))
