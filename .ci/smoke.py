@@ -12,7 +12,7 @@ import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel_kernels.build.jit import backend
 
-EXPECTED = "4ff6429d266bd3ef"
+EXPECTED = "5809aea6146fc913"
 
 warnings.simplefilter("error", RuntimeWarning)
 cluster = expansion(partitions=200, nodes=25, zones=5)
