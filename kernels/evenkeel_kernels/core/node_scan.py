@@ -154,6 +154,15 @@ def close_hopeless(problem: Problem, state: State, scan: Scan, k: int) -> None:
                 scan.score[n] = FAR
 
 
+@inline_only
+def refuse(problem: Problem, state: State, scan: Scan, k: int, n: int, refused: int) -> int:
+    """Close ``n`` for ``k``, after ``refused`` other nodes; returns how many are closed so now."""
+    scan.score[n] = FAR
+    if refused + 1 == REFUSALS:
+        close_hopeless(problem, state, scan, k)
+    return refused + 1
+
+
 @device_function
 def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
     """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
@@ -167,7 +176,4 @@ def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> 
             return -1
         if admits(problem, state, k, n):
             return n
-        scan.score[n] = FAR
-        refused += 1
-        if refused == REFUSALS:
-            close_hopeless(problem, state, scan, k)
+        refused = refuse(problem, state, scan, k, n, refused)

@@ -7,13 +7,12 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits, affords_move
 from evenkeel_kernels.core.node_scan import (
     FAR,
-    REFUSALS,
     Scan,
     close_full,
-    close_hopeless,
     close_new,
     fill,
     lowest,
+    refuse,
     take_size,
 )
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
@@ -75,11 +74,8 @@ def best_fit(
                 break
             alone = not led[p] and stands_alone(problem, state, p)
             if not admits(problem, state, k, n) or (alone and not can_lead(problem, state, p, n)):
-                scan.score[n] = FAR
+                refused = refuse(problem, state, scan, k, n, refused)
                 scanned = -1
-                refused += 1
-                if refused == REFUSALS:
-                    close_hopeless(problem, state, scan, k)
                 continue
             apply(problem, state, k, n)
             moved += 1

@@ -18,12 +18,11 @@ from evenkeel_kernels.core.feasibility import (
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.node_scan import (
     FAR,
-    REFUSALS,
     Scan,
     close_full,
-    close_hopeless,
     fill,
     lowest,
+    refuse,
     take_size,
 )
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
@@ -200,10 +199,7 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
         now = breaches(problem, state, p, k, n) + group_breaches(problem, state, k, n)
         if now < broken and admits(problem, state, k, n):
             return n
-        scan.score[n] = FAR
-        refused += 1
-        if refused == REFUSALS:
-            close_hopeless(problem, state, scan, k)
+        refused = refuse(problem, state, scan, k, n, refused)
 
 
 @inline_only

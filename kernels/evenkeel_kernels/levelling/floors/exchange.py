@@ -15,7 +15,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import more_moved, move
-from evenkeel_kernels.levelling.floors.fill import ROUNDING, fullest, lack
+from evenkeel_kernels.levelling.floors.fill import ROUNDING, fullest, lacks_most
 
 LEAST_GAIN = 0.01
 """Part of its lack, squared, of which an exchange must rid a node: else they would hardly end."""
@@ -113,15 +113,7 @@ def exchange(
     stuck, but no more than PAIRS D.
     """
     for _ in range(turns):
-        n = index(-1)
-        worst = 0.0
-        for at in range(stuck.shape[0]):
-            if stuck[at] or not problem.nodes.accepts[at]:
-                continue
-            missing = lack(state, lowest, at)
-            if missing > worst:
-                worst = missing
-                n = index(at)
+        n = lacks_most(problem, state, lowest, stuck)
         if n < 0 or tally[1] <= 0:
             return True
         mine, other, looked = best_trade(

@@ -65,6 +65,21 @@ def spare(
     return least
 
 
+@inline_only
+def lacks_most(
+    problem: Problem, state: State, lowest: NDArray[np.float64], stuck: NDArray[np.bool_]
+) -> int:
+    """Node furthest below its ``lowest (D, N)`` of those not ``stuck (N,)``, -1 for none."""
+    most, worst = index(-1), 0.0
+    for n in range(stuck.shape[0]):
+        if stuck[n] or not problem.nodes.accepts[n]:
+            continue
+        missing = lack(state, lowest, n)
+        if missing > worst:
+            most, worst = index(n), missing
+    return most
+
+
 @no_alloc
 def fill(
     problem: Problem,
@@ -94,15 +109,7 @@ def fill(
     Complexity: O(N + DONORS (N + K / N) D) for each move.
     """
     for _ in range(turns):
-        n = index(-1)
-        worst = 0.0
-        for i in range(stuck.shape[0]):
-            if stuck[i] or not problem.nodes.accepts[i]:
-                continue
-            missing = lack(state, lowest, i)
-            if missing > worst:
-                worst = missing
-                n = index(i)
+        n = lacks_most(problem, state, lowest, stuck)
         if n < 0:
             return True
         may_lead = state.leaders[n] + 1.0 <= most_leaders[n]
