@@ -26,12 +26,13 @@ def test_same_nodes_as_the_plain_search(seed: int, ceiling: float) -> None:
     rng = np.random.default_rng(seed)
     order = rng.permutation(state.node.shape[0])[: rng.integers(0, state.node.shape[0] + 1)]
     forced = rng.random(state.node.shape[0]) < 0.5
-    scan = new_scan(problem, np.zeros(state.load.shape[0]))
+    most_leaders = rng.choice([1.0, 2.5, np.inf], len(small.zone))
+    scan = new_scan(problem, np.zeros(state.load.shape[0]), most_leaders)
     led = everything_led(small)
     moved = best_fit(problem, state, scan, order, forced, led, ceiling, 0, order.shape[0])
     replicas = len(small.placement[0])
     slots = [(int(k) // replicas, int(k) % replicas) for k in order]
-    expected = naive.best_fit(small, slots, [bool(forced[k]) for k in order], ceiling)
+    expected = naive.best_fit(small, slots, [bool(forced[k]) for k in order], ceiling, most_leaders)
     got = state.node.reshape(-1, replicas)
     # Loads that were booked and taken out again round otherwise than a fresh sum: such near ties
     # may fall either way, so the comparison is of the scores, and of the count of those placed.

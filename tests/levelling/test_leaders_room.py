@@ -1,4 +1,7 @@
-"""Leaders change within what domains share, and beside what has left its node but weighs there."""
+"""Leaders change within what domains share, and beside what has left its node but weighs there.
+
+And where a partition has nobody else to lead it, its only voter moves.
+"""
 
 import numpy as np
 import pytest
@@ -50,3 +53,34 @@ def test_who_has_left_while_another_leads_weighs_there_what_it_weighs_as_a_follo
     assert result.metrics["guard"] == 0
     assert not result.regressions
     assert result.comparison.moves > 0
+
+
+def crowded(seed: int, lone: float) -> ek.Cluster:
+    """Leaders crowd on the first nodes; of so many partitions ``lone``, nobody else can lead."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(8, 60))
+    partitions, dimensions = nodes * int(rng.integers(15, 60)), int(rng.integers(1, 4))
+    load = rng.integers(1, 6, (partitions, dimensions)).astype(float)
+    first = np.minimum((rng.random(partitions) ** 1.6 * nodes).astype(int), nodes - 1)
+    further = rng.permuted(np.tile(np.arange(1, nodes), (partitions, 1)), axis=1)
+    others = (first[:, None] + further[:, :2]) % nodes
+    alone = rng.random(partitions) < lone
+    wanted = np.where(alone, 1, 3)
+    rows = np.where(alone[:, None] & [[False, True, True]], -1, np.column_stack([first, others]))
+    room = np.ceil((load * wanted[:, None]).sum(axis=0) / 0.33 / nodes)
+    return ek.Cluster.from_arrays(
+        capacity=np.tile(room, (nodes, 1)), load=load, placement=rows, replicas=wanted,
+        leader=np.zeros(partitions, int),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lone", [1.0, 0.6])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_only_voter_of_a_partition_moves_where_its_node_leads_too_many(
+    seed: int, lone: float
+) -> None:
+    cluster = crowded(seed, lone)
+    goals = ek.Goals(level=0.1, leaders=[0.02, 0.05, 0.1][seed % 3])
+    result = ek.solve(cluster, goals=goals)
+    assert result.success, result.message
+    assert result.goals_reached

@@ -19,6 +19,9 @@ from evenkeel_kernels.core.problem import Problem, State, index, is_away, load_o
 
 FAR = 1e300
 
+ROUNDING = 1e-10
+"""Part of a limit by which sums and products of shares may be beyond it, and are within."""
+
 REFUSALS = 4
 """Nodes that are refused one by one before all that are hopeless are closed at once."""
 
@@ -34,12 +37,22 @@ class Scan(NamedTuple):
     score: NDArray[np.float64]  # (N,)
     bits: NDArray[np.int64]  # (N,) the same memory, read as integers
     size: NDArray[np.float64]  # (D,) load of the replica in hand
+    leader_scale: NDArray[np.float64]  # (N,) 1 / the most to lead; 0 where any number will do
     keep: int  # the bits of a score that count; those below them hold the node
 
 
-def new_scan(problem: Problem, reserve: NDArray[np.float64]) -> Scan:
-    """Scan against the watermarks, of which the share ``reserve (D,)`` is to stay free. O(D N)."""
+def new_scan(
+    problem: Problem,
+    reserve: NDArray[np.float64],
+    most_leaders: NDArray[np.float64] | None = None,
+) -> Scan:
+    """Scan against the watermarks, of which the share ``reserve (D,)`` is to stay free. O(D N).
+
+    No node shall lead more than ``most_leaders (N,)``, where given.
+    """
     nodes = problem.nodes
+    if most_leaders is None:
+        most_leaders = np.full(nodes.accepts.shape[0], np.inf)
     usable = problem.rules.allowed & nodes.accepts
     score = np.empty(nodes.accepts.shape[0])
     return Scan(
@@ -48,6 +61,7 @@ def new_scan(problem: Problem, reserve: NDArray[np.float64]) -> Scan:
         score,
         score.view(np.int64),
         np.empty(reserve.shape[0]),
+        inverse(most_leaders * (1.0 + ROUNDING)),
         -(1 << (score.shape[0] - 1).bit_length()),
     )
 
@@ -86,6 +100,13 @@ def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
         more = scan.size[d]
         for n in range(n_nodes):
             scan.score[n] = max(scan.score[n], (load[d, n] + more) * scan.scale[d, n])
+
+
+@inline_only
+def count_lead(state: State, scan: Scan) -> None:
+    """Score every node by what it leads as well: the replica in hand comes with its lead."""
+    for n in range(scan.score.shape[0]):
+        scan.score[n] = max(scan.score[n], (state.leaders[n] + 1) * scan.leader_scale[n])
 
 
 @inline_only

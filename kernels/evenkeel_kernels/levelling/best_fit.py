@@ -3,13 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import no_alloc
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, affords_move
 from evenkeel_kernels.core.node_scan import (
     FAR,
     Scan,
     close_full,
     close_new,
+    count_lead,
     fill,
     lowest,
     refuse,
@@ -37,7 +38,8 @@ def best_fit(
     A replica that finds no node, or, unless it is ``forced (K,)``, none that scores at most
     ``ceiling``, stays where it is. A partition that is not ``led (P,)`` gets its leader as soon as
     the last of its replicas in a row is placed; until then any voter of it might be the one, and
-    the first of them goes where there is room to lead. Replicas of one partition that follow each
+    the first of them goes where there is room to lead. Who comes with the lead adds to what a node
+    leads as to a load. Replicas of one partition that follow each
     other, have no node yet and weigh the same share a scan. Returns how many were moved. Call it
     again with the next stretch of ``order`` to go on; a stretch should not end within a partition.
 
@@ -61,6 +63,8 @@ def best_fit(
                     scan.size[d] = partitions.leader_load[p, d]
             fill(scan, state.load, partitions.mask[p])
             scanned = p if alike else -1
+            if comes_with_lead(problem, state, led, k):
+                count_lead(state, scan)
         close_full(problem, state, scan, k)
         limit = FAR * 0.5 if forced[k] else ceiling
         if not affords_move(problem, state, k):
@@ -89,6 +93,15 @@ def best_fit(
             if state.leader[p] < 0:
                 appoint(problem, state, scan, p, index(-1))
     return moved
+
+
+@inline_only
+def comes_with_lead(problem: Problem, state: State, led: NDArray[np.bool_], k: int) -> bool:
+    """Whether ``k`` leads wherever it goes: it does now, or its partition has no other replica."""
+    first, p = problem.partitions.first, index(problem.partitions.owner[k])
+    if leads_now(first, state.leader, p, k):
+        return True
+    return not led[p] and first[p + 1] - first[p] == 1 and state.role[k] == VOTER
 
 
 def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.excess import squared_excess
-from evenkeel_kernels.core.node_scan import inverse
+from evenkeel_kernels.core.node_scan import ROUNDING, inverse
 from evenkeel_kernels.core.problem import (
     PartitionArrays,
     Problem,
@@ -22,8 +22,6 @@ from evenkeel_kernels.core.problem import (
     leads_now,
     load_of,
 )
-
-ROUNDING = 1e-10
 
 
 @by_reference

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference
 from evenkeel_kernels.core.by_node import scattered_by_node
-from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
-from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
+from evenkeel_kernels.levelling.leaders.headroom import (
+    lone_leaders_beyond,
+    reserve_leader_headroom,
+)
 from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
 from evenkeel_kernels.levelling.leaders.moves import (
     assign_leaders,
@@ -25,7 +28,7 @@ from evenkeel_kernels.levelling.leaders.moves import (
 )
 from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
-from evenkeel_kernels.levelling.penalty import ROUNDING, highest, new_targets
+from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.slices import node_slices, replica_slices
 
 
@@ -93,18 +96,21 @@ def give_and_take(
     too_full = forced.any() or highest(state, targets) > 1.0
     was = np.empty(state.leader.shape[0], np.int16)
     extra = np.empty(state.load.shape[0])
-    if leaders_stand_down and not binds_leaders(problem):
+    stood_down = leaders_stand_down and not binds_leaders(problem)
+    if stood_down:
         unassign_leaders(problem, state, was, extra)
     else:  # what stands down could come back elsewhere, or find its room taken
         was[:] = state.leader
         extra[:] = 0.0
     ease = leader_ease(problem, state, extra)
-    scan = new_scan(problem, ease.reserve * ease.share)
+    scan = new_scan(problem, ease.reserve * ease.share, most_leaders)
     moved = 0
     try:
         leaving = np.zeros_like(forced)
         if too_full:
             yield from mark_leaving(problem, state, forced, was, ease, extra, leaving)
+            if stood_down and np.isfinite(most_leaders).any():
+                leaving[lone_leaders_beyond(problem, state, forced | leaving, most_leaders)] = True
         left = max(0, most_moves - moves_made(problem, state, forced))
         if left < leaving.sum():
             leaving[largest_first(problem, leaving)[left:]] = False

@@ -8,7 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.levelling.descent import descend
-from evenkeel_kernels.levelling.leaders.headroom import reserve_leader_headroom
+from evenkeel_kernels.levelling.leaders.headroom import (
+    lone_leaders_beyond,
+    reserve_leader_headroom,
+)
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.repair import must_relocate
 from tests.naive.levelling.leaders import headroom as naive
@@ -41,6 +44,33 @@ def test_the_largest_leave_until_all_load_could_find_a_place(seed: int, expanded
     wide = len(small.placement[0])
     expected = naive.reserve_leader_headroom(small, state.leader.tolist(), rows, extra)
     assert [divmod(k, wide) for k in got.tolist()] == expected
+
+
+@pytest.mark.small
+@given(st.integers(0, 2**32 - 1))
+def test_so_many_lone_leaders_leave_a_node_as_it_leads_too_many(seed: int) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    rng = np.random.default_rng(seed)
+    most = rng.choice([0.0, 1.0, 1.5, np.inf], len(small.zone))
+    leaving = rng.random(state.node.shape[0]) < 0.2
+    unassign_leaders(
+        problem, state, np.empty(len(small.leader), np.int16), np.empty(len(state.load))
+    )
+    got = lone_leaders_beyond(problem, state, leaving, most)
+    assert len(set(got.tolist())) == len(got)
+    wide = len(small.placement[0])
+    for n in range(len(small.zone)):
+        lone = [
+            p * wide + slot
+            for p, slot in enumerate(state.leader.tolist())
+            if slot >= 0 and small.placement[p][slot] == n and not leaving[p * wide + slot]
+        ]
+        may = {k for k in lone if problem.partitions.movable[k]}
+        chosen = set(got.tolist()) & set(lone)
+        beyond = len(lone) - np.floor(most[n])
+        assert chosen <= may
+        assert len(chosen) == max(0, min(len(may), beyond))
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="walks")

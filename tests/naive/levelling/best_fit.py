@@ -28,6 +28,13 @@ class PlainState:
                     total += self.size(p, slot)
         return total
 
+    def led_from(self, n: int) -> int:
+        """How many partitions node ``n`` leads."""
+        return sum(
+            slot >= 0 and row[slot] == n
+            for row, slot in zip(self.placement, self.leader, strict=True)
+        )
+
     def admits(self, p: int, slot: int, n: int) -> bool:
         """Whether the rules let that replica move to ``n``."""
         small, row = self.small, self.placement[p]
@@ -63,7 +70,11 @@ class PlainState:
 
 
 def best_fit(
-    small: Small, order: list[tuple[int, int]], forced: list[bool], ceiling: float
+    small: Small,
+    order: list[tuple[int, int]],
+    forced: list[bool],
+    ceiling: float,
+    most_leaders: np.ndarray,
 ) -> list[list[int]]:
     """Return the placement after moving the replicas (partition, slot) of ``order`` in turn."""
     plain = PlainState(small)
@@ -78,6 +89,8 @@ def best_fit(
                 1.0 / np.maximum(small.watermark[n], 1e-30)
             )
             score = float(used.max())
+            if slot == plain.leader[p]:
+                score = max(score, (plain.led_from(n) + 1) / (most_leaders[n] * (1.0 + 1e-10)))
             if not must and score > ceiling:
                 continue
             key = (preference(score, n, k, n_nodes), n)

@@ -1,4 +1,4 @@
-"""What else must move where leadership alone cannot fill the emptier nodes.
+"""What else must move where leadership alone cannot fill the emptier nodes, or relieve the fuller.
 
 A node can carry no more than what its replicas weigh as leaders. Where leading adds to every
 dimension, an emptier node can be short of that while the fuller ones, none of them above its
@@ -41,6 +41,32 @@ def reserve_leader_headroom(
         problem, state, leaving, extra, heaviest, could, moving, wanting, total, pool
     )
     return pool[:count]
+
+
+def lone_leaders_beyond(
+    problem: Problem,
+    state: State,
+    leaving: NDArray[np.bool_],
+    most_leaders: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Choose leaders on nodes that lead more than ``most_leaders (N,)``, though others stood down.
+
+    Nobody could take over from those that still lead, so that replicas have to move: the smallest
+    of those that are not ``leaving (K,)`` anyway, as they fit best elsewhere. O(P log P).
+    """
+    partitions = problem.partitions
+    led = np.flatnonzero(state.leader >= 0)
+    replica = partitions.first[led] + state.leader[led]
+    replica = replica[~leaving[replica] & (state.node[replica] >= 0)]
+    beyond = np.bincount(state.node[replica], minlength=len(most_leaders)) - np.floor(
+        most_leaders * (1.0 + ROUNDING)
+    )
+    replica = replica[partitions.movable[replica] & (beyond[state.node[replica]] > 0.0)]
+    share = partitions.leader_load / np.maximum(state.load.sum(axis=1), 1e-30)
+    size, node = share.max(axis=1, initial=0.0)[partitions.owner[replica]], state.node[replica]
+    order = np.lexsort((size, node))
+    begin = np.searchsorted(node[order], node[order])
+    return replica[order[np.arange(len(order)) - begin < beyond[node[order]]]]
 
 
 @no_alloc
