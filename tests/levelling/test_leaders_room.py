@@ -1,6 +1,7 @@
 """Leaders change within what domains share, and beside what has left its node but weighs there.
 
-And where a partition has nobody else to lead it, its only voter moves.
+And where a partition has nobody else to lead it, its only voter moves; where nobody may lead it,
+others make way on nodes that may.
 """
 
 import numpy as np
@@ -84,3 +85,49 @@ def test_the_only_voter_of_a_partition_moves_where_its_node_leads_too_many(
     result = ek.solve(cluster, goals=goals)
     assert result.success, result.message
     assert result.goals_reached
+
+
+def led_by_half(seed: int) -> ek.Cluster:
+    """One half of all nodes may lead, and is full of followers; many leaders are on the other."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions = int(rng.integers(12, 40)), int(rng.integers(300, 900))
+    half, others = nodes // 2, nodes - nodes // 2
+    load = rng.integers(1, 6, (partitions, 1)).astype(float)
+    first, third = rng.integers(0, half, partitions), rng.integers(0, others, partitions)
+    second = (first + 1 + rng.integers(0, half - 1, partitions)) % half
+    fourth = (third + 1 + rng.integers(0, others - 1, partitions)) % others
+    rows = np.column_stack([first, np.where(rng.random(partitions) < 0.25, second, half + third)])
+    unled = rng.random(partitions) < 0.2
+    rows[unled] = half + np.column_stack([third, fourth])[unled]
+    room = float(load.sum()) / half / float(rng.uniform(0.8, 0.95))
+    return ek.Cluster.from_arrays(
+        capacity=[[room]] * nodes, load=load, placement=rows, replicas=2,
+        leader=np.zeros(partitions, int), leads=np.arange(nodes) < half,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [None, 0.1])
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_followers_make_way_on_nodes_that_may_lead(seed: int, level: float | None) -> None:
+    cluster = led_by_half(seed)
+    result = ek.solve(cluster, goals=ek.Goals(level=level))
+    assert result.audit_before.counts["leader"] > 50
+    assert result.audit.ok, result.message
+    assert result.success
+
+
+@pytest.mark.parametrize("seed", [8, 20, 25, 35, 38, 60, 61, 63])
+def test_of_what_a_lost_node_held_a_voter_goes_where_it_may_lead(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    nodes, partitions = int(rng.integers(12, 60)), int(rng.integers(300, 900))
+    rows = np.array([rng.permutation(nodes)[:2] for _ in range(partitions)])
+    leads = rng.random(nodes) < 0.8
+    rows[~leads[rows].any(axis=1), 0] = int(np.flatnonzero(leads)[0])
+    load = rng.integers(1, 6, (partitions, 1)).astype(float)
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[float(load.sum()) * 4.0 / nodes]] * nodes, load=load, placement=rows,
+        leader=np.argmax(leads[rows], axis=1), leads=leads, replicas=2,
+    )  # fmt: skip
+    lost = rng.permutation(nodes)[:3].tolist()
+    result = ek.solve(cluster.down(*lost), goals=ek.Goals(level=0.1))
+    assert result.audit.ok, result.message

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.level import whole_level
 from evenkeel.measure.loads import node_loads, utilisation
@@ -199,6 +200,21 @@ def test_each_term_can_be_the_binding_one():
     assert term(capacity=ten, load=[[1.0]] * 4, replicas=1) == ("whole replicas", 0.2)
     assert term(capacity=ten, load=[[1.0], [5.0]], replicas=1) == ("largest replica", 0.5)
     assert term(capacity=ten, load=[[4.0], [4.0], [4.5], [4.5]], replicas=1) == ("pigeonhole", 0.8)
+    led = {"leads": [True, False, False], "placement": [[1, 2]] * 6, "leader": [0] * 6}
+    assert term(capacity=ten, load=[[1.0]] * 6, **led) == ("leaders", 0.6)
+    keeps = {"accepts": [False, True, True]}  # and may be as full as it is
+    assert term(capacity=ten, load=[[1.0]] * 6, **led, **keeps) != ("leaders", 0.6)
+
+
+def test_who_may_lead_lacks_room_for_all_leaders():
+    cluster = Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[1.0]] * 4, leader_load=[[2.0]] * 4, placement=[[0, 1]] * 4,
+        leads=[True, False, False],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.status == "infeasible"
+    assert "at least 200.00% of its capacity" in result.message
+    assert "leaders" in result.message
 
 
 def test_counts_are_levelled_to_whole_replicas():

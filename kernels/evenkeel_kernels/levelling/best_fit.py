@@ -18,7 +18,10 @@ from evenkeel_kernels.core.node_scan import (
 )
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import apply
-from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, stands_alone
+from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, may_lead, stands_alone
+
+LATER = 1e200
+"""Score of a node that is taken if no other will do, and may be closed still."""
 
 
 @no_alloc
@@ -65,6 +68,9 @@ def best_fit(
             scanned = p if alike else -1
             if comes_with_lead(problem, state, led, k):
                 count_lead(state, scan)
+        if not led[p] and is_last_to_lead(problem, state, order, at, end):
+            put_off_followers(problem, scan, p)
+            scanned = -1
         close_full(problem, state, scan, k)
         limit = FAR * 0.5 if forced[k] else ceiling
         if not affords_move(problem, state, k):
@@ -102,6 +108,34 @@ def comes_with_lead(problem: Problem, state: State, led: NDArray[np.bool_], k: i
     if leads_now(first, state.leader, p, k):
         return True
     return not led[p] and first[p + 1] - first[p] == 1 and state.role[k] == VOTER
+
+
+@inline_only
+def is_last_to_lead(
+    problem: Problem, state: State, order: NDArray[np.int64], at: int, end: int
+) -> bool:
+    """Whether nobody leads the partition of ``order[at]`` unless this replica goes where it may."""
+    first, p = problem.partitions.first, index(problem.partitions.owner[order[at]])
+    if state.role[order[at]] != VOTER:
+        return False
+    for i in range(at + 1, end):
+        if problem.partitions.owner[order[i]] != p:
+            break
+        if state.role[order[i]] == VOTER:
+            return False
+    for k in range(first[p], first[p + 1]):
+        if k != order[at] and may_lead(problem, state, p, index(k)):
+            return False
+    return True
+
+
+@inline_only
+def put_off_followers(problem: Problem, scan: Scan, p: int) -> None:
+    """Let the nodes that may not lead ``p`` come after all those that may."""
+    rank = problem.rules.lead_rank[problem.partitions.rule[p]]
+    for n in range(scan.score.shape[0]):
+        if not problem.nodes.leads[n] or rank[n] == 255:
+            scan.score[n] += LATER
 
 
 def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -35,6 +35,7 @@ def level_terms(
         capacity = np.where(absent[:, None], np.inf, capacity)
     yield "largest replica", largest_replica(cluster, scope, able, capacity)
     yield "pigeonhole", pigeonhole(placed, able, capacity)
+    yield "leaders", leaders_together(cluster, able)
     yield from forced_terms(placed, scope, able, capacity)
 
 
@@ -84,6 +85,23 @@ def aggregate(
         rest = np.maximum(load[d] * (1.0 - 1e-12) - full, 0.0)
         level[d] = utilisation(rest, shared).max()
     return level
+
+
+def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Divide what all leaders weigh by the capacity of those nodes ``able (N,)`` that may lead.
+
+    A node that keeps what it has may be as full as it is: where such a one may lead, this says
+    nothing.
+    """
+    nodes, parts = cluster.nodes, cluster.partitions
+    leading = able & nodes.may_lead
+    none = np.zeros(len(cluster.dimensions))
+    if np.array_equal(leading, able) or not leading.any() or not has_leaders(cluster):
+        return none
+    if (leading & ~nodes.may_receive).any():
+        return none
+    load = weighted_sum((parts.replicas > 0).astype(np.int64), parts.load.leader)
+    return utilisation(load, nodes.capacity[leading].sum(0))
 
 
 def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
 from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
@@ -54,17 +54,48 @@ def make_room(
     if not waiting.any() or not problem.nodes.accepts.any():
         return 0
     search = _Search(problem, state, forced, most_moves, may_go_on)
-    failures = 0
-    for k in repairs_first(problem, state, waiting, waiting).tolist():
-        if failures == FAILURES or search.in_vain > IN_VAIN or not search.may_go_on():
-            break
-        failures = 0 if search.settles(k) else failures + 1
-    search.take_over(waiting)
+    search.displace(repairs_first(problem, state, waiting, waiting))
+    homeless = waiting & _has_no_node(problem, state)
+    search.take_over(repairs_first(problem, state, homeless, homeless))
     moved = (state.node >= 0) & (state.node != problem.partitions.home)
     placed = int(np.count_nonzero(waiting & moved))
     if placed:
         replace_leaders(problem, state, search.scan)
     return placed
+
+
+def make_room_to_lead(
+    problem: Problem,
+    state: State,
+    forced: NDArray[np.bool_],
+    partitions: NDArray[np.int64],
+    most_moves: int,
+    may_go_on: Callable[[], bool],
+) -> int:
+    """Let others make way on nodes that may lead ``partitions``, which are led where none may.
+
+    One voter of each is tried: the one that leads, or else the first.
+    """
+    search = _Search(problem, state, forced, most_moves, may_go_on)
+    first, before = problem.partitions.first, state.leader.copy()
+    may = (state.node >= 0) & (state.role == VOTER) & problem.partitions.movable
+    leads = before.copy()
+    for p in partitions.tolist():
+        able = np.flatnonzero(may[first[p] : first[p + 1]])
+        if len(able) and before[p] not in able:
+            leads[p] = able[0]
+    chosen = first[partitions] + np.maximum(leads[partitions], 0)
+    chosen = chosen[(leads[partitions] >= 0) & may[chosen]]
+    return_leaders(problem, state, leads)
+    stood = state.node[chosen]
+    search.take_over(chosen)
+    search.displace(chosen[state.node[chosen] == stood])
+    failed = chosen[state.node[chosen] == stood]
+    leads = state.leader.copy()
+    owner = problem.partitions.owner[failed]
+    leads[owner] = before[owner]
+    return_leaders(problem, state, leads)
+    return len(chosen) - len(failed)
 
 
 def _has_no_node(problem: Problem, state: State) -> NDArray[np.bool_]:
@@ -97,6 +128,14 @@ class _Search:
         known = (most > 0.0) & np.isfinite(most)
         self.weight = weight * (self.size[known] / most[known]).min(initial=1.0)
 
+    def displace(self, order: NDArray[np.int64]) -> None:
+        """Place replicas, in that ``order``, where smaller ones make way."""
+        failures = 0
+        for k in order.tolist():
+            if failures == FAILURES or self.in_vain > IN_VAIN or not self.may_go_on():
+                break
+            failures = 0 if self.settles(k) else failures + 1
+
     def settles(self, k: int) -> bool:
         """Whether ``k`` found a node; if not, all is as it was."""
         state = self.state
@@ -120,11 +159,9 @@ class _Search:
             self.in_vain += (1 + CASCADE - self.left) * len(state.node)
         return False
 
-    def take_over(self, waiting: NDArray[np.bool_]) -> None:
-        """Place what waits where others were that have room elsewhere."""
+    def take_over(self, order: NDArray[np.int64]) -> None:
+        """Place replicas, in that ``order``, where others were that have room elsewhere."""
         problem, state = self.problem, self.state
-        homeless = waiting & _has_no_node(problem, state)
-        order = repairs_first(problem, state, homeless, homeless)
         for begin in range(0, len(order), TAKEN_OVER):
             left = self.most_moves - moves_made(problem, state, self.forced)
             if not self.may_go_on():

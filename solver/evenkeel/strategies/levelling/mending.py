@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.audit.limits import broken_limits
@@ -11,6 +12,7 @@ from evenkeel.measure.audit.violations import KINDS, Violations
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Placement
+from evenkeel.strategies.levelling.make_room import make_room_to_lead
 from evenkeel.strategies.levelling.pair_moves import kinds_of, new_counts
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.node_scan import new_scan
@@ -56,19 +58,43 @@ def mend_rules(run: Run) -> bool:
     return bool(made[0] > 0) and run.ratio > 1.0
 
 
-def mend_leaders(run: Run) -> None:
-    """Let a replica move where a partition has none on a node that may lead."""
+def mend_leaders(run: Run) -> bool:
+    """Let a replica move where a partition has none on a node that may lead.
+
+    Returns whether any did and left a node too full.
+    """
+    problem, state = run.problem, run.state
+    ill = _led_by_none(run)
+    if len(ill) == 0:
+        return False
+    scan = new_scan(problem, np.zeros(len(state.load)))
+    return seat_leaders(problem, state, scan, ill) > 0 and run.ratio > 1.0
+
+
+def make_way_for_leaders(run: Run) -> bool:
+    """Let others make way where a partition finds no room on a node that may lead.
+
+    Returns whether any did and left a node too full.
+    """
+    ill = _led_by_none(run)
+    if len(ill) == 0:
+        return False
+    seated = make_room_to_lead(
+        run.problem, run.state, run.forced, ill, run.most_moves, lambda: run.look("make room")
+    )
+    return seated > 0 and run.ratio > 1.0
+
+
+def _led_by_none(run: Run) -> NDArray[np.int64]:
+    """List the partitions whose leader stands where it may not lead, or that have none."""
     problem, state, cluster = run.problem, run.state, run.request.cluster
     if not has_leaders(cluster) or problem.nodes.leads.all():
-        return
+        return np.zeros(0, np.int64)
     leads = np.append(problem.nodes.leads, False)
     first = problem.partitions.first[:-1]
     node = np.append(state.node, -1)  # a last row without slots begins behind all replicas
     at = np.where(state.leader >= 0, node[first + np.maximum(state.leader, 0)], -1)
-    ill = np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
-    if len(ill):
-        scan = new_scan(problem, np.zeros(len(state.load)))
-        seat_leaders(problem, state, scan, ill)
+    return np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
 
 
 def mend_in_pairs(run: Run) -> None:

@@ -37,6 +37,7 @@ from evenkeel.strategies.levelling.level import (
     take_back_idle_moves,
 )
 from evenkeel.strategies.levelling.mending import (
+    make_way_for_leaders,
     mend_in_pairs,
     mend_leaders,
     mend_rules,
@@ -148,7 +149,7 @@ def search(run: Run) -> None:
     mend_leaders(run)
     with run.timed("level"):
         place_and_level(run)
-    if run.broken and run.stop is None and mend_rules(run):
+    if run.stop is None and mended_late(run):
         with run.timed("level again"):
             place_and_level(run)
     with run.timed("pairs"):
@@ -160,6 +161,13 @@ def search(run: Run) -> None:
     with run.timed("soft rules"):
         level_past_soft_rules(run)
     take_back_idle_moves(run)
+
+
+def mended_late(run: Run) -> bool:
+    """Mend what had no room before all was level; whether that left a node too full."""
+    too_full = mend_leaders(run)
+    too_full |= make_way_for_leaders(run)
+    return (bool(run.broken) and mend_rules(run)) or too_full
 
 
 def must_change(run: Run) -> bool:
