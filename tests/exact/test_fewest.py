@@ -18,7 +18,7 @@ ONCE_TOO_MANY = [
     ("roles", 90036, 6),
     ("ragged", 90008, 14),
     ("tight", 90028, 19),
-    ("single_replicas_unled", 90032, 10),
+    ("single_replicas_unled", 90032, 9),
     ("surplus_and_rules", 90034, 15),
     ("missing_racks", 90048, 13),
     ("rules", 90059, 35),
@@ -130,7 +130,7 @@ def test_what_waits_for_its_node_is_not_said_to_be_placed_anew() -> None:
     """All have a node, six of them one that is within its delay window; two of these leave it."""
     cluster, goals, limits = build(draw("roles", 930000))
     result = ek.solve(cluster, goals=goals, limits=limits)
-    assert result.message.startswith("CP-SAT mended 4 of 4 broken rules")
+    assert result.message.startswith("CP-SAT mended 1 of 1 broken rules")
     assert len(result.unplaced) == 0
 
 

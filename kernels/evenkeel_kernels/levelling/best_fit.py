@@ -103,7 +103,10 @@ def best_fit(
 
 @inline_only
 def comes_with_lead(problem: Problem, state: State, led: NDArray[np.bool_], k: int) -> bool:
-    """Whether ``k`` leads wherever it goes: it does now, or its partition has no other replica."""
+    """Whether ``k`` leads wherever it goes: it does now, or its partition has no other replica.
+
+    A partition that is ``led (P,)`` keeps its leader.
+    """
     first, p = problem.partitions.first, index(problem.partitions.owner[k])
     if leads_now(first, state.leader, p, k):
         return True
