@@ -21,7 +21,8 @@ from evenkeel.strategies.shared.stopping import StopReason
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 
 STATUS_MEANING: Mapping[str, str] = {
-    "optimal": "no hard rule broken, and proven that none is better in what the message names",
+    "optimal": "no hard rule broken, what goals were given are met, and proven that none is better "
+    "in what the message names",
     "feasible": "no hard rule broken, and the goals met",
     "missed": "no hard rule broken, but the goals are not met: the message says why",
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",
@@ -41,6 +42,9 @@ CUT_SHORT: Mapping[str, str] = {
 }
 """Why goals are missed, by the reason to stop."""
 
+
+CLOSEST = "Proven: no placement comes closer to the goals."
+"""What is said of them where a method proves no more than that it could do no better."""
 
 NOT_FOUND = "no move within the rules and capacities was found that comes closer"
 """Why they are missed, where nothing is proven to be the reason."""
@@ -81,7 +85,7 @@ def verdict(
         return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", said or "No hard rule is broken.", stop)
-    if stop == "optimum":
+    if stop == "optimum" and (met or not goals_given):
         return Verdict("optimal", said or "Proven: no placement is better.", stop)
     if not met and judged:
         return Verdict("missed", _missed(method, request, stop, used_up, found, said), stop)
@@ -166,6 +170,8 @@ def _missed(
     else:
         why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
     far = "; ".join(_excesses(request, found))
+    if stop == "optimum":  # what is proven has been said
+        return f"{said or CLOSEST} The goals are missed: {far}."
     return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
 
 
