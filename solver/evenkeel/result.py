@@ -274,6 +274,11 @@ class Result(Reported, Shown):
             With the lifted ``bounds``, their ``certificate``, and the gap to them; its status is
             ``"optimal"`` if they prove it.
 
+        Raises
+        ------
+        InvalidInput
+            If ``time_limit`` is not a number of seconds.
+
         Examples
         --------
         >>> import evenkeel as ek

@@ -27,6 +27,11 @@ def level():
 MISTAKES = {
     "a method in a list": (lambda: ek.solve(cluster(), ["balance"]), "method"),
     "a seed of 70 bits": (lambda: ek.solve(cluster(), seed=2**70), "seed"),
+    "a seed that is true": (lambda: ek.solve(cluster(), seed=True), "seed"),
+    "half a step of work": (lambda: ek.solve(cluster(), work_limit=1.5), "work_limit"),
+    "less than no time": (lambda: ek.solve(cluster(), time_limit=-1.0), "time_limit"),
+    "less than no time for a proof": (lambda: level().proved(-1.0), "time_limit"),
+    "a proof without end or number": (lambda: level().proved(float("nan")), "time_limit"),
     "half a partition": (lambda: level().explain(1.5), "partition"),
     "no partition": (lambda: level().explain(None), "partition"),
     "a number as throttle": (lambda: level().plan(throttle=2), "throttle"),
@@ -38,6 +43,14 @@ MISTAKES = {
     "nothing to read": (lambda: ek.read(None), "source"),
     "a file without a name": (lambda: ek.read(""), "source"),
 }
+
+
+@pytest.mark.parametrize("tier", ["", "zone=a"])
+def test_a_tier_has_a_name_that_rules_can_write(tier):
+    with pytest.raises(ek.InvalidInput, match="needs a name without '='"):
+        ek.Cluster.from_arrays(
+            capacity=[[4.0]] * 2, load=[[1.0]], placement=[[0, 1]], domains={tier: ["a", "b"]}
+        )
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -98,6 +98,8 @@ class Topology:
         for i, (tier, given) in enumerate(given_labels.items()):
             if tier == NODE_TIER:
                 faults.add(f"domains[{tier!r}]", tier, "is the name of the node itself")
+            elif not tier or "=" in tier:  # rules write tier=domain
+                faults.add(f"domains[{tier!r}]", tier, "needs a name without '='")
             codes, meaning = read_labels(faults, f"domains[{tier!r}]", given, nodes)
             label[i] = codes
             label_names.append(meaning)

@@ -21,6 +21,7 @@ from evenkeel.model.intake.stranded import stranded, told_stranded
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel.strategies.guard import Guarded, guarded
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, Outcome, Request, Watch, find
@@ -310,17 +311,11 @@ def _check_running(
     if start is not None and start is not cluster.placement and not chosen.starts:
         message = f"{chosen.name} begins where the cluster's replicas are"
         faults.add("start", "another placement", message)
-    for name, value in (("time_limit", watch.time_limit), ("work_limit", watch.work_limit)):
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            faults.add(name, value, "must be a number")
-        elif not value >= 0:
-            faults.add(name, value, "must be 0 or more")
-    try:
-        if not -SEEDS <= operator.index(seed) < SEEDS:
-            faults.add("seed", seed, "must be at least -2**62, and below 2**62")
-    except TypeError:
+    check_time_limit(faults, watch.time_limit)
+    read_count(faults, "work_limit", watch.work_limit)
+    if not is_whole(seed):
         faults.add("seed", seed, "must be an integer")
+    elif not -SEEDS <= seed < SEEDS:
+        faults.add("seed", seed, "must be at least -2**62, and below 2**62")
     if watch.callback is not None and not callable(watch.callback):
         faults.add("callback", watch.callback, "must be callable")

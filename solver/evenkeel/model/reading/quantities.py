@@ -43,6 +43,12 @@ def is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == value
 
 
+def check_time_limit(faults: FaultList, given: Any) -> None:
+    """Note what is wrong with the seconds that something may take; None is for any."""
+    if given is not None and (not is_real(given) or given < 0.0):
+        faults.add("time_limit", given, "must be a number of seconds, 0 or more")
+
+
 def read_count(faults: FaultList, path: str, given: Any) -> int | None:
     """Read a whole number from 0 on; None stays None."""
     if given is None:

@@ -25,7 +25,9 @@ from evenkeel.measure.bounds.moves import keepable
 from evenkeel.measure.bounds.prices import priced, whole_moves
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.reading.quantities import check_time_limit
 from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.relaxation.cost_lp import relaxed_cost
 from evenkeel.strategies.relaxation.moves_lp import joint_prices
@@ -60,6 +62,11 @@ def relaxation(
     Bounds
         With ``moves_level`` and its ``certificate`` lifted, or ``cost``; never below what came.
 
+    Raises
+    ------
+    InvalidInput
+        If ``time_limit`` is not a number of seconds.
+
     References
     ----------
     A. Neumaier, O. Shcherbina, "Safe bounds in linear and mixed-integer linear programming",
@@ -78,6 +85,9 @@ def relaxation(
     >>> bounds(c, Goals(level=0.0)).moves_level, found.moves_level, found.moves_term
     (2, 4, 'joint prices')
     """
+    faults = FaultList()
+    check_time_limit(faults, time_limit)
+    faults.raise_if_any()
     goals = Goals() if goals is None else goals
     before = bounds(cluster, goals) if proven is None else proven
     watch = Watch(time_limit, None, None)
