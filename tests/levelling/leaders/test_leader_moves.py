@@ -26,8 +26,10 @@ def test_leaders_go_where_rules_prefer_them_and_nobody_gets_hot(seed, most):
     _, problem, state = random_problem(seed)
     targets = new_targets(problem, np.full(len(state.replicas), most), 0.9)
     before = state.leader.copy()
-    expected = naive.prefer(problem, state, targets)
-    changed = prefer(problem, state, targets)
+    rng = np.random.default_rng(seed)
+    floor = np.where(rng.random(state.load.shape) < 0.3, rng.uniform(0.0, 4.0), 0.0)
+    expected = naive.prefer(problem, state, targets, floor)
+    changed = prefer(problem, state, targets, floor)
     assert state.leader.tolist() == expected
     assert changed == np.count_nonzero(state.leader != before)
     assert_books_are_right(problem, state)

@@ -116,9 +116,28 @@ def test_leads_go_to_survivors_as_in_plain_python(seed: int, most: float) -> Non
     )
     problem = problem._replace(partitions=partitions)
     targets = new_targets(problem, np.full(len(state.replicas), most), 0.9)
-    expected = naive.lead_by_survivors(problem, state, targets)
+    floor = np.where(rng.random(state.load.shape) < 0.3, rng.uniform(0.0, 4.0), 0.0)
+    expected = naive.lead_by_survivors(problem, state, targets, floor)
     before = state.leader.copy()
-    changed = lead_by_survivors(problem, state, targets)
+    changed = lead_by_survivors(problem, state, targets, floor)
     assert state.leader.tolist() == expected
     assert (changed > 0) == bool((state.leader != before).any())
     assert_books_are_right(problem, state)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 9, 11, 18, 21])
+def test_no_node_falls_below_its_floor_for_a_survivor(seed: int) -> None:
+    """Leaders weigh three times as much: who hands on may lack what it held as a leader."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions = int(rng.integers(10, 30)), int(rng.integers(100, 400))
+    old = nodes - nodes // 5
+    rows = np.array([rng.permutation(old)[:2] for _ in range(partitions)])
+    load = np.tile([1.0, 3.0], (partitions, 1))
+    lead = load * [3.0, 1.0]
+    room = np.ceil((load + lead).sum(axis=0) / nodes / 0.5)
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.tile(room, (nodes, 1)), load=load, leader_load=lead, placement=rows,
+        leader=rng.integers(0, 2, partitions),
+    ).down(int(rng.integers(old)))  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1, leaders=0.2, floor=0.2))
+    assert result.goals_reached, result.message

@@ -15,7 +15,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, is_away, leads_now, load_of
 from evenkeel_kernels.core.state import move, transfer_leader
-from evenkeel_kernels.levelling.leaders.moves import can_take_over
+from evenkeel_kernels.levelling.leaders.moves import can_take_over, keeps_floors
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull
 from evenkeel_kernels.levelling.slices import slices
 
@@ -141,21 +141,14 @@ def handed_back(
 
     No node gets above its target by it, nor below its ``floor (D, N)``.
     """
-    first, led = problem.partitions.first, index(state.leader[p])
-    was, now = index(problem.partitions.led_from[p]), index(state.node[first[p] + led])
+    first, was = problem.partitions.first, index(problem.partitions.led_from[p])
     for k in range(first[p], first[p + 1]):
         slot = index(k - first[p])
-        if state.node[k] != was or not can_take_over(problem, state, targets, p, slot):
+        if state.node[k] != was or not keeps_floors(problem, state, floor, p, slot):
             continue
-        transfer_leader(problem, state, p, slot)
-        below = False
-        for d in range(floor.shape[0]):
-            below = (
-                below or state.load[d, was] < floor[d, was] or state.load[d, now] < floor[d, now]
-            )
-        if not below:
+        if can_take_over(problem, state, targets, p, slot):
+            transfer_leader(problem, state, p, slot)
             return True
-        transfer_leader(problem, state, p, led)
     return False
 
 

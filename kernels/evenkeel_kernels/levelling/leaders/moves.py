@@ -66,6 +66,24 @@ def stands_alone(problem: Problem, state: State, p: int) -> bool:
 
 
 @inline_only
+def keeps_floors(
+    problem: Problem, state: State, floor: NDArray[np.float64], p: int, slot: int
+) -> bool:
+    """Whether no node gets, or gets further, below its ``floor (D, N)`` if ``slot`` leads ``p``."""
+    partitions = problem.partitions
+    led, k = partitions.first[p] + state.leader[p], partitions.first[p] + slot
+    here, there = index(state.node[led]), index(state.node[k])
+    for d in range(state.load.shape[0]):
+        less = partitions.leader_load[p, d] - following_load(partitions, state, led, d)
+        more = partitions.leader_load[p, d] - following_load(partitions, state, k, d)
+        if less > 0.0 and state.load[d, here] - less < floor[d, here]:
+            return False
+        if more < 0.0 and state.load[d, there] + more < floor[d, there]:
+            return False
+    return True
+
+
+@inline_only
 def can_lead(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether node ``n`` has room for the leader of ``p``, which is not there yet."""
     for d in range(state.load.shape[0]):
@@ -293,10 +311,10 @@ def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
 
 
 @no_alloc
-def prefer(problem: Problem, state: State, targets: Targets) -> int:
+def prefer(problem: Problem, state: State, targets: Targets, floor: NDArray[np.float64]) -> int:
     """Hand leadership on to where the rules prefer it, wherever no node gets overfull by it.
 
-    Returns how many changed. O(K D).
+    None gets below its ``floor (D, N)`` either. Returns how many changed. O(K D).
     """
     partitions = problem.partitions
     changed = 0
@@ -310,7 +328,9 @@ def prefer(problem: Problem, state: State, targets: Targets) -> int:
         best, least = index(-1), rank[now]
         for slot in range(partitions.first[p + 1] - partitions.first[p]):
             n = index(state.node[partitions.first[p] + slot])
-            if n >= 0 and rank[n] < least and can_take_over(problem, state, targets, p, slot):
+            if n < 0 or rank[n] >= least or not keeps_floors(problem, state, floor, p, slot):
+                continue
+            if can_take_over(problem, state, targets, p, slot):
                 best, least = slot, rank[n]
         if best >= 0:
             transfer_leader(problem, state, p, best)

@@ -11,25 +11,28 @@ from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.leadership import leads_late
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader
-from evenkeel_kernels.levelling.leaders.moves import can_take_over
+from evenkeel_kernels.levelling.leaders.moves import can_take_over, keeps_floors
 from evenkeel_kernels.levelling.penalty import Targets
 
 SWEEPS = 8
 """Looks at every partition: what one hands on, another may take, and make even."""
 
 
-def lead_by_survivors(problem: Problem, state: State, targets: Targets) -> int:
+def lead_by_survivors(
+    problem: Problem, state: State, targets: Targets, floor: NDArray[np.float64]
+) -> int:
     """Let those that could lead at once lead what has lost its leader, evenly; how many changed.
 
-    A new copy hands on to the one of them that leads least, if no node gets overfull by it; one of
-    them does to another that leads fewer, unless leading weighs anything: loads level themselves.
+    A new copy hands on to the one of them that leads least, if no node gets overfull by it, nor
+    below its ``floor (D, N)``; one of them does to another that leads fewer, unless leading weighs
+    anything: loads level themselves.
 
     Complexity: O(P), and O(R D) for each partition whose leader is lost, for each of some sweeps.
     """
     lost = np.flatnonzero((problem.partitions.led_from < 0) & (state.leader >= 0))
     changed = 0
     for _ in range(SWEEPS if len(lost) else 0):
-        made = hand_to_survivors(problem, state, targets, lost)
+        made = hand_to_survivors(problem, state, targets, floor, lost)
         changed += made
         if made == 0:
             break
@@ -38,9 +41,16 @@ def lead_by_survivors(problem: Problem, state: State, targets: Targets) -> int:
 
 @no_alloc
 def hand_to_survivors(
-    problem: Problem, state: State, targets: Targets, lost: NDArray[np.int64]
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    floor: NDArray[np.float64],
+    lost: NDArray[np.int64],
 ) -> int:
-    """Do what `lead_by_survivors` does, once, for the partitions ``lost (M,)``."""
+    """Do what `lead_by_survivors` does, once, for the partitions ``lost (M,)``.
+
+    ``floor (D, N)`` is that of `lead_by_survivors`.
+    """
     partitions = problem.partitions
     changed = 0
     for i in range(lost.shape[0]):
@@ -57,6 +67,8 @@ def hand_to_survivors(
         for slot in range(partitions.first[p + 1] - partitions.first[p]):
             n = index(state.node[partitions.first[p] + slot])
             if n < 0 or state.leaders[n] >= fewest or leads_late(problem, p, n) > 0:
+                continue
+            if not keeps_floors(problem, state, floor, p, slot):
                 continue
             if can_take_over(problem, state, targets, p, slot):
                 best, fewest = slot, state.leaders[n]

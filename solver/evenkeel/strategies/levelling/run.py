@@ -27,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.floors import fill_to_floors, lowest_of
@@ -131,8 +132,8 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
     state = seated(cluster, problem, stands, np.zeros(len(outcome.node), bool))
     replace_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))))
     targets = new_targets(problem, bounds.leader_target, 1.0)
-    lead_by_survivors(problem, state, targets)
     floor, stays = lowest_of(bounds, problem), np.ones(len(state.node), np.bool_)
+    lead_by_survivors(problem, state, targets, floor)
     at_once(spare_leaders(problem, state, targets, floor, stays, anywhere=False))
     return replace(outcome, leader=leading_slots(cluster, outcome.node, state.leader))
 
@@ -188,17 +189,17 @@ def complete(run: Run) -> None:
     place_past_soft_rules(run)
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     replace_leaders(run.problem, run.state, scan)
+    floor = lowest_of(run.request.bounds, run.problem)
     if count_misled(run):
-        prefer(run.problem, run.state, run.targets)
-    lead_by_survivors(run.problem, run.state, run.targets)
-    spare_some(run)
+        prefer(run.problem, run.state, run.targets, floor)
+    lead_by_survivors(run.problem, run.state, run.targets, floor)
+    spare_some(run, floor)
 
 
-def spare_some(run: Run) -> None:
+def spare_some(run: Run, floor: NDArray[np.float64]) -> None:
     """Let followers move instead of leaders, where as many moves do, and leaders stay."""
     if run.stop is not None:
         return
-    floor = lowest_of(run.request.bounds, run.problem)
     small, stays = size_of(run.request.cluster) <= SMALL, run.due | run.dropped
     for _ in spare_leaders(run.problem, run.state, run.targets, floor, stays, small):
         if not run.look("leaders"):

@@ -4,7 +4,7 @@ from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.leaders.exchange import SWEEPS, sizes_of
 from evenkeel_kernels.levelling.penalty import Targets
 from tests.naive.core.state import admits, leads, recount, row
-from tests.naive.levelling.leaders.moves import may_take_over
+from tests.naive.levelling.leaders.moves import keeps_floors, may_take_over
 
 
 def spare_leaders(
@@ -62,12 +62,11 @@ def _handed_back(problem: Problem, state: State, targets: Targets, floor, p: int
     if was is None or (problem.nodes.leads[now] and rank[was] > rank[now]):
         return None
     for slot, k in enumerate(replicas):
-        if state.node[k] == was and may_take_over(problem, state, targets, p, slot):
+        kept = state.node[k] == was and keeps_floors(problem, state, floor, p, slot)
+        if kept and may_take_over(problem, state, targets, p, slot):
             then = _copied(state)
             then.leader[p] = slot
-            load = recount(problem, then)["load"]
-            if not (load[:, [was, now]] < floor[:, [was, now]]).any():
-                return then
+            return then
     return None
 
 

@@ -1,12 +1,14 @@
 """Leadership handed on, in plain Python: every load is counted anew."""
 
+import numpy as np
+
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
 from tests.naive.core.state import recount, row
 
 
-def prefer(problem: Problem, state: State, targets: Targets) -> list[int]:
-    """Who leads each partition, where rules prefer it and no node gets overfull."""
+def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) -> list[int]:
+    """Who leads each partition, where rules prefer it and no node gets overfull or too empty."""
     state = state._replace(leader=state.leader.copy())
     for p, slot in enumerate(state.leader.tolist()):
         if slot < 0:
@@ -21,11 +23,20 @@ def prefer(problem: Problem, state: State, targets: Targets) -> list[int]:
             for other, k in enumerate(replicas)
             if state.node[k] >= 0
             and rank[state.node[k]] < rank[now]
+            and keeps_floors(problem, state, floor, p, other)
             and may_take_over(problem, state, targets, p, other)
         ]
         if better:
             state.leader[p] = min(better)[1]
     return state.leader.tolist()
+
+
+def keeps_floors(problem: Problem, state: State, floor: np.ndarray, p: int, slot: int) -> bool:
+    """Whether no node loses load, and has less than its floor then, if a replica leads."""
+    then = state._replace(leader=state.leader.copy())
+    then.leader[p] = slot
+    before, after = recount(problem, state)["load"], recount(problem, then)["load"]
+    return not ((after < before) & (after < floor)).any()
 
 
 def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:

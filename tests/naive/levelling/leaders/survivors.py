@@ -1,26 +1,30 @@
 """Lost leaders handed to survivors, in plain Python: every load is counted anew."""
 
+import numpy as np
+
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.survivors import SWEEPS
 from evenkeel_kernels.levelling.penalty import Targets
 from tests.naive.core.state import recount, row
-from tests.naive.levelling.leaders.moves import may_take_over
+from tests.naive.levelling.leaders.moves import keeps_floors, may_take_over
 
 
-def lead_by_survivors(problem: Problem, state: State, targets: Targets) -> list[int]:
+def lead_by_survivors(
+    problem: Problem, state: State, targets: Targets, floor: np.ndarray
+) -> list[int]:
     """Who leads each partition once survivors lead what they can, evenly."""
     state = state._replace(leader=state.leader.copy())
     for _ in range(SWEEPS):
         before = state.leader.tolist()
         for p in range(len(before)):
             if problem.partitions.led_from[p] < 0 <= state.leader[p]:
-                hand_on(problem, state, targets, p)
+                hand_on(problem, state, targets, floor, p)
         if state.leader.tolist() == before:
             break
     return state.leader.tolist()
 
 
-def hand_on(problem: Problem, state: State, targets: Targets, p: int) -> None:
+def hand_on(problem: Problem, state: State, targets: Targets, floor: np.ndarray, p: int) -> None:
     """Hand a partition to the survivor that leads least, if that is better."""
     partitions, replicas = problem.partitions, row(problem, p)
     at_once = {int(partitions.home[k]) for k in replicas if partitions.ready[k]} - {-1}
@@ -37,6 +41,7 @@ def hand_on(problem: Problem, state: State, targets: Targets, p: int) -> None:
         and slot != state.leader[p]
         and (not leads[now] or rank[state.node[k]] <= rank[now])
         and (now not in at_once or (not weighs and led[state.node[k]] + 1 < led[now]))
+        and keeps_floors(problem, state, floor, p, slot)
         and may_take_over(problem, state, targets, p, slot)
     ]
     if found:
