@@ -399,7 +399,9 @@ def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
         array[...] = 0
     settle(problem, state)
     targets = new_targets(problem, no_leader_limit(small), 1.0)
-    assert send_home(problem, state, targets, np.zeros(180, bool)) == 180
+    forced, floor = np.zeros(180, bool), np.zeros_like(state.load)
+    assert send_home(problem, state, targets, forced, state.load.copy()) == 0
+    assert send_home(problem, state, targets, forced, floor) == 180
     assert highest(state, targets) <= 1.0
     check_counts(problem, state)
 

@@ -114,7 +114,7 @@ def descend(
         if patience.is_over(progress):
             break
     if highest(state, targets) <= 1.0:
-        send_home(problem, state, targets, forced)
+        send_home(problem, state, targets, forced, np.zeros_like(state.load))
         restore_leaders(problem, state, targets, was)
         if steps > 0:
             for _ in recall(problem, state, targets, was, parameters.sweeps):
@@ -403,10 +403,16 @@ def relief(problem: Problem, state: State, targets: Targets, k: int, here: int) 
 
 
 @no_alloc
-def send_home(problem: Problem, state: State, targets: Targets, forced: NDArray[np.bool_]) -> int:
+def send_home(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    forced: NDArray[np.bool_],
+    floor: NDArray[np.float64],
+) -> int:
     """Take back every move that the level does not need, the ``forced (K,)`` ones apart.
 
-    Returns how many. O(K D).
+    No node gets below its ``floor (D, N)``. Returns how many. O(K D).
     """
     partitions = problem.partitions
     returned = 0
@@ -416,8 +422,11 @@ def send_home(problem: Problem, state: State, targets: Targets, forced: NDArray[
             continue
         room = True
         for d in range(state.load.shape[0]):
-            load = state.load[d, home] + load_of(partitions, state, k, d)
-            if load * targets.scale[d, home] > 1.0:
+            size = load_of(partitions, state, k, d)
+            if (state.load[d, home] + size) * targets.scale[d, home] > 1.0:
+                room = False
+            lowest = floor[d, state.node[k]]
+            if lowest > 0.0 < size and state.load[d, state.node[k]] - size < lowest:
                 room = False
         p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):

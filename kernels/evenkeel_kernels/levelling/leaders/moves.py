@@ -76,9 +76,9 @@ def keeps_floors(
     for d in range(state.load.shape[0]):
         less = partitions.leader_load[p, d] - following_load(partitions, state, led, d)
         more = partitions.leader_load[p, d] - following_load(partitions, state, k, d)
-        if less > 0.0 and state.load[d, here] - less < floor[d, here]:
+        if less > 0.0 < floor[d, here] and state.load[d, here] - less < floor[d, here]:
             return False
-        if more < 0.0 and state.load[d, there] + more < floor[d, there]:
+        if more < 0.0 < floor[d, there] and state.load[d, there] + more < floor[d, there]:
             return False
     return True
 

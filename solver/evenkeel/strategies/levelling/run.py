@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.strategies.levelling.floors import fill_to_floors, lowest_of
+from evenkeel.strategies.levelling.floors import fill_to_floors, floors_met, lowest_of
 from evenkeel.strategies.levelling.level import (
     level_pairs,
     level_the_others,
@@ -57,6 +57,7 @@ from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.levelling.descent import send_home
 from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
@@ -194,6 +195,8 @@ def complete(run: Run) -> None:
         prefer(run.problem, run.state, run.targets, floor)
     lead_by_survivors(run.problem, run.state, run.targets, floor)
     spare_some(run, floor)
+    if run.stop is None and run.ratio <= 1.0 and floors_met(run):
+        send_home(run.problem, run.state, run.targets, run.forced, floor)
 
 
 def spare_some(run: Run, floor: NDArray[np.float64]) -> None:
