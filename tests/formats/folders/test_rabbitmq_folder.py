@@ -108,6 +108,49 @@ def test_a_node_that_has_died_stops_it(system, plan):
     assert json.loads((folder / "state.json").read_text())["done"] == 0
 
 
+def lose(system, node):
+    """One node of three goes for good: its queues live on without a member."""
+    left = [one for one in NODES if one != node]
+    state = system.state | {"running": left}
+    for queue in state["queues"].values():
+        queue["leader"] = NODES[0]
+    system.state = state
+
+
+def members_after_each_call(system, queue="orders"):
+    """How many members a queue had after each call that changed them."""
+    counts, members = [], 3
+    for call in map(json.loads, system.calls):
+        if call[1] in ("add_member", "delete_member") and queue in call:
+            members += 1 if call[1] == "add_member" else -1
+            counts.append(members)
+    return counts
+
+
+def test_a_lost_member_goes_before_another_comes(system):
+    lose(system, NODES[2])
+    cluster = read(system)
+    plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals()))
+    done = system.run(ek.write_plan_folder(plan, system.folder / "move"))
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+    assert all(NODES[2] not in members for members, _ in shown(system).values())
+    assert members_after_each_call(system) == [2, 3]
+
+
+def test_a_run_that_stops_between_a_lost_member_and_a_new_one_goes_on(system):
+    lose(system, NODES[2])
+    cluster = read(system)
+    plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals()))
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"breaks": 1}
+    assert system.run(folder).returncode == 1
+    assert min(len(members) for members, _ in shown(system).values()) == 2
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+
+
 def test_several_virtual_hosts_are_refused(tmp_path):
     rows = [{"name": "q", "vhost": host, "leader": NODES[0], "members": NODES[:1]} for host in "ab"]
     cluster = ek.read(json.dumps(rows).encode(), json.dumps(

@@ -21,6 +21,9 @@ DATA = places.DATA / "formats" / "rabbitmq"
 FILES = sorted(DATA.glob("*.json"))
 
 
+ABC = ("rabbit@a", "rabbit@b", "rabbit@c")
+
+
 def read(**options):
     return registry.read(FILES, **options)
 
@@ -222,10 +225,13 @@ class TestWriting:
             json.dumps([row["vhost"], row["name"]]): (sorted(row["members"]), row["leader"])
             for row in json.loads(after.read_text())
         }
-        assert broker.queues != before
+        now = broker.queues
+        assert now != before
         ran = broker.run(back)
         assert ran.returncode == 0, ran.stderr
-        assert broker.queues == before
+        # who was on the node that is down does not join it again
+        after = {key: own for key, own in now.items() if "rabbit@mq-d" in before[key][0]}
+        assert broker.queues == before | after != before
 
     def test_the_queues_written_are_those_of_the_placement(self, tmp_path):
         cluster = read()
@@ -234,6 +240,19 @@ class TestWriting:
         again = registry.read(after, *(one for one in FILES if one.name != "queues.json"))
         assert again.placement.nodes.tolist() == result.placement.nodes.tolist()
         assert again.placement.leader_node.tolist() == result.placement.leader_node.tolist()
+
+    def test_who_is_lost_is_deleted_first_and_is_not_brought_back(self, tmp_path):
+        rows = text([queue(online=["rabbit@a", "rabbit@b"], members=[*ABC])])
+        status = text({"disk_nodes": [*ABC, "rabbit@d"], "running_nodes": [*ABC[:2], "rabbit@d"]})
+        cluster = registry.read(rows, status, format="rabbitmq")
+        after, there, back = registry.write(
+            cluster, tmp_path / "p.json", placement=solve(cluster)
+        )  # fmt: skip
+        assert json.loads(after.read_text())[0]["members"] == [*ABC[:2], "rabbit@d"]
+        lines = [line.split()[:4] for line in there.read_text().splitlines()]
+        calls = [[line[0], line[3]] for line in lines if line[1:3] == ["/", "q"]]
+        assert calls == [["leave", "rabbit@c"], ["join", "rabbit@d"]]
+        assert "/ q " not in back.read_text()
 
     def test_hostile_names_are_no_commands(self, tmp_path):
         names = ["; touch pwned", "a'b\"c", "x\ny", "' touch pwned '", "../..", "é ü"]

@@ -200,7 +200,7 @@ def _compared(
 ) -> Verdict:
     """Compare where partitions are with where they are to be, ``unlisted`` nodes apart."""
     waves = len(told.waves)
-    ways = _ways(told, unlisted)
+    ways, dead = _ways(told, unlisted), frozenset(told.dead)
     index = {name: n for n, name in enumerate(told.nodes)}
     seen = {
         name: Seen(
@@ -213,10 +213,10 @@ def _compared(
     differences: list[str] = []
     places: dict[str, float] = {}
     for name, way in ways.items():
-        at = None if name not in seen else _place(way, seen[name], way.place_after(recorded))
+        expects = way.place_after(recorded)
+        at = None if name not in seen else _place(way, seen[name], expects, dead)
         if at is None:
-            place = way.places[way.place_after(recorded)]
-            differences.append(_astray(told, name, place, live.standing.get(name)))
+            differences.append(_astray(told, name, way.places[expects], live.standing.get(name)))
         else:
             places[name] = at
     after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
@@ -345,7 +345,7 @@ def _ways(told: Expectation, unlisted: frozenset[int]) -> dict[str, _Way]:
     return ways
 
 
-def _place(way: _Way, seen: Seen, expected: int) -> float | None:
+def _place(way: _Way, seen: Seen, expected: int, dead: frozenset[int]) -> float | None:
     """Return how far a partition has come on its way, or None where it is off it."""
     places = way.places
     here = [i for i, place in enumerate(places) if place == seen.nodes]
@@ -358,7 +358,8 @@ def _place(way: _Way, seen: Seen, expected: int) -> float | None:
         return at - BEGUN if seen.copying else at if led else at - 1
     for i in sorted(range(len(places) - 1), key=lambda i: (i < expected, abs(i - expected))):
         before, after = places[i], places[i + 1]
-        fewest = min(len(before), len(after))
+        # who leaves a node that was dead may be gone before another has come
+        fewest = min(len(before) - len((before - after) & dead), len(after))
         if before & after <= seen.nodes <= before | after and len(seen.nodes) >= fewest:
             return i + BEGUN
     return None

@@ -58,13 +58,17 @@ BEHIND = 1000
 
 
 class QueueChange(NamedTuple):
-    """What happens to one queue: who joins, who leaves, and who leads then, "" if nobody else."""
+    """What happens to one queue: who joins, who leaves, and who leads then, "" if nobody else.
+
+    Of those that leave ``lost`` are on nodes that are down.
+    """
 
     vhost: str
     queue: str
     joins: Sequence[str]
     leaves: Sequence[str]
     leader: str
+    lost: Sequence[str] = ()
 
 
 def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
@@ -81,12 +85,22 @@ def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
 
 
 def lines_of(change: QueueChange) -> str:
-    """Return the calls for a queue: who joins comes before who leaves, the leader in between."""
+    """Return the calls for a queue: who joins comes before who leaves, the leader in between.
+
+    Who is lost goes first of all: it counts for the majority, of which who joins would then have to
+    be before it has caught up.
+    """
     return "".join(f"{line}\n" for line in _calls(change))
 
 
 def _calls(change: QueueChange) -> Iterator[str]:
     queue = f"{shlex.quote(change.vhost)} {shlex.quote(change.queue)}"
+
+    def leave(node: str) -> str:
+        test = shlex.quote(has_member(change.vhost, change.queue, node))
+        return f"leave {queue} {shlex.quote(node)} {test}"
+
+    yield from map(leave, change.lost)
     for node in change.joins:
         test = shlex.quote(has_member(change.vhost, change.queue, node))
         ready = shlex.quote(caught_up(change.vhost, change.queue, node))
@@ -94,9 +108,7 @@ def _calls(change: QueueChange) -> Iterator[str]:
     if change.leader:
         test = shlex.quote(transfer(change.vhost, change.queue, change.leader))
         yield f"lead {shlex.quote(change.queue)} {test}"
-    for node in change.leaves:
-        test = shlex.quote(has_member(change.vhost, change.queue, node))
-        yield f"leave {queue} {shlex.quote(node)} {test}"
+    yield from (leave(node) for node in change.leaves if node not in change.lost)
 
 
 def has_member(vhost: str, queue: str, node: str) -> str:

@@ -67,6 +67,7 @@ def _changes(
     queues = list(native["queues"])
     there: list[QueueChange] = []
     back: list[QueueChange] = []
+    down = {names[n] for n in np.flatnonzero(~cluster.nodes.alive).tolist()}
     moved = np.unique(before.owner[before.node != after.node])
     led = np.flatnonzero(before.leader_node != after.leader_node)
     for p in np.union1d(moved, led).tolist():
@@ -84,8 +85,10 @@ def _changes(
         if not (joins or leaves or then):
             continue
         check_texts(faults, cluster.partitions.names[p], [vhost, queue, *joins, *leaves, then])
-        there.append(QueueChange(vhost, queue, joins, leaves, then))
-        back.append(QueueChange(vhost, queue, leaves, joins, first))
+        lost = [one for one in leaves if one in down]
+        there.append(QueueChange(vhost, queue, joins, leaves, then, lost))
+        if not lost:  # nobody joins a node that is down: what was mended stays as it is then
+            back.append(QueueChange(vhost, queue, leaves, joins, first))
         i = rows[vhost, queue]
         queues[i] = queues[i] | {"members": new, "leader": then or queues[i].get("leader")}
         if isinstance(queues[i].get("online"), list):

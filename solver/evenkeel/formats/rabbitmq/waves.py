@@ -39,7 +39,8 @@ SETTINGS = (Setting("VHOST", "/", "virtual host of the queues"),)
 NOTES = (
     "Run it on a node of the cluster, as a user that may call `rabbitmqctl`.",
     "A member that joins is waited for until its log is as long as the others'; only then another "
-    "is deleted.",
+    "is deleted. One on a node that is down is deleted first: it counts for the majority of its "
+    "queue, which a member that has yet to catch up would make harder to have.",
     "`rabbitmq-queues grow`, `shrink` and `rebalance` may not run beside it.",
 )
 
@@ -71,8 +72,9 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
 def _lines(cluster: Cluster, vhost: str, change: Change) -> str:
     names = cluster.nodes.names
     leads = names[leader(change)] if leader(change) >= 0 else ""
-    joins, leaves = ([names[n] for n in some] for some in (change.joins, change.leaves))
-    return lines_of(QueueChange(vhost, change.name, joins, leaves, leads))
+    down = [n for n in change.leaves if not cluster.nodes.alive[n]]
+    joins, leaves, lost = ([names[n] for n in some] for some in (change.joins, change.leaves, down))
+    return lines_of(QueueChange(vhost, change.name, joins, leaves, leads, lost))
 
 
 def _vhost(cluster: Cluster) -> str:
