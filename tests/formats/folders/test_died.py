@@ -1,5 +1,6 @@
 """Nodes that die while a plan is carried out: told where no wave left touches them, else a stop."""
 
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -150,6 +151,41 @@ def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path, capsys):
     assert "next: copy [0] c -> a of i/2\n" in told.out
     left = ek.read_plan(Path(rest, "plan.json"))
     assert [left.cluster.nodes.names[n] for n in left.steps.target[left.steps.kind == 0]] == ["a"]
+
+
+@pytest.mark.parametrize("zones", [(), ("a", "b", "a", "b")])
+@pytest.mark.parametrize("configured", [True, False])
+def test_an_instance_of_helix_that_is_live_no_more_is_dead(tmp_path, zones, configured):
+    world = WORLDS["helix"](tmp_path, zones=zones)
+    folder = ek.write_plan_folder(world.plan(), world.system.folder / "move")
+    left = ["h1", "h2", "h3"]
+    gone = {"online": left} if configured else {"online": left, "instances": left}
+    world.system.state = world.system.state | gone
+    stopped = world.run(folder)
+    assert stopped.returncode == 3
+    assert "h4: is dead, and the plan needs it" in stopped.stderr
+    assert world.system.calls == []
+    told = ["resume", str(folder / "plan.json"), str(folder / "dump"), "-q"]
+    assert main([*told, "-o", str(world.system.folder / "rest")]) == 3
+    left = ek.read_plan(world.system.folder / "rest" / "plan.json")
+    copies = left.steps.target[left.steps.kind == 0]
+    assert {left.cluster.nodes.names[n] for n in copies} <= {"h1", "h2", "h3"}
+
+
+def test_a_device_that_swift_has_no_more_is_dead(tmp_path):
+    world = WORLDS["swift"](tmp_path)
+    plan = world.plan()
+    folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    ring = Path(world.environment["RING"])
+    data = gzip.decompress(ring.read_bytes())
+    length = int.from_bytes(data[6:10], "big")
+    head = json.loads(data[10 : 10 + length])
+    head["devs"][4] = None
+    text = json.dumps(head).encode()
+    there = data[:6] + len(text).to_bytes(4, "big") + text + data[10 + length :]
+    verdict = guard(folder, [Document("now.ring", there)])
+    gone = next(name for name in plan.cluster.nodes.names if name.startswith("d4r"))
+    assert verdict.differences == (f"{gone}: is dead, and the plan needs it",)
 
 
 @pytest.mark.parametrize("name", mostly_long(WORLDS, ["longhorn"]))

@@ -132,6 +132,19 @@ class TestReading:
         assert cluster.placement.leader.tolist() == [0, 0]
         assert cluster.partitions.replicas.tolist() == [2, 2]
 
+    @pytest.mark.parametrize("online", [["a"], []])
+    def test_rest_lists_who_is_live(self, online):
+        listed = json.dumps({"id": "c", "instances": ["a", "b"], "online": online, "disabled": []})
+        nodes = [instance("a"), instance("b")]
+        for known in ([], nodes):
+            cluster = registry.read(json.dumps([ideal(), *known]).encode(), listed.encode())
+            assert list(cluster.nodes.names) == ["a", "b"]
+            assert cluster.nodes.alive.tolist() == [one in online for one in "ab"]
+
+    def test_a_broken_list_of_instances_is_told(self):
+        with pytest.raises(InvalidInput, match="online"):
+            registry.read(json.dumps([ideal()]).encode(), b'{"instances": [], "disabled": []}')
+
     def test_any_live_instance_is_as_many_as_are_live(self):
         live = [record(one, {"SESSION_ID": "1"}) for one in "ab"]
         nodes = [instance(one) for one in "abc"]

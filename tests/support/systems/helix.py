@@ -42,7 +42,11 @@ if TOOL == "curl":
     assert ARGUMENTS[2].startswith(prefix)
     kind, name, what = (ARGUMENTS[2].removeprefix(prefix) + "//").split("/")[:3]
     name = unquote(name)
-    if kind == "statemodeldefs":
+    if (kind, name) == ("instances", ""):
+        names = state["instances"]
+        print(json.dumps({"id": "c 1", "instances": names, "online": state.get("online", names),
+                          "disabled": []}))  # fmt: skip
+    elif kind == "statemodeldefs":
         print(json.dumps(state["models"][name]))
     elif "configs" in (kind, what):
         print(json.dumps(state["configs"][kind][name]))

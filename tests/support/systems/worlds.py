@@ -193,7 +193,8 @@ def helix(
             for name in names
         },
     }  # fmt: skip
-    state = {"ideals": ideals, "views": views, "least": 1, "models": {}, "configs": configs}
+    state = {"ideals": ideals, "views": views, "least": 1, "models": {}, "configs": configs,
+             "instances": [*nodes]}  # fmt: skip
     system = System(folder / "helix", "helix", ["curl", "helix-admin.sh"], state)
     live = [record(node, {"LIVE_INSTANCE": "x", "SESSION_ID": "1"}) for node in nodes]
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.expectation import FILE, Expectation, Expected
 from evenkeel.formats.folders.mixtures import Step, has_room
-from evenkeel.formats.folders.observing import Observed, Standing, observed
+from evenkeel.formats.folders.observing import Observed, Standing, names_all_nodes, observed
 from evenkeel.formats.folders.outside import digest_seen, elsewhere
 from evenkeel.formats.folders.state import read_state, record
 from evenkeel.formats.folders.words import shown
@@ -145,7 +145,7 @@ def guard(
         live = system.carrier.observe(parts)
     else:
         live = observed(system.read(parts))
-    if system.carrier.lists_nodes(parts):
+    if names_all_nodes(told.format, parts):
         live = live._replace(alive=dict.fromkeys(told.nodes, False) | {**live.alive})
     plan = folder / PLAN
     planned = {one.partition for _, one in _changes(told)}

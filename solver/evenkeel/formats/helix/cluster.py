@@ -84,7 +84,7 @@ def read(
 def instances_in(faults: FaultList, records: Records) -> list[str]:
     """Return all instances by name: those that have a config, or whoever is named if none has."""
     if not records.instance:
-        named = {*records.live}
+        named = {name for one in records.listings for name in one.instances} | {*records.live}
         for found in (*records.ideal.values(), *records.view.values()):
             if mode_of(found) != "task":
                 lists = found.record.listFields.values()

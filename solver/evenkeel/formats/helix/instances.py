@@ -89,7 +89,7 @@ def states_of(
     for n, name in enumerate(names):
         found = records.instance.get(name)
         done = "ENABLE" if found is None else operation(faults, found)
-        live = not records.live or name in records.live
+        live = records.is_live(name)
         may = {"alive": live, "gone": False} | STATES[done]
         alive = live and may["alive"]
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []

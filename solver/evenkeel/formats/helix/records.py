@@ -26,6 +26,9 @@ Kind = Literal["ideal", "view", "instance", "live", "history", "cluster", "resou
 """What a record is; "" for one that placing does not need."""
 
 FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
+LISTING = re.compile(rb'"instances"\s*:\s*\[')
+"""What the answer of ``/clusters/NAME/instances`` shows, which is no record."""
+
 HEAD = 65536
 """Bytes within which a record shows that it is one."""
 
@@ -75,6 +78,10 @@ SHOWN_BY: tuple[tuple[Kind, frozenset[str]], ...] = (
 )  # fmt: skip
 """Fields that records of one kind alone have, in the order in which they are looked for."""
 
+INSTANCE = re.compile(
+    b"|".join(f'"{name}"'.encode() for name in sorted(dict(SHOWN_BY)["instance"]))
+)
+
 
 class Record(msgspec.Struct, omit_defaults=False, gc=False):
     """One ZNRecord; every leaf is a text."""
@@ -83,6 +90,13 @@ class Record(msgspec.Struct, omit_defaults=False, gc=False):
     simpleFields: dict[str, str] = {}
     mapFields: dict[str, dict[str, str]] = {}
     listFields: dict[str, list[str]] = {}
+
+
+class Listing(msgspec.Struct):
+    """The instances of a cluster, and those of them that are live, as REST lists them."""
+
+    instances: list[str]
+    online: list[str]
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,23 @@ class Records:
     cluster: dict[str, Found] = field(default_factory=dict)
     resource: dict[str, Found] = field(default_factory=dict)
     states: dict[str, Found] = field(default_factory=dict)
+    listings: list[Listing] = field(default_factory=list)
+
+    def is_live(self, name: str) -> bool:
+        """Whether an instance is live, which all are where nothing says who is."""
+        if name in self.live or not (self.live or self.listings):
+            return True
+        return any(name in one.online for one in self.listings)
+
+
+def lists_instances(documents: Sequence[Document]) -> bool:
+    """Return whether they name all instances: each has a config, and without one is none."""
+    return any(
+        _is_listing(one)
+        or (told := _told_by_name(one.name)) == "instance"
+        or (told is None and INSTANCE.search(one.data) is not None)
+        for one in documents
+    )
 
 
 def recognises(document: Document) -> str:
@@ -125,19 +156,30 @@ def recognises(document: Document) -> str:
     """
     head = document.data[:HEAD].lstrip()
     known = head.startswith((b"{", b"[")) and FIELDS.search(head)
-    return "records" if known else ""
+    return "records" if known else "instances" if _is_listing(document) else ""
+
+
+def _is_listing(document: Document) -> bool:
+    head = document.data[:HEAD].lstrip()
+    return head.startswith(b"{") and not FIELDS.search(head) and LISTING.search(head) is not None
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     """Read all records that placing needs."""
     records = Records()
     for document in documents:
+        if _is_listing(document):
+            if (listing := decode_json(faults, document, Listing)) is not None:
+                records.listings.append(listing)
+            continue
         told = _told_by_name(document.name)
         if told == "":
             continue
         for found in _records_of(faults, document):
             _add(faults, records, found, told)
     for one in fields(Records):
+        if one.name == "listings":
+            continue
         own: dict[str, Found] = getattr(records, one.name)
         setattr(records, one.name, dict(sorted(own.items())))
     return records

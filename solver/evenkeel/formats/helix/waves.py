@@ -12,7 +12,7 @@ from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.folders.observing import Observed, Standing
 from evenkeel.formats.helix.cluster import instances_in, leading_slot, partition_names
 from evenkeel.formats.helix.output import Writer, held_in, payload_of, rows_by_group
-from evenkeel.formats.helix.records import gather
+from evenkeel.formats.helix.records import gather, lists_instances
 from evenkeel.formats.helix.resources import resources
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -28,13 +28,19 @@ ideal() {
   helix-admin.sh --zkSvr "$ZOOKEEPER" --addIdealState "$CLUSTER" "$1" "$record"
 }
 
+# answer PATH FILE: what REST says of the cluster at a path
+answer() { curl -fsSn --path-as-is "$REST/clusters/$CLUSTER/$1" >"$dump/$2" </dev/null; }
+
 take() {
   [ -n "$CLUSTER" ] || { echo 'CLUSTER is not set' >&2; return 1; }
   for kind in IDEALSTATES EXTERNALVIEW STATEMODELDEFS CLUSTER PARTICIPANT RESOURCE; do
     mkdir "$dump/$kind" || return 1
   done
-  while read -r path file; do
-    curl -fsSn --path-as-is "$REST/clusters/$CLUSTER/$path" >"$dump/$file" </dev/null || return 1
+  # who is configured no more has no config that could be asked for
+  answer instances instances.json || return 1
+  while read -r path file name; do
+    [ -z "$name" ] || grep -qF -e "$name" "$dump/instances.json" || continue
+    answer "$path" "$file" || return 1
   done <"$here/records.txt"
 }
 
@@ -168,8 +174,14 @@ def beside(plan: "Plan") -> dict[str, bytes]:
         lines.append("configs CLUSTER/0.json\n")
     for kind, folder in (("instances", "PARTICIPANT"), ("resources", "RESOURCE")):
         for i, name in enumerate(configs.get(kind, ())):
-            lines.append(f"{kind}/{_in_address(name)}/configs {folder}/{i}.json\n")
+            told = f" {_quoted(name)}" if kind == "instances" else ""
+            lines.append(f"{kind}/{_in_address(name)}/configs {folder}/{i}.json{told}\n")
     return {"records.txt": "".join(lines).encode()}
+
+
+def _quoted(name: str) -> str:
+    """Return a name as lists of JSON have it."""
+    return msgspec.json.encode(name).decode()
 
 
 def _in_address(name: str) -> str:
@@ -187,7 +199,7 @@ def observe(documents: Sequence[Document]) -> Observed:
     faults = FaultList()
     records = gather(faults, documents)
     names = instances_in(faults, records)
-    alive = {name: not records.live or name in records.live for name in names}
+    alive = {name: records.is_live(name) for name in names}
     found = resources(faults, records, alive)
     faults.raise_if_any()
     rows = [(one, row) for one in found for row in one.rows.values()]
@@ -205,4 +217,6 @@ def leader(change: Change) -> int:
     return change.leads
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, observe, stages=stages, beside=beside)
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, leader, observe, lists_instances, stages=stages, beside=beside
+)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evenkeel.formats.folders.carrier import Carrier, Setting, Wave, anybody
+from evenkeel.formats.folders.carrier import Carrier, Setting, Wave, all_nodes, anybody
 from evenkeel.formats.swift.output import packed_after
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -91,4 +91,6 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     return found
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, gives_up=False)
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, gives_up=False
+)
