@@ -24,10 +24,11 @@ REPLICAS_STAY = "for where replicas stay"
 class Gap:
     """How far a result may be from the best, as a share of the proven bound; 0 is proven best.
 
-    Bounds are proven of placements that place every replica and break no hard rule. Of a result
-    that does not, they prove nothing: all but ``moves`` is ``inf`` then. ``leaders`` is of the most
-    leaders on a node; ``leader_changes`` of the fewest changes for where replicas stay, None unless
-    the goals were reached; ``floor`` is the greatest part of its floor that a node lacks.
+    Bounds are proven of placements that place every replica and break no hard rule, and of
+    ``moves`` of those that meet the goals, too. Of other results they prove nothing: that is
+    ``inf`` then. ``leaders`` is of the most leaders on a node; ``leader_changes`` of the fewest
+    changes for where replicas stay, None unless the goals were reached; ``floor`` is the greatest
+    part of its floor that a node lacks.
     """
 
     moves: float
@@ -112,7 +113,9 @@ class Judged(Protocol):
 def gap_of(result: Judged) -> Gap:
     """Work out how far from the proven bounds a result is."""
     bounds, levelness = result.bounds, result.levelness
-    above = _over(result.comparison.moves, bounds.moves_level)
+    above = np.inf
+    if result.audit.ok and result.goals_reached:
+        above = _over(result.comparison.moves, bounds.moves_level)
     cost = None
     if result.cost is not None and bounds.cost is not None:
         cost = _share_above(result.cost.total, bounds.cost.total)

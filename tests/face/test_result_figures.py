@@ -26,3 +26,18 @@ def test_as_many_replicas_are_listed_as_missing_as_are_lacking():
     live = cluster.nodes.alive[np.maximum(result.placement.node, 0)] & (result.placement.node >= 0)
     lacking = cluster.partitions.replicas - np.bincount(result.placement.owner[live], minlength=2)
     assert len(result.unplaced) == lacking.sum()
+
+
+def test_moves_that_reach_no_goal_are_no_fewer_than_the_fewest():
+    """With less than the fewest that the goals take, nothing is known of what could be spared."""
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 8, placement=[[0]] * 8, alive=[True, True, True, True]
+    )
+    limited = {"limits": ek.Limits(moves=1)}
+    missed = ek.solve(cluster, goals=ek.Goals(level=0.0), **limited)
+    broken = ek.solve(cluster.down([0]), goals=ek.Goals(level=0.0), **limited)
+    assert (missed.status, broken.status) == ("missed", "partial")
+    for result in (missed, broken):
+        assert result.comparison.moves < result.bounds.moves_level
+        assert result.gap.moves == np.inf
+    assert ek.solve(cluster, goals=ek.Goals(level=0.0)).gap.moves == 0.0
