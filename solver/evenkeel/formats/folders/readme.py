@@ -69,7 +69,9 @@ TEXT = """\
 sh run.sh
 ```
 
-Where the tools of the system are, with `evenkeel` on the `PATH`. What it heeds of the environment:
+Where the tools of the system are, with `evenkeel` on the `PATH`. Exit code 0: all is done; 3: it
+stopped where something differs, or what is left out above is all that is left; it says which. What
+it heeds of the environment:
 
 | variable | by default | meaning |
 |---|---|---|

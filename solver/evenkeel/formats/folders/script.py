@@ -130,7 +130,10 @@ while :; do
 done
 give_back
 tell "$rest"
-[ -z "$left" ] || printf 'run.sh: note: %s\n' "$left" >&2
+[ -z "$left" ] || {
+  printf 'run.sh: what it holds is done, and not all of the plan: %s\n' "$left" >&2
+  exit 3
+}
 """
 
 
