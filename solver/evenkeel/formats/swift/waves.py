@@ -91,6 +91,4 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     return found
 
 
-CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, gives_up=False
-)
+CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, gives_up=False)
