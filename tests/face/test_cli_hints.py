@@ -125,6 +125,36 @@ def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
     assert "t-0[1]  5 -> 2" in told
 
 
+def test_diff_lets_nodes_join(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"before.json": [[5, 3, 1], [0, 1, 2]], "after.json": [[3, 7, 1], [8, 0, 1]]}
+    for file, lists in rows.items():
+        told = [
+            {"topic": "t", "partition": p, "replicas": one} for p, one in enumerate(lists)
+        ]  # fmt: skip
+        Path(file).write_text(json.dumps({"version": 1, "partitions": told}))
+    Path("racks.txt").write_text("0 a\n1 b\n2 c\n3 a\n5 c\n")
+    Path("more.txt").write_text("0 a\n1 b\n3 a\n7 c\n8 d\n")
+    assert main(["diff", *rows]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("2 moves, ")
+    assert "t-0[1]  5 -> 7" in told.out
+    assert "note: nodes of AFTER that BEFORE has not, taken to join: 7, 8" in told.err
+    words = ["before.json", "racks.txt", "--target", "after.json", "--target", "more.txt"]
+    assert main(["diff", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["broken"] == {}
+
+
+@pytest.mark.parametrize("file", ["moves.csv", "moves.json"])
+def test_a_table_of_moves_is_no_target_and_what_is_one_is_told(files, file, capsys):
+    table = str(Path(files["now"]).with_name(file))
+    main(["solve", files["now"], "--level", "0.1", "-q", "--table", table])
+    for words in (["plan", files["now"], "--target"], ["diff", files["now"]], ["check"]):
+        capsys.readouterr()
+        assert main([*words, table]) == 2
+        assert "a target is what -o OUT of solve writes" in capsys.readouterr().err
+
+
 def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
     racks = tmp_path / "racks.txt"
     racks.write_text("1 a\n2 b\n3 c\n1001 a\n1002 b\n")

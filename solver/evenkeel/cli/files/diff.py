@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import counted, tell
+from evenkeel.cli.output import complain, counted, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.runtime.printable import some_of
 
 if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
@@ -45,7 +46,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.plans.targets import target_by_name
+    from evenkeel.formats.plans.targets import grown_by_name, target_by_name
     from evenkeel.formats.registry import read
     from evenkeel.measure.audit import audit
     from evenkeel.measure.compare import compare
@@ -61,6 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
         cluster = read(before, format=arguments.format)
         waiting.doing(f"reading {', '.join(files)}")
         wanted = read(files)
+        cluster, joined = grown_by_name(cluster, wanted)
+        if joined and not arguments.quiet:
+            complain(
+                f"note: nodes of AFTER that BEFORE has not, taken to join: {some_of(joined, str)}"
+            )
         after = target_by_name(cluster, wanted)
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)

@@ -41,6 +41,29 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     return replace(start.replaced(node, leader), role=read_only(role))
 
 
+def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
+    """Return a cluster with the nodes that another has replicas on and it has not, and their names.
+
+    They are as the other has them, without limit where that tells no capacity.
+    """
+    there = np.unique(other.placement.node[other.placement.node >= 0]).tolist()
+    known = {*cluster.nodes.names}
+    new = [n for n in there if other.nodes.names[n] not in known]
+    names = [other.nodes.names[n] for n in new]
+    if not new:
+        return cluster, []
+    capacity = np.full((len(new), len(cluster.dimensions)), np.inf)
+    for d, name in enumerate(cluster.dimensions):
+        if name in other.dimensions and name not in uncapped_in(other):
+            capacity[:, d] = other.nodes.capacity[new, other.dimensions.index(name)]
+    domains = {}
+    for tier in {*cluster.topology.tiers}.intersection(other.topology.tiers):
+        row = other.topology.tiers.index(tier)
+        labels = (*other.topology.label_names[row], "")
+        domains[tier] = [labels[code] for code in other.topology.label[row, new].tolist()]
+    return cluster.add_nodes(capacity, names=names, domains=domains or None), names
+
+
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
     """Return a later description of a cluster in the nodes and partitions of the first one.
 

@@ -15,10 +15,24 @@ Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``na
 neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions.
 """
 
+import re
+
+from evenkeel.formats.documents import Document
 from evenkeel.formats.registry import Format
 from evenkeel.formats.tables.headings import read
 from evenkeel.formats.tables.reading import NAME, kind_of
 from evenkeel.formats.tables.writing import encode
+
+CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leader)", "partition"|'
+                     rb"step,wave,kind,partition,slot,from,to,")  # fmt: skip
+
+
+def hint(document: Document) -> str:
+    """Tell what to give in place of a table of what changes, which ``--table`` wrote."""
+    if not CHANGES.match(document.data[:200]):
+        return ""
+    return "a table tells what changes; a cluster or a target is what -o OUT of solve writes"
+
 
 FORMAT = Format(
     name=NAME,
@@ -27,5 +41,6 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    hint=hint,
     no_carrier="is of no system whose commands could be written",
 )
