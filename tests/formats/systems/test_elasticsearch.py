@@ -158,6 +158,87 @@ class TestReading:
         assert nodes.accepts.tolist() == [False, False, True]
 
 
+SHARDS = """\
+index  shard prirep state       docs   store ip        node
+orders 0     p      STARTED       10   1gb 10.0.0.1  es 1
+orders 0     r      STARTED       10   1gb 10.0.0.2  es-2
+orders 1     p      RELOCATING    20 1.5gb 10.0.0.2  es-2 -> 10.0.0.1 Id1 es 1
+orders 1     r      INITIALIZING          10.0.0.3  es-3
+orders 2     p      STARTED       30  208b 10.0.0.3  es-3
+orders 2     r      UNASSIGNED
+"""
+ALLOCATION = """\
+shards disk.indices disk.used disk.avail disk.total disk.percent host     ip       node
+     2          2gb       6gb       94gb      100gb            6 10.0.0.1 10.0.0.1 es 1
+     2          2gb       6gb       94gb      100gb            6 10.0.0.2 10.0.0.2 es-2
+     2          2gb       6gb       94gb      100gb            6 10.0.0.3 10.0.0.3 es-3
+     1                                                                             UNASSIGNED
+"""
+
+
+def headless(table):
+    return table.split("\n", 1)[1]
+
+
+class TestText:
+    """What ``_cat`` prints where nobody asked for JSON."""
+
+    @pytest.mark.parametrize("told", [SHARDS, headless(SHARDS), SHARDS.replace("\n", "\r\n")])
+    def test_shards_with_and_without_a_header(self, told):
+        cluster = registry.read(told.encode())
+        assert cluster.native_format == "elasticsearch"
+        assert list(cluster.nodes.names) == ["es 1", "es-2", "es-3"]
+        assert list(cluster.partitions.names) == ["orders/0", "orders/1", "orders/2"]
+        assert cluster.placement.nodes.tolist() == [[0, 1], [0, 2], [2, -1]]
+        assert cluster.partitions.load.voter[:, 1].tolist() == [GB, 1.5 * GB, 208]
+        moving = cluster.placement.flags & Flag.INCOMING > 0
+        assert moving.tolist() == [False, False, True, True, False, False]
+
+    def test_it_says_what_json_says(self):
+        rows = registry.read(SHARDS.encode()).native["shards"]
+        again = registry.read(text(rows))
+        assert_same(registry.read(SHARDS.encode()), again)
+
+    def test_columns_that_were_asked_for(self):
+        told = (
+            "idx    s p st         id  unassigned.reason n\n"
+            "orders 0 p STARTED    Id1                   es 1\n"
+            "orders 0 r UNASSIGNED     NODE_LEFT         \n"
+            "orders 1 p STARTED    Id2                   es-2\n"
+        )
+        cluster = registry.read(told.encode())
+        assert list(cluster.nodes.names) == ["es 1", "es-2"]
+        assert cluster.placement.nodes.tolist() == [[0, -1], [1, -1]]
+
+    def test_of_later_releases(self):
+        told = "i 0 p STARTED 1 249b 249b 127.0.0.1 a b\ni 0 r STARTED 1 249b 249b ::1 c\n"
+        cluster = registry.read(told.encode())
+        assert list(cluster.nodes.names) == ["a b", "c"]
+        assert cluster.partitions.load.voter[:, 1].tolist() == [249]
+
+    @pytest.mark.parametrize("told", [ALLOCATION, headless(ALLOCATION)])
+    def test_room_of_nodes(self, told):
+        cluster = registry.read(SHARDS.encode(), told.encode())
+        other = registry.read(SHARDS.encode())
+        assert cluster.nodes.capacity[:, 1].tolist() == [86 * GB] * 3
+        assert cluster.nodes.capacity[0, 1] != other.nodes.capacity[0, 1]
+
+    def test_room_of_nodes_in_later_releases(self):
+        told = "1 0 0.0 260b 2gb 6gb 94gb 100gb 6 h 127.0.0.1 es 1 cdfhilmrstw\n"
+        cluster = registry.read(b"i 0 p STARTED 1 249b 127.0.0.1 es 1\n", told.encode())
+        assert cluster.nodes.capacity[:, 1].tolist() == [86 * GB]
+
+    def test_lines_are_named(self):
+        odd = SHARDS.replace("orders 2     p", "orders x     p").replace(" 208b", " 208xb")
+        with pytest.raises(InvalidInput) as caught:
+            registry.read(odd.encode())
+        (fault,) = caught.value.faults
+        assert fault.path == "<bytes>:6"
+        assert "is no row of _cat/shards" in fault.message
+        twice = SHARDS.replace("10.0.0.2  es-2\norders 1", "10.0.0.1  es 1\norders 1")
+        assert faults_of(twice.encode()) == [("<bytes>:3.node", "es 1")]
+
+
 class TestBadInput:
     def test_everything_wrong_is_listed_with_its_place(self):
         rows = [

@@ -26,6 +26,19 @@ Files = tuple[bytes, ...]
 """Content of the files that are read together; the first of them is damaged."""
 
 
+SHARDS = b"""\
+idx shard prirep state      docs store ip       id  node
+i   0     p      STARTED      10   1gb 10.0.0.1 id1 es 1
+i   0     r      RELOCATING   10   1gb 10.0.0.2 id2 es-2 -> 10.0.0.3 id3 es-3
+i   1     r      UNASSIGNED
+"""
+ALLOCATION = b"""\
+1 0 0.0 260b 2gb 6gb 94gb 100gb 6 h 10.0.0.1 es 1 dhm
+1 UNASSIGNED
+"""
+"""What ``_cat`` prints where nobody asked for JSON."""
+
+
 @dataclass(frozen=True)
 class Reader:
     """One reader: files that it can read, and how they are damaged and handed in.
@@ -236,7 +249,12 @@ def readers() -> list[Reader]:
             "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")
         ),
         Reader("helix", ((helix(),),), damage_text, from_bytes("helix")),
-        Reader("elasticsearch", joined("elasticsearch"), damage_text, from_bytes("elasticsearch")),
+        Reader(
+            "elasticsearch",
+            (*joined("elasticsearch"), (SHARDS,), (ALLOCATION, SHARDS)),
+            damage_text,
+            from_bytes("elasticsearch"),
+        ),
         Reader("rabbitmq", joined("rabbitmq"), damage_text, from_bytes("rabbitmq")),
         Reader("kubernetes", joined("kubernetes"), damage_text, from_bytes("kubernetes")),
         Reader("swift", ((ring,), (gzip.compress(ring),)), damage_ring, from_bytes("swift")),

@@ -14,7 +14,7 @@ from evenkeel.formats.registry import Format
 
 FORMAT = Format(
     name="elasticsearch",
-    summary="Elasticsearch, OpenSearch: _cat/shards and _cat/allocation as JSON, _nodes, settings",
+    summary="Elasticsearch, OpenSearch: _cat/shards and _cat/allocation, _nodes, settings",
     suffixes=(".json",),
     recognises=recognises,
     read=read,

@@ -62,7 +62,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     found = gather(faults, documents)
     if not (found.shards or faults):
         listed = [document.name for document in documents]
-        faults.add("source", listed, "needs the answer of _cat/shards?format=json")
+        faults.add("source", listed, "needs the answer of _cat/shards")
     nodes = _nodes(found)
     place = {node.name: n for n, node in enumerate(nodes)}
     shards = _shards(found)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.elasticsearch.cat_text import Row, kind_of_text, read_text
 from evenkeel.formats.json_text import decode_json
 from evenkeel.model.errors import FaultList
 
@@ -17,8 +18,6 @@ Kind = Literal[
 
 HEAD = 65536
 """Bytes that are looked at to tell which answer a file is."""
-
-Row = dict[str, str | None]
 
 UNITS = {"b": 0, "kb": 10, "mb": 20, "gb": 30, "tb": 40, "pb": 50}
 AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?b)?", re.IGNORECASE)
@@ -66,8 +65,8 @@ class Findings:
 
     faults: FaultList
     shards: list[Row] = field(default_factory=list)
-    files: list[tuple[int, str]] = field(default_factory=list)
-    """The number of the first row of shards in each file, and its name."""
+    files: list[tuple[int, str, list[int]]] = field(default_factory=list)
+    """The number of the first row of shards in each file, its name, and the lines of a text."""
 
     allocation: list[tuple[str, Row]] = field(default_factory=list)
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
@@ -81,8 +80,8 @@ class Findings:
 
     def shard_at(self, row: int) -> str:
         """Return where a row of shards stands."""
-        first, name = next(one for one in reversed(self.files) if one[0] <= row)
-        return f"{name}: [{row - first}]"
+        first, name, lines = next(one for one in reversed(self.files) if one[0] <= row)
+        return f"{name}:{lines[row - first]}" if lines else f"{name}: [{row - first}]"
 
 
 def recognises(document: Document) -> Kind:
@@ -99,7 +98,7 @@ def recognises(document: Document) -> Kind:
             return "shards"
         return "allocation" if b'"disk.' in head and b'"node"' in head else ""
     if not head.startswith(b"{"):
-        return ""
+        return kind_of_text(head.decode("utf-8", "replace"))
     if b'"nodes"' in head and b'"shutdown_startedmillis"' in head:
         return "shutdown"
     if b'"nodes"' in head and b'"transport_address"' in head:
@@ -114,14 +113,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     found = Findings(faults)
     for document in documents:
         kind = recognises(document)
-        if kind in ("shards", "allocation"):
-            rows = decode_json(faults, document, list[Row]) or []
-            if kind == "shards":
-                found.files.append((len(found.shards), document.name))
-                found.shards += rows
-            else:
-                named = [(f"{document.name}: [{i}]", row) for i, row in enumerate(rows)]
-                found.allocation += named
+        if kind == "shards" or kind == "allocation":
+            _take_table(found, document, kind)
         elif kind == "nodes":
             _take_nodes(found, document)
         elif kind == "shutdown":
@@ -133,11 +126,24 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
         elif kind == "index settings":
             _take_indices(found, document)
         else:
-            message = (
-                "is not an answer of _cat/shards, _cat/allocation, _nodes or _settings as JSON"
-            )
+            message = "is not an answer of _cat/shards, _cat/allocation, _nodes or _settings"
             faults.add(document.name, document.data[:40], message)
     return found
+
+
+def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:
+    """Read shards or what nodes have room for, whether as JSON or as text."""
+    name, lines = document.name, list[int]()
+    if document.data[:HEAD].lstrip().startswith(b"["):
+        rows = decode_json(found.faults, document, list[Row]) or []
+    else:
+        rows, lines = read_text(found.faults, document, kind)
+    if kind == "shards":
+        found.files.append((len(found.shards), name, lines))
+        found.shards += rows
+    else:
+        places = [f"{name}:{i}" for i in lines] or [f"{name}: [{i}]" for i in range(len(rows))]
+        found.allocation += zip(places, rows, strict=True)
 
 
 def _take_nodes(found: Findings, document: Document) -> None:
