@@ -86,6 +86,33 @@ class TestFrom:
         nodes, replicas = (pandas.read_csv(one, **named) for one in files)
         assert_same(ek.Cluster.from_frames(nodes, replicas), registry.read(*files))
 
+    def test_partitions_come_as_they_first_stand_whatever_lies_between(self, frame):
+        rows = {
+            "group": ["b", "a-1", "b", None, "a", "b ", " a-1"],
+            "index": [7, 2, 8, 0, 0, 7, 2],
+            "node": ["a", "a", None, "b", "c", "b", "b"],
+        }
+        cluster = ek.Cluster.from_frames(frame(NODES), frame(rows))
+        assert list(cluster.partitions.names) == ["b-7", "a-1-2", "b-8", "-0", "a-0"]
+        assert list(cluster.partitions.group_names) == ["b", "a-1", "", "a"]
+        assert cluster.placement.nodes.tolist() == [[0, 1], [0, 1], [-1, -1], [1, -1], [2, -1]]
+
+    def test_partitions_of_one_name_are_one(self, frame):
+        rows = {"group": ["a-1", "a"], "index": ["2", "1-2"], "node": ["a", "b"]}
+        cluster = ek.Cluster.from_frames(frame(NODES), frame(rows))
+        assert list(cluster.partitions.names) == ["a-1-2"]
+        assert cluster.placement.nodes.tolist() == [[0, 1]]
+
+    def test_no_rows_are_no_partitions(self, frame):
+        rows = {key: REPLICAS[key][:1] for key in ("group", "index", "node")}
+        empty = frame(rows)[:0]
+        assert len(ek.Cluster.from_frames(frame(NODES), empty).partitions) == 0
+
+    def test_columns_of_several_types_are_read_cell_by_cell(self):
+        rows = pandas.DataFrame({"partition": [1, "1", 1.0, True, None], "node": ["a"] * 5})
+        cluster = ek.Cluster.from_frames(pandas.DataFrame(NODES), rows.iloc[[0, 3, 4]])
+        assert list(cluster.partitions.names) == ["1", "true", ""]
+
     def test_one_rule_is_for_all_and_a_column_may_name_them(self, frame):
         everywhere = ek.Cluster.from_frames(
             frame(NODES), frame(REPLICAS), rules=ek.Rule(spread={"zone": 1})

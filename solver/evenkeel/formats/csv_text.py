@@ -68,6 +68,10 @@ class Table:
         """Return the cells of a column, or as many defaults where the table does not have it."""
         return self.columns.get(column) or [default] * len(self)
 
+    def numbered(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return what stands in a column, by the first row, and which of it each row has."""
+        return numbered(self.columns[column])
+
     def check_columns(self, faults: FaultList, known: Collection[str]) -> None:
         """Note columns of a title that is not among those known, with the closest that is."""
         for name, title in self.titles.items():
@@ -126,6 +130,18 @@ class Table:
             empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
             found = np.where(fine | empty, found, 0.0)
         return found
+
+
+def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return different texts in the order in which they come, and which of them each is.
+
+    Examples
+    --------
+    >>> numbered(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    return [*place], np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))
 
 
 def _amount(cell: str) -> float:

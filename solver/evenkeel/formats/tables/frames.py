@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import MOST_NUMBER, Table
+from evenkeel.formats.csv_text import MOST_NUMBER, Table, numbered
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import RuleDocument
 from evenkeel.formats.tables.headings import with_headings
@@ -14,7 +14,13 @@ from evenkeel.formats.tables.reading import NODE, Found, RuleEntry, Rules, clust
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
-from evenkeel.model.reading.frames import Frame, numbers_of, series_of, texts_of
+from evenkeel.model.reading.frames import (
+    Frame,
+    numbered_texts,
+    numbers_of,
+    series_of,
+    texts_of,
+)
 from evenkeel.model.rules import Rule
 
 
@@ -58,6 +64,15 @@ class FrameTable(Table):
         bad = np.flatnonzero(~fine)
         self._note(faults, column, bad, found, f"must be a whole number, at most {most}")
         return np.where(fine, found, 0.0).astype(np.int64)
+
+    def numbered(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return what stands in a column, by the first row, and which of it each row has."""
+        found = numbered_texts(self._series[column])  # type: ignore[attr-defined]
+        if found is None:
+            return super().numbered(column)
+        coded, codes = found
+        texts, number = numbered(coded)
+        return texts, codes if len(texts) == len(coded) else number[codes]
 
     def _note(
         self,

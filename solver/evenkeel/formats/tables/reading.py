@@ -4,13 +4,13 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import Table, header_of, read_table
+from evenkeel.formats.csv_text import Table, header_of, numbered, read_table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import note_misfits
 from evenkeel.formats.native.arguments import Arguments, RuleDocument, build, check_slots
@@ -62,6 +62,13 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     bytes: str | None = None
     transient: list[str] = []
     tiers: list[str] = []
+
+
+class Partitions(NamedTuple):
+    """The partitions of a table by name, and which of them each row is of."""
+
+    names: list[str]
+    owner: NDArray[np.int64]
 
 
 @dataclass
@@ -124,8 +131,9 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     given: Arguments = {"dimensions": dimensions}
     tiers = [] if found.rules is None else found.rules[1].tiers
     given |= node_columns(faults, nodes, dimensions, tiers)
-    given |= _replicas(faults, replicas, dimensions, given["node_names"])
-    given |= _bound(faults, found, replicas, given)
+    partitions = _partitions(replicas)
+    given |= _replicas(faults, replicas, partitions, dimensions, given["node_names"])
+    given |= _bound(faults, found, partitions, given)
     faults.raise_if_any()
     if "replicas" in given and packed is not None:
         wanted = np.array(given["replicas"])
@@ -284,34 +292,38 @@ def _columns(
 
 
 def _replicas(
-    faults: FaultList, table: Table, dimensions: Sequence[str], nodes: Sequence[str]
+    faults: FaultList,
+    table: Table,
+    partitions: Partitions,
+    dimensions: Sequence[str],
+    nodes: Sequence[str],
 ) -> Arguments:
     """Return partitions in the order in which they first stand, with their replicas."""
-    names, groups = _partition_names(table)
-    place: dict[str, int] = {}
-    for name in dict.fromkeys(names):
-        place[name] = len(place)
-    owner = np.fromiter(map(place.__getitem__, names), np.int64, len(names))
+    names, owner = partitions
     order = np.argsort(owner, kind="stable")
-    first = np.zeros(len(place) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(place)), out=first[1:])
+    first = np.zeros(len(names) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(names)), out=first[1:])
     heads = order[first[:-1]]
     known = {name: n for n, name in enumerate(nodes)}
     known[""] = -1
-    table.each(faults, "node", lambda cell: cell not in known, "is not a node of the other table")
-    at = {cell: known.get(cell, -1) for cell in set(table.columns["node"])}
-    node = np.fromiter(map(at.__getitem__, table.columns["node"]), np.int64, len(table))
+    texts, code = table.numbered("node")
+    if not known.keys() >= {*texts}:
+        message = "is not a node of the other table"
+        table.each(faults, "node", lambda cell: cell not in known, message)
+    node = np.array([known.get(cell, -1) for cell in texts], np.int64)[code]
     given: Arguments = {
-        "partition_names": list(place),
+        "partition_names": names,
         "placement": node[order],
         "first": first,
         "flags": _flags(faults, table)[order],
     }
     given |= _roles(faults, table, order, first)
-    labels = [groups[row] for row in heads.tolist()]
-    names_of = {label: g for g, label in enumerate(dict.fromkeys(labels))}
-    given["group"] = np.array([names_of[label] for label in labels], np.int64)
-    given["group_names"] = list(names_of)
+    if "group" in table.columns:
+        texts, code = table.numbered("group")
+        labels = [texts[code] for code in code[heads].tolist()]
+    else:
+        labels = [UNGROUPED] * len(names)
+    given["group_names"], given["group"] = numbered(labels)
     for argument, prefixes in LOADS.items():
         default = 0.0 if argument == "load" else np.nan
         if argument == "load" or any(name.startswith(prefixes) for name in table.columns):
@@ -332,14 +344,26 @@ def _replicas(
     return given
 
 
-def _partition_names(table: Table) -> tuple[list[str], list[str]]:
-    """Return the partition and the group of each row."""
+def _partitions(table: Table) -> Partitions:
+    """Return the partitions in the order in which they first stand."""
     if "partition" in table.columns:
-        names = table.columns["partition"]
-        return names, table.cells("group", UNGROUPED)
-    groups = table.columns["group"]
-    pairs = zip(groups, table.columns["index"], strict=True)
-    return [f"{group}-{index}" for group, index in pairs], groups
+        return Partitions(*table.numbered("partition"))
+    (groups, group), (indices, index) = map(table.numbered, ("group", "index"))
+    pairs = group * max(len(indices), 1) + index
+    # the rows of a partition stand together as a rule
+    begin = np.flatnonzero(np.diff(pairs, prepend=-1))
+    _, first, of = np.unique(pairs[begin], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(first), np.int64)
+    rank[order] = np.arange(len(first))
+    rows = begin[first[order]]
+    both = zip(group[rows].tolist(), index[rows].tolist(), strict=True)
+    names = [f"{groups[g]}-{indices[i]}" for g, i in both]
+    owner = np.repeat(rank[of], np.diff(begin, append=len(pairs)))
+    if len({*names}) < len(names):  # a-1 with 2 is called as a with 1-2 is
+        names, called = numbered(names)
+        owner = called[owner]
+    return Partitions(names, owner)
 
 
 def _same(
@@ -403,8 +427,9 @@ def _roles(
     return {"role": role, "leader": leader}
 
 
-def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> Arguments:
+def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Arguments) -> Arguments:
     """Return the rules, and which one binds each partition."""
+    table = found.replicas[0]
     name, told = found.rules or ("", Rules())
     bound: Arguments = {}
     if told.bytes is not None:
@@ -438,11 +463,9 @@ def _bound(faults: FaultList, found: Found, table: Table, given: Arguments) -> A
         known: Mapping[str, int] = {**by_name, "": -1}
         message = f"is not the name of a rule: {[*by_name]}"
         table.each(faults, "rule", lambda cell: cell not in known, message)
-        place = {text: p for p, text in enumerate(given["partition_names"])}
-        cells = table.columns["rule"]
-        for text, cell in zip(_partition_names(table)[0], cells, strict=True):
+        for p, cell in zip(partitions.owner.tolist(), table.columns["rule"], strict=True):
             if cell:
-                rule[place[text]] = known.get(cell, -1)
+                rule[p] = known.get(cell, -1)
     rules = [_rule(one) for one in told.rule]
     return bound | ({"rules": rules, "rule": rule} if rules else {})
 

@@ -98,7 +98,30 @@ def numbers_of(column: Any) -> NDArray[np.float64] | None:
 
 def texts_of(column: Any) -> list[str]:
     """Return a column as texts, "" for none; whole numbers are written without a point."""
-    return [_text(value) for value in column.to_list()]
+    cells = column.to_list()
+    if not {*map(type, cells)} <= {str, int, type(None)}:  # 1, 1.0 and True are one key
+        return [_text(value) for value in cells]
+    texts = {value: _text(value) for value in {*cells}}
+    return [*map(texts.__getitem__, cells)]
+
+
+def numbered_texts(column: Any) -> tuple[list[str], NDArray[np.int64]] | None:
+    """Return what stands in a column, by the first row, and which of it each cell has.
+
+    None if that cannot be had of arrow. A text may come twice, since blanks around it do not count.
+    """
+    made = narwhals()
+    if column.dtype != made.String and not column.dtype.is_integer():
+        return None
+    try:
+        coded = column.to_arrow().dictionary_encode("encode")
+    except (ImportError, ValueError, TypeError):
+        return None
+    coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+    if not hasattr(coded, "indices"):
+        return None
+    texts = [*map(_text, coded.dictionary.to_pylist())]
+    return texts, coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _text(value: Any) -> str:
