@@ -38,6 +38,10 @@ def test_it_is_carried_out_and_undone(name, tmp_path):
     plan = world.plan()
     assert len(plan.waves) > 1
     folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    told = (folder / "undo" / "README.md").read_text()
+    ways_back = {one.name.partition(".")[0] for one in (folder / "undo" / "waves").iterdir()}
+    assert f"in {len(ways_back)} wave" in told
+    assert f"- **{len(ways_back)}**: " in told
     for script in folder.rglob("*.sh"):
         subprocess.run(["sh", "-n", script], check=True)
     before, settings = world.seen(), held_settings(world)

@@ -86,6 +86,8 @@ def test_where_there_is_no_way_back_it_says_why(system):
     assert done.returncode == 1
     assert "nothing to run: 2 changes cannot be taken back: " in done.stderr
     assert "(3 is down)" in done.stderr
+    told = (folder / "undo" / "README.md").read_text()
+    assert "There is no way back: 2 changes cannot be taken back: " in told
 
 
 def test_where_all_that_was_done_is_mending_there_is_nothing_to_take_back(tmp_path):

@@ -103,6 +103,26 @@ Of a node that dies and that no wave left touches a note tells, and the plan goe
 """
 
 
+TEXT_BACK = """\
+# The way back of a plan for {system}
+
+{what}
+
+The plan is that of the folder above; its `README.md` says what has to be known before anything is
+run, what `run.sh` heeds of the environment, and how to stop and to go on. Let the plan end first:
+where it was carried out in part, this may stop with exit code 3 before it orders anything. Then
+plan the way back from there, in the folder above:
+
+```sh
+evenkeel resume undo/plan.json undo/dump -o ../back
+```
+
+## Waves
+
+{waves}
+"""
+
+
 def readme(
     plan: Plan, carrier: Carrier, waves: Sequence[Wave], back: Plan, ways_back: Sequence[Wave]
 ) -> bytes:
@@ -124,6 +144,28 @@ def readme(
             for one in settings_of(carrier, carrier.given(plan))
         ),
         undo=_undo(plan, back, ways_back, gives_up=carrier.gives_up),
+    )
+    return text.encode()
+
+
+def readme_of_way_back(
+    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave]
+) -> bytes:
+    """Return the page of the way back."""
+    count = len(ways_back)
+    left = left_of_way_back(plan, back, ways_back)
+    what = f"`sh run.sh` takes back what the plan above does, in {counted(count, 'wave')}."
+    if left and not count:
+        what = f"There is no way back: {left}."
+    elif left:
+        what += f"\n\nIt leaves out what has no way back: {left}."
+    if not carrier.gives_up and count:
+        what += f"\n\n{MENDED.capitalize()}."
+    waves = (wave_table(back, carrier, ways_back), change_list(back, carrier, ways_back))
+    text = TEXT_BACK.format(
+        system=plan.cluster.native_format,
+        what=what,
+        waves="\n\n".join(waves) if count else "None.",
     )
     return text.encode()
 

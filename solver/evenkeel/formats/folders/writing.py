@@ -15,7 +15,7 @@ from evenkeel.formats.folders.carrier import Carrier, Wave
 from evenkeel.formats.folders.expectation import FILE, expected
 from evenkeel.formats.folders.guarding import PLAN, numbered
 from evenkeel.formats.folders.left_out import left_of_plan, left_of_way_back
-from evenkeel.formats.folders.readme import readme
+from evenkeel.formats.folders.readme import readme, readme_of_way_back
 from evenkeel.formats.folders.script import script
 from evenkeel.formats.folders.waves import waves_of
 from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
@@ -107,6 +107,7 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     }
     undo = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
     files |= {Path(held.UNDO, name): data for name, data in undo.items()}
+    files[Path(held.UNDO, "README.md")] = readme_of_way_back(plan, carrier, back, ways_back)
     files[Path(held.UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
     files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
     return files
