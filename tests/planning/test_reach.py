@@ -22,11 +22,12 @@ def to(cluster: ek.Cluster, *rows: list[int]) -> ek.Placement:
     )
 
 
-def test_what_goes_elsewhere_is_moved_and_the_rest_once_the_node_is_back():
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "ceph"])
+def test_what_goes_elsewhere_is_moved_and_the_rest_once_the_node_is_back(protocol: str):
     cluster = on_three(spread={"rack": 1})
     target = to(cluster, [3, 4, 5], [0, 4, 5])
     down = cluster.down(["n5"])
-    part = ek.plan(down, target)
+    part = ek.plan(down, target, protocol=protocol)
     assert part.check().ok
     assert [(one.source, one.target, one.lacks) for one in part.blocked] == [
         ("n2", "n5", "way to n5, which is down")
@@ -35,6 +36,18 @@ def test_what_goes_elsewhere_is_moved_and_the_rest_once_the_node_is_back():
     whole = part.resume(cluster.with_placement(part.end))
     assert whole.complete
     assert whole.end.node.tolist() == target.node.tolist()
+
+
+def test_what_would_list_who_is_down_waits_and_is_told():
+    """Kafka refuses a list that names a broker that is down, and would take a shorter for whole."""
+    cluster = on_three(replicas=3).down(["n2"])
+    part = ek.plan(cluster, to(cluster, [3, 1, 2], [0, 4, 5]), protocol="kafka")
+    assert [(one.partition, one.source, one.target, one.lacks) for one in part.blocked] == [
+        ("p0", "n0", "n3", "list of its replicas that names nobody who is down")
+    ]
+    assert part.end.node.tolist() == [0, 1, 2, 0, 4, 5]
+    assert not part.complete
+    assert ek.plan(cluster, to(cluster, [3, 1, 2], [0, 4, 5])).complete
 
 
 def test_what_would_break_a_rule_alone_waits_with_what_cannot_go():

@@ -17,7 +17,7 @@ from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_p
 from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
-from evenkeel.planning.changes.unreplaced import with_unreplaced
+from evenkeel.planning.changes.unreplaced import unlisted, with_unreplaced
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
@@ -102,11 +102,13 @@ def plan(
 class _Aim(NamedTuple):
     """A target, the replicas that cannot join their node there, (K,), and what changes.
 
-    Slots that are ``free`` may trade what they are to become.
+    Of them ``waits`` are those of a partition that lists who is down. Slots that are ``free`` may
+    trade what they are to become.
     """
 
     target: Placement
     lost: NDArray[np.bool_]
+    waits: NDArray[np.bool_]
     ends: Ends
     free: bool
 
@@ -114,16 +116,17 @@ class _Aim(NamedTuple):
 def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     """Return a target in the cluster's slots, and what changes; raise for roles that cannot."""
     faults = FaultList()
-    wanted = with_unreplaced(
-        cluster, in_place(cluster, target, protocol), names_all=protocol.names_all
-    )
+    wanted = with_unreplaced(cluster, in_place(cluster, target, protocol))
+    waits = np.zeros(len(wanted.node), np.bool_)
+    if protocol.names_all:
+        wanted, waits = unlisted(cluster, wanted)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
-    lost = out_of_reach(cluster, wanted)
+    lost = out_of_reach(cluster, wanted, waits)
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
-    return _Aim(in_full(wanted, lost, within), lost, ends, free=True)
+    return _Aim(in_full(wanted, lost, within), lost, waits, ends, free=True)
 
 
 def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
@@ -133,9 +136,10 @@ def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: P
     led = np.append(target.node, np.int32(-1))[start.leader_replica] >= 0
     leader = np.where((target.leader_node < 0) & led, start.leader, target.leader)
     target = replace(target, leader=read_only(leader))
-    lost = out_of_reach(cluster, target)
+    waits = np.zeros(len(target.node), np.bool_)
+    lost = out_of_reach(cluster, target, waits)
     within = within_reach(cluster, target, lost)
-    aim = _Aim(in_full(target, lost, within), lost, Ends.of(start, within), free=False)
+    aim = _Aim(in_full(target, lost, within), lost, waits, Ends.of(start, within), free=False)
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -354,6 +358,8 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
         lacks = "turn: another change of the partition is blocked"
         if source != target and down[target]:
             lacks = f"way to {names[target]}, which is down"
+        elif aim.waits[k]:
+            lacks = "list of its replicas that names nobody who is down"
         word = "promote" if aim.target.role[k] == Role.VOTER else "demote"
         found.append(
             Blocked(

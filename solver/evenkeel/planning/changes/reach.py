@@ -13,14 +13,16 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 
 
-def out_of_reach(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
-    """Tell which replicas cannot join their node, (K,): it is down, or they wait for such.
+def out_of_reach(
+    cluster: Cluster, target: Placement, waits: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which replicas cannot join their node, (K,): it is down, or they wait, or for such.
 
     Those of a partition wait together where the rest alone would break a rule that both ends keep.
     """
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
-    lost: NDArray[np.bool_] = joins & ~np.append(cluster.nodes.serves, False)[target.node]
+    lost: NDArray[np.bool_] = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]
     ends = cache(lambda: [audit(cluster, start), audit(cluster, target)])
     while lost.any():
         rest = within_reach(cluster, target, lost)

@@ -12,13 +12,11 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 
 
-def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> Placement:
+def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
     """Return a target that takes no replica off a partition that lacks some; slots in place.
 
     What is lost is gone; but a system that is told to list fewer replicas takes the partition for
-    whole. Where a change ``names_all`` replicas of a partition, and none on a node that is down can
-    be named, a partition that still lists one stays as it is. So does one that is stranded: what it
-    would be copied from is down.
+    whole. One that is stranded stays as it is: what it would be copied from is down.
     """
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
@@ -27,12 +25,25 @@ def with_unreplaced(cluster: Cluster, target: Placement, *, names_all: bool) -> 
         return target
     node = np.where(_unreplaced(cluster, target), start.node, target.node)
     role = np.where(node == target.node, target.role, start.role)
-    leader = target.leader
-    if names_all:
-        waits = lists_lost(cluster, replace(target, node=read_only(node)))
-        named = replace(target, node=read_only(node), role=read_only(role))
-        return _with_rows_of(start, named, waits)
-    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
+    return replace(target, node=read_only(node), role=read_only(role))
+
+
+def unlisted(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
+    """Return a target for who can name no replica on a node that is down, and what waits, (K,).
+
+    Where a change names all replicas of a partition, one that goes on listing such a replica, since
+    nobody takes its place, waits until somebody does. What only is to join such a node does not
+    hold up the others.
+    """
+    start = cluster.placement
+    if cluster.nodes.serves.all():
+        return target, np.zeros(len(start.node), np.bool_)
+    comes = np.append(~cluster.nodes.serves, False)[target.node] & (target.node != start.node)
+    rest = replace(target, node=read_only(np.where(comes, start.node, target.node)))
+    waits = lists_lost(cluster, rest)
+    leader = np.where(waits, start.leader, target.leader)
+    changes = (target.node != start.node) | (target.role != start.role)
+    return replace(target, leader=read_only(leader)), waits[start.owner] & changes
 
 
 def _with_rows_of(start: Placement, target: Placement, which: NDArray[np.bool_]) -> Placement:
