@@ -112,6 +112,28 @@ def test_the_last_word_tells_of_it_too(system):
     assert [note.partition(":")[0] for note in verdict.notes] == ["5"]
 
 
+def test_what_a_dead_broker_never_ends_is_cancelled_before_the_rest(system, capsys):
+    _, folder = moved(system, t_0=["4", "2"], t_1=["2", "5"])
+    system.state = system.state | {"dies": "4", "pace": 1000}
+    assert system.run(folder, PATIENCE="2").returncode == 1  # it waits for a broker that is gone
+    system.state = system.state | {"pace": 1}
+    assert system.run(folder, PATIENCE="2").returncode == 3
+    rest = system.folder / "rest"
+    assert main(["resume", str(folder / "plan.json"), str(folder / "dump"), "-o", str(rest)]) == 3
+    told = (rest / "README.md").read_text()
+    assert "lead nowhere any more, to be dropped first: t-0 to 4. `run.sh` cancels these" in told
+    assert json.loads((rest / "cancel.json").read_text())["partitions"] == [
+        {"topic": "t", "partition": 0, "replicas": [1, 2]}
+    ]
+    for _ in range(2):
+        done = system.run(rest)
+        assert done.returncode == 3, done.stderr  # what was to go to the dead one is left out
+        assert "finished: the only wave is done" in done.stdout
+    assert sum("--cancel" in call for call in system.calls) == 1
+    assert system.state["partitions"]["t-0"]["replicas"] == [1, 2]
+    assert system.state["partitions"]["t-1"]["replicas"] == [2, 5]
+
+
 def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path, capsys):
     shards = [
         {"index": "i", "shard": str(s), "prirep": "p", "state": "STARTED", "node": node}

@@ -58,6 +58,7 @@ def finish(one):
     """End a reassignment; somebody else leads where the leader is gone."""
     one["replicas"] = one.pop("to")
     one.pop("adding")
+    one.pop("was")
     if one["leader"] not in one["replicas"]:
         one["leader"] = in_sync(one)[0]
 
@@ -77,11 +78,20 @@ elif TOOL == "kafka-reassign-partitions.sh" and "--execute" in ARGUMENTS:
         if not all(alive(b) for b in nodes if b not in one["replicas"]):
             print("Replica assignment has brokers that are not alive", file=sys.stderr)
             sys.exit(1)
-        one |= {"to": nodes, "adding": [b for b in nodes if b not in one["replicas"]]}
+        one |= {"to": nodes, "adding": [b for b in nodes if b not in one["replicas"]],
+                "was": one["replicas"]}  # fmt: skip
         one["replicas"] = nodes + [b for b in one["replicas"] if b not in nodes]
         one["looks"] = state["pace"]
     if "dies" in state:
         brokers[state["dies"]]["alive"] = False
+    changed()
+elif TOOL == "kafka-reassign-partitions.sh" and "--cancel" in ARGUMENTS:
+    for name in asked():
+        one = partitions[name]
+        if "to" in one:
+            one["replicas"] = one.pop("was")
+            one.pop("adding")
+            one.pop("to")
     changed()
 elif TOOL == "kafka-reassign-partitions.sh":
     for name in asked():

@@ -131,6 +131,9 @@ class Carrier:
         the plan allows.
     pace : str
         Where they do not: what does, in a sentence.
+    drops : str
+        How copies that are on their way and lead nowhere any more are dropped, in a sentence;
+        "" where the system does so by itself.
     gives_up : bool
         Whether a replica that was added can be given up again; else what was short of replicas
         before the plan stays as the plan leaves it, on the way back, too.
@@ -149,4 +152,5 @@ class Carrier:
     beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside
     keeps_pace: "Callable[[Plan], bool]" = own_pace
     pace: str = "The system copies at the pace that it is set to."
+    drops: str = ""
     gives_up: bool = True

@@ -129,7 +129,7 @@ def readme(
     """Return the page."""
     text = TEXT.format(
         system=plan.cluster.native_format,
-        what=_what(plan),
+        what=_what(plan, carrier),
         asked=_asked(plan.goals),
         why=_why(plan),
         pace=_pace(plan, waves),
@@ -179,7 +179,7 @@ def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     return notes
 
 
-def _what(plan: Plan) -> str:
+def _what(plan: Plan, carrier: Carrier) -> str:
     cluster = plan.cluster
     amount = ""
     if cluster.bytes_dimension >= 0:
@@ -192,6 +192,7 @@ def _what(plan: Plan) -> str:
     if plan.cancelled:
         names = some_of(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
+        text += f" {carrier.drops}" if carrier.drops else ""
     return text
 
 

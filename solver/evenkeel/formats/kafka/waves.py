@@ -35,7 +35,15 @@ secured() {
   kafka "$name" "$@"
 }
 
+# what leads nowhere any more is cancelled once, before anything is looked at or ordered
+drop() {
+  [ -e "$here/cancel.json" ] || return 0
+  secured reassign-partitions --reassignment-json-file "$here/cancel.json" --cancel &&
+    mv -- "$here/cancel.json" "$here/cancelled.json"
+}
+
 take() {
+  drop || return 1
   secured topics --describe >"$dump/described.txt" || return 1
   if [ -z "$ZOOKEEPER" ] && has broker-api-versions; then
     secured broker-api-versions >"$dump/answers.txt" || return 1
@@ -151,6 +159,24 @@ def keeps_pace(plan: "Plan") -> bool:
     return not others.paces
 
 
+def beside(plan: "Plan") -> Mapping[str, bytes]:
+    """Return the reassignments to be cancelled first, of which Kafka asks for the partitions."""
+    names = dict.fromkeys(one.partition for one in plan.cancelled)
+    if not names:
+        return {}
+    faults = FaultList()
+    cluster = plan.cluster
+    place = {name: p for p, name in enumerate(cluster.partitions.names)}
+    first, node = cluster.placement.first.tolist(), cluster.placement.node.tolist()
+    held = {
+        p: [n for n in node[first[p] : first[p + 1]] if n >= 0] for p in map(place.get, names)
+        if p is not None
+    }  # fmt: skip
+    topics, brokers = topics_of(faults, cluster, held), broker_ids(faults, cluster)
+    faults.raise_if_any()
+    return {"cancel.json": document(rows(topics, brokers, cluster, held), VERSION)}
+
+
 def lists_brokers(documents: Sequence[Document]) -> bool:
     """Return whether they tell which brokers answer: a description names those with replicas."""
     return any(kind_of(one) == "answers" for one in documents)
@@ -158,5 +184,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 CARRIER = Carrier(
     files, SHELL, SETTINGS, NOTES, leader, lists_nodes=lists_brokers, given=given,
-    keeps_pace=keeps_pace, pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+    beside=beside, keeps_pace=keeps_pace, pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+    drops="`run.sh` cancels these reassignments before anything else, `kafka-reassign-partitions "
+    "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip

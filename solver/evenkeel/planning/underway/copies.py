@@ -56,7 +56,7 @@ def settled(
     live = np.append(cluster.nodes.serves, False)
     useful = coming & (now.node == target.node) & live[now.node] & (home != now.node)
     flags = np.where(useful, now.flags, now.flags & ~Flag.INCOMING).astype(np.uint16)
-    useless = np.flatnonzero(coming & ~useful & live[now.node] & (home != now.node))
+    useless = np.flatnonzero(coming & ~useful & (home != now.node))
     owner = now.owner[useless]
     names, nodes = cluster.partitions.names, cluster.nodes.names
     cancelled = tuple(
