@@ -244,3 +244,10 @@ def test_a_curve_is_shown_in_a_line():
     curve = ek.solve(cluster).plan().curve()
     assert repr(curve).startswith("<Curve: 1 changes copy 1; above the mean")
     assert "array" not in repr(curve)
+
+
+def test_help_begins_with_a_line_and_examples(capsys):
+    assert main(["solve", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("usage: evenkeel solve [OPTION ...] FILE [FILE ...]\n\n")
+    assert told.index("examples:") < told.index("positional arguments:") < told.index("--level X")

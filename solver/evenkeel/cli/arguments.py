@@ -45,8 +45,12 @@ UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)"
 """How argparse says that a word is none of those that it knows."""
 
 
+OPTIONAL = re.compile(r"\[-(?:[^\[\]]|\[[^\]]*\])*\]")
+"""An option as the usage lists it, which the help tells of below."""
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose help ends in examples, and texts that are only made when somebody asks."""
+    """A parser whose help has examples first, and last texts that are made when somebody asks."""
 
     endings: Sequence[Callable[[], str]] = ()
     examples: Sequence[str] = ()
@@ -60,13 +64,18 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{usage}\n{self.prog}: error: {printable(message)}\n")
 
     def format_help(self) -> str:
-        """Write the help, the endings as they are laid out."""
-        parts = [super().format_help()]
+        """Write the help: a line of usage, examples, the options, the endings as they are."""
+        usage, _, rest = super().format_help().partition("\n\n")
+        words = OPTIONAL.sub(" ", usage).split()
+        place = words.index(self.prog.split()[-1]) + 1
+        parts = [" ".join([*words[:place], "[OPTION ...]", *words[place:]])]
         if self.examples:
+            description, _, rest = rest.partition("\n\n")
             word = "example" if len(self.examples) == 1 else "examples"
-            parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]) + "\n")
-        parts += [f"{said()}\n" for said in self.endings]
-        return "\n".join(parts)
+            parts.append(description)
+            parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]))
+        whole = "\n\n".join([*parts, rest])
+        return "\n".join([whole, *(f"{said()}\n" for said in self.endings)])
 
 
 def add_command(
