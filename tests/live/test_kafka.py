@@ -154,9 +154,9 @@ def test_a_broker_dies_within_the_plan_which_is_resumed_and_undone(kafka, read):
 
     # it dies before the second wave, which is handed out all the same: Kafka refuses a part
     gone = next(row.target for row in plan.rows_of(plan.waves[1]) if row.kind == "copy")
-    kafka.kill_broker(int(gone))
     file = read.folder / "into-the-dark.json"
     ek.write(read(), file, placement=after_wave(plan, 1))
+    kafka.kill_broker(int(gone))
     kafka.execute(file)
     broken = read()
     assert not broken.nodes.alive[list(broken.nodes.names).index(gone)]

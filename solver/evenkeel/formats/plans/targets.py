@@ -44,13 +44,14 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
 def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
     """Return a cluster with the nodes that another has replicas on and it has not, and their names.
 
-    They are as the other has them, without limit where that tells no capacity.
+    They are as the other has them, without limit where that tells no capacity. One that has
+    replicas on none of this cluster's nodes is of somewhere else: none of its nodes join.
     """
     there = np.unique(other.placement.node[other.placement.node >= 0]).tolist()
     known = {*cluster.nodes.names}
     new = [n for n in there if other.nodes.names[n] not in known]
     names = [other.nodes.names[n] for n in new]
-    if not new:
+    if len(new) in (0, len(there)):
         return cluster, []
     capacity = np.full((len(new), len(cluster.dimensions)), np.inf)
     for d, name in enumerate(cluster.dimensions):
