@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.elasticsearch.documents import Findings, Row, amount, gather
+from evenkeel.formats.elasticsearch.cat_text import Row
+from evenkeel.formats.elasticsearch.documents import Findings, amount, gather
 from evenkeel.formats.elasticsearch.settings import (
     DataNode,
     allowed,
