@@ -186,6 +186,11 @@ class TestWhatIsWrong:
     def test_zones_in_yaml(self, text):
         assert all(path.startswith("<bytes>") for path, _ in faults_of(RANGES, NODES, text))
 
+    @pytest.mark.parametrize("told", ["many", "{a: 1}", "'5'", "true", "[3]"])
+    def test_a_number_of_replicas_that_is_none(self, told):
+        with pytest.raises(InvalidInput, match="num_replicas: needs a whole number"):
+            registry.read(RANGES, NODES, f"num_replicas: {told}\n".encode())
+
     def test_without_its_package_yaml_is_refused_with_what_to_do(self, monkeypatch):
         plain = builtins.__import__
 

@@ -103,7 +103,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             status=[one.status for one in known],
             capacity=[one.capacity for one in known],
             size=sizes,
-            spread=_diverse(known, max(one.get("num_replicas", 3) for one in configs)),
+            spread=_diverse(known, _most_wanted(configs)),
             store_names=[str(store) for store in stores],
             range_names=[table.columns["range_id"][row] for row in rows.tolist()],
         )
@@ -113,6 +113,12 @@ def read(documents: Sequence[Document]) -> Cluster:
             faults.add(at, quoted(fault.value), fault.message)
         raise InvalidInput(faults.faults) from None
     return with_stranded(_grouped(cluster, tables), _without_quorum(cluster))
+
+
+def _most_wanted(configs: Sequence[Mapping[str, Any]]) -> int:
+    """Return the greatest number of replicas; what is none is told where zones are checked."""
+    told = [one.get("num_replicas", 3) for one in configs]
+    return max((count for count in told if type(count) is int), default=3)
 
 
 def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
