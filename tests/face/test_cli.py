@@ -504,11 +504,21 @@ class TestWaiting:
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr("evenkeel.cli.waiting.PATIENCE", 0.01)
+        told = ""
+
+        def until(text):
+            nonlocal told
+            for _ in range(400):
+                told += capsys.readouterr().err
+                if text in told:
+                    break
+                time.sleep(0.05)
+
         with Waiting(quiet=False, time_limit=10.0) as waiting:
             waiting.doing("searching [far]")
-            time.sleep(0.4)
+            until("searching [far]")
             waiting.compiling("state.apply")
-            time.sleep(0.3)
-        told = capsys.readouterr().err
+            until("state.apply")
+        told += capsys.readouterr().err
         assert "searching [far]" in told
         assert "compiling kernels (first run only) ..." in told
