@@ -41,8 +41,8 @@ def plan_towards(
                 row[max(free, key=lambda slot: alike(domain, was[slot], n))] = n
         node[begin:end] = row
         leads = top[wanted.first[p] : wanted.first[p + 1]]
-        if len(leads) and leads[0] >= 0:
-            leader[p] = row.index(int(leads[0]))
+        # whom nobody names as a leader the planner finds one for
+        leader[p] = row.index(int(leads[0])) if len(leads) and leads[0] >= 0 else -1
     target = before.replaced(node, leader)
     return plan(replace(cluster, placement=before), target, throttle=throttle, protocol=protocol)
 

@@ -129,7 +129,7 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
         (lends, SETTLED, StepKind.LEAD, acts.deputy, acts.source, acts.deputy_node),
         (promoted, SETTLED, StepKind.PROMOTE, k, none, acts.target),
         (raised, SETTLED, StepKind.PROMOTE, k, acts.source, acts.target),
-        (split & acts.led, SETTLED, StepKind.LEAD, k, acts.source, acts.target),
+        (split & acts.led & acts.leads, SETTLED, StepKind.LEAD, k, acts.source, acts.target),
         (demoted, SETTLED, StepKind.DEMOTE, k, acts.source, none),
         (swapped, SETTLED, StepKind.SWAP, k, acts.source, acts.target),
         (takes, SETTLED, StepKind.LEAD, k, giver, acts.target),

@@ -26,6 +26,10 @@ def outcome(
     touched = np.unique(steps.partition[rows])
     leader[touched[start.leader_node[touched] < 0]] = -1
     led = np.flatnonzero(kind == StepKind.LEAD)
+    # what comes in place of a leader that died does not lead by that
+    left = touched[start.leader_node[touched] >= 0]
+    at = start.leader_replica[left]
+    leader[left[(node[at] >= 0) & (node[at] != start.node[at])]] = -1
     partition = steps.partition[rows[led]]
     leader[partition] = (replica[led] - start.first[partition]).astype(leader.dtype)
     # a dropped leader has no successor

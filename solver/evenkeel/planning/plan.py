@@ -55,7 +55,9 @@ class Plan(Reported, Shown):
         Moves for which there was no safe order.
     towards : Placement or None
         Of the beginning of a longer plan: where that one leads. What that breaks in the end is not
-        asked of its beginning either.
+        asked of its beginning either. And of a plan that leaves some of what was asked as it is,
+        because what it would be copied from is down, say: what was asked, if that bounds what nodes
+        and groups may have.
     cancelled : tuple of Cancelled
         Of a plan that was gone on with: copies in flight that are to be dropped first.
     undeclared : bool
@@ -276,7 +278,8 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        return replace(self._onwards(observed, self.target, arrived), goals=self.goals)
+        onwards = self._onwards(observed, self.target, arrived, self.towards)
+        return replace(onwards, goals=self.goals)
 
     def progress(
         self,
@@ -350,8 +353,9 @@ class Plan(Reported, Shown):
         observed: Cluster | Placement,
         target: Placement,
         arrived: Arrived | None = None,
+        towards: Placement | None = None,
     ) -> "Plan":
-        """Plan from what is observed to a target, both of which may name slots in another order."""
+        """Plan from what is observed to a target, all of which may name slots in another order."""
         from evenkeel.planning.planner import gone_on_with
 
         faults = FaultList()
@@ -362,7 +366,7 @@ class Plan(Reported, Shown):
         start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
         onwards = gone_on_with(
             replace(cluster, placement=start), target, self.throttle, self.protocol,
-            Flights.of(cluster, now, arrived),
+            Flights.of(cluster, now, arrived), towards,
         )  # fmt: skip
         return replace(onwards, cancelled=cancelled)
 

@@ -11,9 +11,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role
-from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
+from evenkeel.planning.changes.asked import as_far, in_bounds
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.heads import led_where_there_is_room
 from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
@@ -103,7 +104,8 @@ class _Aim(NamedTuple):
     """A target, the replicas that cannot join their node there, (K,), and what changes.
 
     Of them ``waits`` are those of a partition that lists who is down. Slots that are ``free`` may
-    trade what they are to become.
+    trade what they are to become. If something is ``bound``, nothing may carry more than that does,
+    though it is not all that the target is.
     """
 
     target: Placement
@@ -111,12 +113,19 @@ class _Aim(NamedTuple):
     waits: NDArray[np.bool_]
     ends: Ends
     free: bool
+    bound: Placement | None
 
 
-def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
-    """Return a target in the cluster's slots, and what changes; raise for roles that cannot."""
+def _aim(
+    cluster: Cluster, target: Placement, protocol: Protocol, towards: Placement | None = None
+) -> _Aim:
+    """Return a target in the cluster's slots, and what changes; raise for roles that cannot.
+
+    What it may carry is what ``towards`` does, if that is given.
+    """
     faults = FaultList()
-    wanted = with_unreplaced(cluster, in_place(cluster, target, protocol))
+    asked, proposed = in_place(cluster, target, protocol)
+    wanted = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
     waits = np.zeros(len(wanted.node), np.bool_)
     if protocol.names_all:
         wanted, waits = unlisted(cluster, wanted)
@@ -126,28 +135,47 @@ def _aim(cluster: Cluster, target: Placement, protocol: Protocol) -> _Aim:
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
-    return _Aim(in_full(wanted, lost, within), lost, waits, ends, free=True)
+    full = in_full(wanted, lost, within)
+    if towards is not None:
+        asked, _ = in_place(cluster, towards, protocol)
+    return _Aim(full, lost, waits, ends, free=True, bound=in_bounds(cluster, asked, full))
 
 
-def planned(cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol) -> Plan:
-    """Return the plan to a target in the cluster's own slots; what it cannot reach stays."""
+def planned(
+    cluster: Cluster,
+    target: Placement,
+    throttle: Throttle,
+    protocol: Protocol,
+    towards: Placement | None = None,
+) -> Plan:
+    """Return the plan to a target in the cluster's own slots; what it cannot reach stays.
+
+    What it may carry is what ``towards`` does, if that is given.
+    """
     start = cluster.placement
     # nobody is to take a leader away
-    led = np.append(target.node, np.int32(-1))[start.leader_replica] >= 0
-    leader = np.where((target.leader_node < 0) & led, start.leader, target.leader)
-    target = replace(target, leader=read_only(leader))
+    led = (target.leader_node < 0) & (np.append(target.node, -1)[start.leader_replica] >= 0)
+    asked = target if towards is None else towards
+    target = led_where_there_is_room(cluster, target, np.where(led, start.leader, -1))
     waits = np.zeros(len(target.node), np.bool_)
     lost = out_of_reach(cluster, target, waits)
     within = within_reach(cluster, target, lost)
-    aim = _Aim(in_full(target, lost, within), lost, waits, Ends.of(start, within), free=False)
+    full = in_full(target, lost, within)
+    bound = in_bounds(cluster, asked, full)
+    aim = _Aim(full, lost, waits, Ends.of(start, within), free=False, bound=bound)
     return _planned(cluster, aim, throttle, protocol)
 
 
 def gone_on_with(
-    cluster: Cluster, target: Placement, throttle: Throttle, protocol: Protocol, flights: Flights
+    cluster: Cluster,
+    target: Placement,
+    throttle: Throttle,
+    protocol: Protocol,
+    flights: Flights,
+    towards: Placement | None = None,
 ) -> Plan:
     """Return the plan from a state with copies in flight, of which a part may have arrived."""
-    return _planned(cluster, _aim(cluster, target, protocol), throttle, protocol, flights)
+    return _planned(cluster, _aim(cluster, target, protocol, towards), throttle, protocol, flights)
 
 
 def _planned(
@@ -157,11 +185,11 @@ def _planned(
     protocol: Protocol,
     flights: Flights | None = None,
 ) -> Plan:
-    target, ends = aim.target, aim.ends
+    target, ends = aim.bound or aim.target, aim.ends
     blocked = _beyond_reach(cluster, aim)
     if len(ends) == 0:
         none = np.zeros(0, np.int32)
-        return Plan(cluster, target, Steps.none(), throttle, protocol, none, blocked)
+        return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
     draft = _drafted(cluster, target, ends, throttle, protocol, flights)
     if aim.free and draft.acts.blocked.any():
 
@@ -190,7 +218,10 @@ def _planned(
         draft = draft.barred()
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
-    return Plan(cluster, draft.target, steps, throttle, protocol, change, blocked)
+    target, towards = draft.target, None
+    if aim.bound is not None:
+        target, towards = as_far(cluster, target, aim.bound, aim.target), target
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
 
 
 def _drafted(

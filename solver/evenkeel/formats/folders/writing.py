@@ -123,7 +123,7 @@ def _back_but_for_mended(plan: Plan) -> Plan:
     leader[mended] = end.leader[mended]
     target = before.replaced(np.where(kept, end.node, before.node), leader)
     cluster = replace(plan.cluster, placement=end)
-    return planned(cluster, target, plan.throttle, plan.protocol)
+    return planned(cluster, target, plan.throttle, plan.protocol, before)
 
 
 def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:

@@ -49,8 +49,8 @@ class Ends:
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "Ends":
-        """Compare two placements with the same rows."""
-        differs = start.leader != target.leader
+        """Compare two placements with the same rows; no step takes a lead that nobody gets."""
+        differs = (start.leader != target.leader) & (target.leader >= 0)
         placed = (start.node >= 0) & (target.node >= 0)
         recast = placed & (start.role != target.role)
         differs[start.owner[(start.node != target.node) | recast]] = True
@@ -81,7 +81,7 @@ class Ends:
     def differ(self) -> NDArray[np.bool_]:
         """Whether a partition stands, votes or is led otherwise in the end; (A,)."""
         moves = (self.before != self.after) | (self.role != self.becomes)
-        return np.asarray(moves.any(1) | (self.led != self.leads))
+        return np.asarray(moves.any(1) | ((self.led != self.leads) & (self.leads >= 0)))
 
     def _recast(self) -> "Ends":
         """Add the slot that stands for a change of roles."""
@@ -175,19 +175,23 @@ def _word(role: Role) -> str:
     return role.name.lower().replace("_", "-")
 
 
-def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placement:
-    """Return a target in which a node that stays with a partition keeps its slot.
+def in_place(
+    cluster: Cluster, target: Placement, protocol: Protocol
+) -> tuple[Placement, NDArray[np.int64]]:
+    """Return a target in which a node that stays with a partition keeps its slot, and its leaders.
 
     Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything,
     and if they are of two roles, those change, where a protocol can. A partition to which the
-    target gives no voter as its leader keeps the one it has if that stays.
+    target gives no voter as its leader keeps the one it has if that stays, or gets another: the
+    slots of those leaders are told beside the target, (P,), -1 for no need.
     """
     start = cluster.placement
     differs = (start.leader != target.leader).copy()
     differs[start.owner[(start.node != target.node) | (start.role != target.role)]] = True
     ends = Ends.between(start, target, np.flatnonzero(differs).astype(np.int32))
+    proposed = np.full(len(start), -1)
     if len(ends) == 0:
-        return target
+        return target, proposed
     node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
     where, becomes, leads = _unpermuted(ends, protocol)
     inside = ends.replica >= 0
@@ -203,6 +207,8 @@ def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placeme
         same = (ends.led >= 0) & (leads >= 0) & votes[rows, ends.led]
         same &= where[rows, ends.led] == where[rows, leads]
         leads[same] = ends.led[same]
+    named = leads.copy()
+    if where.shape[1]:
         stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
         led = ends.led[stays]
         # a leader without a vote stays leader, unless that is new
@@ -211,8 +217,10 @@ def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> Placeme
         leads[stays] = ends.led[stays]
     lost = (leads < 0) & (ends.led >= 0) & votes.any(1)
     leads[lost] = np.argmax(votes[lost], axis=1)
-    leader[ends.partition] = leads
-    return Placement(start.first, read_only(node), read_only(role), target.flags, read_only(leader))
+    leader[ends.partition] = named
+    proposed[ends.partition] = np.where(named < 0, leads, -1)
+    node, role, leader = read_only(node), read_only(role), read_only(leader)
+    return Placement(start.first, node, role, target.flags, leader), proposed
 
 
 def _unpermuted(

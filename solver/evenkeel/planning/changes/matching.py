@@ -51,11 +51,12 @@ def rematched(
 
 
 def tradable(target: Placement, ends: Ends) -> NDArray[np.bool_]:
-    """Return the rows of which no slot waits for a node that is down, (A,).
+    """Return the rows of which no slot waits for a node that is down, (A,), or leads unasked.
 
-    Such a slot stands elsewhere in the target than in its ends.
+    Such a slot stands elsewhere in the target than in its ends, or does not lead there.
     """
-    return np.asarray(((ends.after == target.node[ends.replica]) | (ends.replica < 0)).all(1))
+    there = ((ends.after == target.node[ends.replica]) | (ends.replica < 0)).all(1)
+    return np.asarray(there & ((ends.leads < 0) | (ends.leads == target.leader[ends.partition])))
 
 
 def as_led(target: Placement, ends: Ends, acts: Acts) -> tuple[Placement, Ends]:

@@ -23,9 +23,12 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
         target = _with_rows_of(start, target, held)
     if cluster.nodes.serves.all():
         return target
-    node = np.where(_unreplaced(cluster, target), start.node, target.node)
+    unreplaced = _unreplaced(cluster, target)
+    node = np.where(unreplaced, start.node, target.node)
     role = np.where(node == target.node, target.role, start.role)
-    return replace(target, node=read_only(node), role=read_only(role))
+    listed = np.append(unreplaced, False)[start.leader_replica] & (target.leader_node < 0)
+    leader = np.where(listed, start.leader, target.leader)
+    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
 
 
 def unlisted(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
