@@ -295,17 +295,22 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bo
     best = _searched(draft, beginnings, throttle, protocol)
     while len(best.stuck):
         best = staged(best, throttle, protocol)
-        half = halfway(best)
-        if not half.any():
+        if not halfway(best).any():
             break
-        # what would end on its detour is not to begin
-        acts = replace(best.acts, blocked=best.acts.blocked | half)
-        best = Draft.of(best.cluster, best.target, best.ends, acts, throttle, protocol)
+        best = _less_halves(best, throttle, protocol)
     if len(best.acts) > len(draft.acts) or len(best.stuck):
         # other orders may do without detours
         other = _searched(draft, beginnings, throttle, protocol, orders=True, trades=trades)
+        while halfway(other).any():
+            other = _less_halves(other, throttle, protocol)
         best = min(best, other, key=lambda one: (one.left, one.bytes))
     return best
+
+
+def _less_halves(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft in which what would end on its detour does not begin."""
+    acts = replace(draft.acts, blocked=draft.acts.blocked | halfway(draft))
+    return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
 
 
 def _searched(
