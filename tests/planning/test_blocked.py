@@ -99,11 +99,12 @@ def test_a_leader_goes_first_where_others_wait_for_its_room(protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_replica_waits_on_a_node_that_another_of_its_partition_has_left(protocol):
-    """n1 has room for p2[0] once p2[1] has gone from there to n0."""
+    """n1 has room for p2[0] once p2[1] has gone from there to n0; unless it leads there before."""
     cluster = disks([1.0, 3.0, 2.0, 1.0], [1.0] * 3, [[2, 1], [2, 1], [3, 1]])
-    plan = to(cluster, [3, 1, 2, 1, 2, 0], protocol=protocol)
-    assert arrives(plan)
-    assert plan.copies == 4
+    for leads, copies in (([True] * 4, 3), ([True, False, True, True], 4)):
+        plan = to(cluster.replace(leads=leads), [3, 1, 2, 1, 2, 0], protocol=protocol)
+        assert arrives(plan)
+        assert plan.copies == copies
 
 
 @pytest.mark.parametrize("protocol", ["kafka", "ceph"])
@@ -141,3 +142,15 @@ def test_a_lead_for_a_node_that_died_holds_up_nothing_else():
         ("p0", "way to n3, which is down")
     ]
     assert rest.copies == whole.copies == 2
+
+
+def test_who_leads_next_may_lead_before_it_moves():
+    """p1 leaves n4 to p0 first, then takes p0's place on n2; so its leader is the first to go."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2.0]] * 2 + [[3.0]] * 4, load=[[2.0]] * 2, dimensions=["disk"], bytes="disk",
+        transient=["disk"], domains={"zone": [f"z{n % 3}" for n in range(6)]}, spread={"zone": 1},
+        placement=[[3, 2], [4, 5]], leader=[0, 0],
+    )  # fmt: skip
+    plan = to(cluster, [0, 4, 1, 2], [0, 1], protocol="longhorn")
+    assert arrives(plan)
+    assert plan.bytes == 8.0

@@ -13,6 +13,7 @@ from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.turns import (
     NEVER,
+    Lent,
     Turns,
     at_slot,
     flag_at,
@@ -112,13 +113,13 @@ def acts_of(
     full: Collection[tuple[int, int]] = (),
     *,
     order: NDArray[np.intp] | None = None,
-    lent: bool = False,
+    lent: Lent | None = None,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. Slots change in the ``order (A, R)``,
-    if one is given, and none makes a detour; leaders have ``lent`` the lead then.
+    if one is given, and none makes a detour; leaders may have ``lent`` the lead then.
     """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from evenkeel.planning.protocols import Protocol
 
 NEVER = 99
 """Position of a slot that does not act."""
+
+Lent = Literal["deputy", "heir"]
+"""Who may lead before the leader moves."""
 
 UNDER_WAY, FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(-1, 6)
 """Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
@@ -42,6 +46,8 @@ class Turns:
         Rows that have such a slot.
     lends : ndarray of bool, shape (A,)
         Disorderly rows in which one that does not change may lead in between.
+    early : ndarray of bool, shape (A,)
+        Rows of which the next leader, which moves as the leader does, may lead before that.
     """
 
     moves: NDArray[np.bool_]
@@ -52,6 +58,7 @@ class Turns:
     deputy: NDArray[np.int64]
     deputes: NDArray[np.bool_]
     lends: NDArray[np.bool_]
+    early: NDArray[np.bool_]
 
 
 def turns_of(
@@ -84,14 +91,15 @@ def turns_of(
     begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
     usual = _usual(ends, moves, live, begun)
     found = _ordered(ends, safety, protocol, moves, front, usual)
-    turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool))
+    able = np.append(cluster.nodes.may_lead, False) & live
+    early = led_moves & heir_votes & flag_at(moves & ends.votes, ends.leads)
+    early &= able[at_slot(before, ends.leads)]
+    turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool), early)
     # where neither the old leader nor the new can lead in between, another does
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
     turns = _lent(ends, safety, protocol, turns, lends, deputy, usual)
     # or the next leader leads before it moves
-    able = np.append(cluster.nodes.may_lead, False) & live
-    soon = turns.disorderly & (turns.front < 0) & led_moves & heir_votes
-    soon &= flag_at(moves & ends.votes, ends.leads) & able[at_slot(before, ends.leads)]
+    soon = turns.disorderly & (turns.front < 0) & early
     turns = _lent(ends, safety, protocol, turns, soon, ends.leads, usual)
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
     return replace(turns, lends=lends)
@@ -104,16 +112,17 @@ def in_order(
     turns: Turns,
     order: NDArray[np.intp],
     *,
-    lent: bool,
+    lent: Lent | None,
 ) -> Turns:
     """Return turns in which slots change in the order given; those changing come first there.
 
-    Leaders that move may have ``lent`` the lead to a deputy before.
+    Leaders that move may have ``lent`` the lead to a deputy before, or left it to the next leader.
     """
     front, current = turns.front, turns.current
-    if lent:
-        rows = flag_at(turns.moves, current) & turns.deputes & (front < 0) & (ends.leads >= 0)
-        front, current = (np.where(rows, turns.deputy, one) for one in (front, current))
+    if lent is not None:
+        to, fit = {"deputy": (turns.deputy, turns.deputes), "heir": (ends.leads, turns.early)}[lent]
+        rows = flag_at(turns.moves, current) & fit & (front < 0) & (ends.leads >= 0)
+        front, current = (np.where(rows & (to != ends.led), to, one) for one in (front, current))
     held = safety.admits(order, turns.moves, ends.leads, current, protocol)
     return replace(
         turns, order=order, front=front, current=current, disorderly=~held,

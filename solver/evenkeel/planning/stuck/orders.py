@@ -11,9 +11,13 @@ from evenkeel.planning.changes.acts import acts_of
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.matching import by_way, tradable, ways_of
 from evenkeel.planning.changes.safety import ORDERS
+from evenkeel.planning.changes.turns import Lent
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
+
+WAYS_TO_LEND: tuple[Lent | None, ...] = (None, "deputy", "heir")
+"""Who leads once a leader that moves has handed over, None for nobody before its turn."""
 
 
 def other_orders(
@@ -22,8 +26,8 @@ def other_orders(
     """Return drafts, not scheduled, in which stuck partitions change in all orders there are.
 
     Where slots may trade what they are to become, in those of all ``trades`` as well; leaders that
-    move lead on, or have lent the lead. Partitions of which a copy is under way, or which others
-    wait for, keep the order that they have.
+    move lead on, or have lent the lead to one that stays, or left it to who leads next. Partitions
+    of which a copy is under way, or which others wait for, keep the order that they have.
     """
     acts, cluster = draft.acts, draft.cluster
     kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
@@ -36,7 +40,7 @@ def other_orders(
     some = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
     found = []
     for ends, order in islice(_ways(draft, some, trades=trades), ORDERS // 2):
-        for lent in (False, True):
+        for lent in WAYS_TO_LEND:
             made = acts_of(cluster, ends, protocol, 0.0, order=order, lent=lent)
             found.append(draft.of_acts(made, throttle, protocol))
     return found
