@@ -60,6 +60,14 @@ def test_plans_that_change_roles_are_safe_and_lead_back_bit_for_bit(batch):
     assert changed > 100
 
 
+def test_where_nobody_lives_nothing_is_copied_from_who_is_dead():
+    """Two replicas of a partition without a live one trade roles; a third is made anew."""
+    cluster, target, protocol = with_roles(186)
+    plan = ek.plan(cluster, target, protocol=protocol)
+    found = plan.check()
+    assert found.ok, str(found)
+
+
 def test_what_no_order_admits_moves_and_changes_roles_at_one_instant():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 5, load=[[1.0]], domains={"zone": [*"ababc"]}, replicas=4, voters=3,

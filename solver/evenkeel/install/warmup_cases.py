@@ -55,6 +55,7 @@ def _any_cluster() -> Iterator[Rehearsal]:
 
 def _every_kind() -> Iterator[Rehearsal]:
     """Small clusters of every kind, for all that level by moves."""
+    yield Rehearsal(_led_from_second_choice(), Goals(level=0.0))
     yield from _few_replicas()
     yield from _ruled()
     yield from _tight()
@@ -120,6 +121,14 @@ def _preferred() -> Cluster:
         capacity=np.full((6, 1), 6.0), load=[[3.0], [2.0]], leader_load=[[1.5], [6.0]],
         domains={"zone": [*"aaabbc"]}, placement=[[2, 4], [4, 2]],
         rules=[Rule(lead=["zone!=b", "zone=c"], skew={"zone": 1})], group_rule=[0],
+    )  # fmt: skip
+
+
+def _led_from_second_choice() -> Cluster:
+    """A partition whose leader has no room where its rule prefers it."""
+    return Cluster.from_arrays(
+        capacity=[[4.0], [1.0]], load=[[1.0]], leader_load=[[2.0]], domains={"zone": [*"ab"]},
+        placement=[[0, 1]], rules=[Rule(lead=["zone=b", "zone=a"])], rule=[0],
     )  # fmt: skip
 
 

@@ -191,9 +191,9 @@ def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
         replica == chosen, acts.target[np.minimum(act, len(acts) - 1)], here[lines, best]
     )
     own[lost] = np.where(worth[lines, best] > 0, there, -1)
-    # what was nowhere is copied from the replica that came first
-    began = np.flatnonzero(np.diff(acts.partition, prepend=-1))
-    head = began[np.searchsorted(began, lost, side="right") - 1]
-    later = (own[lost] < 0) & (head < lost)
-    own[lost[later]] = acts.target[head[later]]
+    # where nobody lives, the first that comes is new, and the others are copied from it
+    new = lost[own[lost] < 0]
+    began = np.flatnonzero(np.diff(acts.partition[new], prepend=-1))
+    head = new[np.repeat(began, np.diff(np.append(began, len(new))))]
+    own[new] = np.where(head < new, acts.target[head], -1)
     return own

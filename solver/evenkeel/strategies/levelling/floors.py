@@ -53,7 +53,7 @@ def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
     What only keeps gives nothing then but what is above its target: floors are what others hold
     while it goes on holding the rest, and would rise with all that left it.
     """
-    floor = np.ascontiguousarray(bounds.floor.T)
+    floor = np.array(bounds.floor.T, order="C")  # not a view that is read only
     if not floor.any():
         return floor
     return np.where(problem.nodes.accepts, floor, problem.nodes.watermark)
