@@ -42,7 +42,6 @@ CUT_SHORT: Mapping[str, str] = {
 }
 """Why goals are missed, by the reason to stop."""
 
-
 CLOSEST = "Proven: no placement comes closer to the goals."
 """What is said of them where a method proves no more than that it could do no better."""
 
@@ -158,6 +157,9 @@ def _missed(
     said: str,
 ) -> str:
     """Say by how much goals are missed, above what they are counted, and why."""
+    far = "; ".join(_excesses(request, found))
+    if stop == "optimum":  # what is proven has been said
+        return f"{said or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
     if used_up and stop == "limits":
         why = f"{' and '.join(used_up)} used up"
@@ -169,9 +171,6 @@ def _missed(
         why = f"{method.name} does not work towards goals"
     else:
         why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
-    far = "; ".join(_excesses(request, found))
-    if stop == "optimum":  # what is proven has been said
-        return f"{said or CLOSEST} The goals are missed: {far}."
     return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
 
 

@@ -42,9 +42,9 @@ def best_fit(
     ``ceiling``, stays where it is. A partition that is not ``led (P,)`` gets its leader as soon as
     the last of its replicas in a row is placed; until then any voter of it might be the one, and
     the first of them goes where there is room to lead. Who comes with the lead adds to what a node
-    leads as to a load. Replicas of one partition that follow each
-    other, have no node yet and weigh the same share a scan. Returns how many were moved. Call it
-    again with the next stretch of ``order`` to go on; a stretch should not end within a partition.
+    leads as to a load. Replicas of one partition that follow each other, have no node yet and weigh
+    the same share a scan. Returns how many were moved. Call it again with the next stretch of
+    ``order`` to go on; a stretch should not end within a partition.
 
     Complexity: O(D N) for each partition and O(N) for each further replica of it, both vectorised.
     """

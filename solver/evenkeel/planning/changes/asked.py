@@ -60,13 +60,13 @@ def in_bounds(cluster: Cluster, asked: Placement, target: Placement) -> Placemen
         return None
     # what stays listed on a node that is down is what rules of its partition see
     listed = np.append(~cluster.nodes.serves, False)[target.node]
-    return _with_rows(target, other, asked, other[target.owner] & ~listed)
+    return with_rows(target, other, asked, other[target.owner] & ~listed)
 
 
 def as_far(cluster: Cluster, found: Placement, bound: Placement, target: Placement) -> Placement:
     """Return what was found on the way to a bound, as far as the target goes along with that."""
     which = _unlike(cluster, bound, target)
-    return _with_rows(found, which, target, which[target.owner])
+    return with_rows(found, which, target, which[target.owner])
 
 
 def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np.bool_]:
@@ -81,7 +81,7 @@ def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np
     return np.asarray(differs)
 
 
-def _with_rows(
+def with_rows(
     placement: Placement,
     leaders: NDArray[np.bool_],
     other: Placement,

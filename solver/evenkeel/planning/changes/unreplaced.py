@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.changes.asked import with_rows
 
 
 def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
@@ -20,7 +21,7 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
     """
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
-        target = _with_rows_of(start, target, held)
+        target = with_rows(target, held, start, held[start.owner])
     if cluster.nodes.serves.all():
         return target
     unreplaced = _unreplaced(cluster, target)
@@ -47,16 +48,6 @@ def unlisted(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np
     leader = np.where(waits, start.leader, target.leader)
     changes = (target.node != start.node) | (target.role != start.role)
     return replace(target, leader=read_only(leader)), waits[start.owner] & changes
-
-
-def _with_rows_of(start: Placement, target: Placement, which: NDArray[np.bool_]) -> Placement:
-    """Return a target in which some partitions (P,) are as they are at the start."""
-    kept = which[start.owner]
-    node, role = (
-        np.where(kept, getattr(start, name), getattr(target, name)) for name in ("node", "role")
-    )
-    leader = np.where(which, start.leader, target.leader)
-    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
 
 
 def lists_lost(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
