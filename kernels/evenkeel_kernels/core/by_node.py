@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inlined, jit
-from evenkeel_kernels.core.problem import PartitionArrays, index, leads_now
+from evenkeel_kernels.core.problem import PartitionArrays
 
 GOLDEN = 0.6180339887498949
 """The part of a list after which the next replica is looked at."""
@@ -50,9 +50,12 @@ def scattered_by_node(
     """
     first, ascending = by_node(node, n_nodes)
     member, led = np.empty_like(ascending), np.zeros(n_nodes, np.int64)
+    leads = np.zeros(node.shape[0], np.bool_)
     for p in range(leader.shape[0]):
-        if leader[p] >= 0 and node[partitions.first[p] + leader[p]] >= 0:
-            led[node[partitions.first[p] + leader[p]]] += 1
+        k = partitions.first[p] + leader[p]
+        if leader[p] >= 0 and node[k] >= 0:
+            leads[k] = True
+            led[node[k]] += 1
     for n in range(n_nodes):
         begin, held = first[n], first[n + 1] - first[n]
         stride = max(1, int(GOLDEN * held))
@@ -63,7 +66,7 @@ def scattered_by_node(
         for _ in range(held):
             k = ascending[begin + at]
             at = at + stride - held if at + stride >= held else at + stride
-            if leads_now(partitions.first, leader, index(partitions.owner[k]), k):
+            if leads[k]:
                 member[leading] = k
                 leading += 1
             else:

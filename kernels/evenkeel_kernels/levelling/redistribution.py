@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
 from evenkeel_kernels.levelling.leaders.headroom import (
@@ -111,9 +111,10 @@ def give_and_take(
             yield from mark_leaving(problem, state, forced, was, ease, extra, leaving)
             if stood_down and np.isfinite(most_leaders).any():
                 leaving[lone_leaders_beyond(problem, state, forced | leaving, most_leaders)] = True
-        left = max(0, most_moves - moves_made(problem, state, forced))
-        if left < leaving.sum():
-            leaving[largest_first(problem, leaving)[left:]] = False
+        if most_moves < UNLIMITED:
+            left = max(0, most_moves - moves_made(problem, state, forced))
+            if left < leaving.sum():
+                leaving[largest_first(problem, leaving)[left:]] = False
         order = repairs_first(problem, state, forced & (state.node < 0), forced | leaving)
         evicted = forced[order] & (state.node[order] >= 0)
         if evicted.any():  # what is lost has the first choice, then what must leave where it lives

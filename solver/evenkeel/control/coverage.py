@@ -10,6 +10,7 @@ from evenkeel.control.stores.binding import Bound
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.memoize import memoize
 
 BROKEN_BY_ADDING = (
     "not_accepted", "forbidden", "require", "place", "same_node", "spread", "max_domains",
@@ -20,8 +21,8 @@ BROKEN_BY_ADDING = (
 
 def needed(cluster: Cluster) -> NDArray[np.int32]:
     """Tell how many replicas of each partition must serve."""
-    partitions = cluster.partitions
-    return np.minimum(partitions.min_active, partitions.replicas)
+    parts = cluster.partitions
+    return memoize(parts, "needed", lambda: np.minimum(parts.min_active, parts.replicas))
 
 
 def is_short(bound: Bound, cluster: Cluster, serving: NDArray[np.bool_]) -> NDArray[np.bool_]:

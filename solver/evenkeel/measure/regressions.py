@@ -78,9 +78,11 @@ def regressions(
     """
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
-    changed = _changed(before, after)
-    if not changed.any() or (audited.ok and not absent_keepers(cluster).any()):
+    if audited.ok and not absent_keepers(cluster).any():
         return found  # all that is wanted has a node, and every node that keeps something serves
+    changed = _changed(before, after)
+    if not changed.any():
+        return found
     for kind, worse in (
         ("live replicas", _lost(cluster, after)),
         ("leader", _worse_led(cluster, after)),

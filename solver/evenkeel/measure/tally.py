@@ -177,8 +177,12 @@ class PlacementCounts:
     def tallied(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Count each partition's replicas that carry a flag."""
         partitions = len(self.placement)
-        if self.uniform:
-            count: NDArray[np.int64] = flag.reshape(-1, partitions).sum(0)
+        slots = self.placement.slots
+        if slots is not None:
+            # small numbers are added up many at a time
+            kind = np.int8 if slots < 2**7 else np.int64
+            of_slots = flag.reshape(slots, partitions).view(np.int8)
+            count: NDArray[np.int64] = np.add.reduce(of_slots, axis=0, dtype=kind).astype(np.int64)
             return count
         return np.bincount(self.placement.owner[flag], minlength=partitions)
 

@@ -121,16 +121,26 @@ class Placement(Shown):
     @cached_property
     def leader_replica(self) -> NDArray[np.int64]:
         """Index of the replica that leads each partition, (P,) int64; -1 for none."""
-        return read_only(np.where(self.leader >= 0, self.first[:-1] + self.leader, -1))
+        replica = self.first[:-1] + self.leader
+        if self._all_led:
+            return read_only(replica)
+        return read_only(np.where(self.leader >= 0, replica, -1))
 
     @cached_property
     def leader_node(self) -> NDArray[np.int32]:
         """Node that leads each partition, (P,) int32; -1 for none."""
         if len(self.node) == 0:
             return read_only(np.full(len(self.leader), -1, np.int32))
+        if self._all_led:
+            return read_only(self.node.take(self.leader_replica))
         return read_only(
             np.where(self.leader >= 0, self.node[np.maximum(self.leader_replica, 0)], np.int32(-1))
         )
+
+    @property
+    def _all_led(self) -> bool:
+        """Whether every partition names a slot that leads."""
+        return bool(self.leader.min(initial=0) >= 0)
 
     @property
     def nodes(self) -> NDArray[np.int32]:

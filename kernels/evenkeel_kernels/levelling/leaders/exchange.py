@@ -13,7 +13,16 @@ from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.leadership import admits_leader
-from evenkeel_kernels.core.problem import VOTER, Problem, State, index, is_away, leads_now, load_of
+from evenkeel_kernels.core.problem import (
+    VOTER,
+    Problem,
+    State,
+    following_load,
+    index,
+    is_away,
+    leads_now,
+    load_of,
+)
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import can_take_over, keeps_floors
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull
@@ -68,19 +77,21 @@ def spare_leaders(
 def led_elsewhere(problem: Problem, state: State) -> NDArray[np.int64]:
     """List the partitions that another node leads than before. O(P)."""
     partitions = problem.partitions
-    led = np.flatnonzero((partitions.led_from >= 0) & (state.leader >= 0))
-    now = state.node[partitions.first[led] + state.leader[led]]
-    return led[now != partitions.led_from[led]]
+    led = (partitions.led_from >= 0) & (state.leader >= 0)
+    if not led.any():
+        return np.zeros(0, np.int64)
+    now = state.node.take(partitions.first[:-1] + state.leader)  # -1 reads a replica, and is masked
+    return np.flatnonzero(led & (now != partitions.led_from))
 
 
 def sizes_of(problem: Problem) -> NDArray[np.float64]:
     """The greatest part of all room that a replica of each partition takes, (P,). O(P D)."""
     watermark, load = problem.nodes.watermark, problem.partitions.voter_load
-    size = np.zeros(len(load))
-    for d, room in enumerate(np.where(np.isfinite(watermark), watermark, 0.0).sum(axis=1)):
-        if room > 0.0:
-            np.maximum(size, load[:, d] / room, out=size)
-    return size
+    room = np.where(np.isfinite(watermark), watermark, 0.0).sum(axis=1)
+    counted = np.flatnonzero(room > 0.0)
+    parts = np.empty((len(counted), len(load)))  # row by row: columns of three are slow to reduce
+    np.divide(load.T[counted], room[counted, None], out=parts)
+    return np.asarray(np.maximum.reduce(parts, axis=0, initial=0.0))
 
 
 @no_alloc
@@ -113,20 +124,22 @@ def spare_each(
             continue
         here, there = index(partitions.home[k]), index(state.node[k])
         led = index(state.leader[p])
-        best, best_to = index(-1), index(-1)
+        best, best_to, least = index(-1), index(-1), np.inf
         for i in range(first[here], first[here + 1]):
             j = index(member[i])
-            if state.node[j] != here or not may_go(problem, state, stays, j):
+            if not makes_room(problem, state, targets, k, j):
+                continue  # most do not, and this asks for the least
+            if size[partitions.owner[j]] >= least or state.node[j] != here:
                 continue
-            if best >= 0 and size[partitions.owner[j]] >= size[partitions.owner[best]]:
+            if not may_go(problem, state, stays, j):
                 continue
             for at in range(state.load.shape[1] + 1 if anywhere else 1):
                 to = there if at == 0 else index(at - 1)
-                if to == here or not leaves_room(problem, state, targets, k, j, to):
+                if to == here or not finds_room(problem, state, targets, k, j, to):
                     continue
                 if exchanged(problem, state, targets, floor, k, j, to):
                     put_back(problem, state, k, j, there, led)
-                    best, best_to = j, to
+                    best, best_to, least = j, to, size[partitions.owner[j]]
                     break
         if best >= 0:
             spared += int(exchanged(problem, state, targets, floor, k, best, best_to))
@@ -184,18 +197,28 @@ def may_go(problem: Problem, state: State, stays: NDArray[np.bool_], j: int) -> 
 
 
 @inline_only
-def leaves_room(problem: Problem, state: State, targets: Targets, k: int, j: int, to: int) -> bool:
-    """Whether loads let ``k`` lead at home while ``j`` leaves there for ``to``. O(D)."""
+def makes_room(problem: Problem, state: State, targets: Targets, k: int, j: int) -> bool:
+    """Whether ``k`` can lead at home within its target once the follower ``j`` has left. O(D)."""
     partitions = problem.partitions
-    here, there = index(partitions.home[k]), index(state.node[k])
-    p = index(partitions.owner[k])
+    here, p = index(partitions.home[k]), index(partitions.owner[k])
     for d in range(state.load.shape[0]):
-        size = load_of(partitions, state, j, d)
+        size = following_load(partitions, state, j, d)
         at_home = state.load[d, here] + partitions.leader_load[p, d] - size
-        away = state.load[d, to] + size
+        if at_home * targets.scale[d, here] > 1.0:
+            return False
+    return True
+
+
+@inline_only
+def finds_room(problem: Problem, state: State, targets: Targets, k: int, j: int, to: int) -> bool:
+    """Whether the follower ``j`` is within the target of ``to`` once ``k`` has gone home. O(D)."""
+    partitions = problem.partitions
+    there = index(state.node[k])
+    for d in range(state.load.shape[0]):
+        away = state.load[d, to] + following_load(partitions, state, j, d)
         if to == there:
             away -= load_of(partitions, state, k, d)
-        if at_home * targets.scale[d, here] > 1.0 or away * targets.scale[d, to] > 1.0:
+        if away * targets.scale[d, to] > 1.0:
             return False
     return True
 

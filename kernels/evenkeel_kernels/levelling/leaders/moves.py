@@ -131,14 +131,17 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
     least = (255, False, FAR, 0, FAR, 0)
-    for slot in range(partitions.first[p + 1] - partitions.first[p]):
+    for turn in range(-1, partitions.first[p + 1] - partitions.first[p]):
+        slot = index(favoured if turn < 0 else turn)
         k = partitions.first[p] + slot
-        if not may_lead(problem, state, p, k):
+        if slot < 0 or not may_lead(problem, state, p, k):
             continue
         n = index(state.node[k])
         if not affords_lead(problem, state, p, k):
             continue
         score, late = -1.0, leads_late(problem, p, n)
+        if turn < 0 and (late > 0 or rank[n] > 0):
+            continue  # another may be better
         if slot != favoured or late > 0:
             score = 0.0
             for d in range(state.load.shape[0]):
@@ -146,11 +149,13 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
                 if extra != 0.0:
                     score = max(score, (state.load[d, n] + extra) * scan.scale[d, n])
         full = not admits_leader(problem, state, p, slot)
-        if full and slot != favoured:
+        if full and (slot != favoured or turn < 0):
             continue
         order = (int(rank[n]), full, max(score, PRESSED), late, score, int(state.leaders[n]))
         if order < least:
             best, least = slot, order
+        if turn < 0:
+            break
     if best >= 0:
         lead(problem, state, p, best)
 

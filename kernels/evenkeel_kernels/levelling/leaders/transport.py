@@ -432,7 +432,9 @@ def _resources(
 ) -> tuple[NDArray[np.int64], Charges]:
     """Find what leading adds to, -1 for the number of leaders, and what nodes carry of it."""
     partitions = problem.partitions
-    weighs = (partitions.leader_load != partitions.voter_load).any(axis=0)
+    # column by column is much quicker than along the first axis
+    pairs = zip(partitions.leader_load.T, partitions.voter_load.T, strict=True)
+    weighs = np.array([(lead != vote).any() for lead, vote in pairs], bool)
     scale = np.where(targets.scale < BEYOND, targets.scale, 0.0)
     resource = np.flatnonzero(weighs & (scale > 0.0).any(axis=1))
     scale, load = scale[resource].T, state.load[resource].T

@@ -1,13 +1,15 @@
 """Violations: the kinds of broken rule, and where each one is broken."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Kind(NamedTuple):
@@ -225,12 +227,17 @@ def violations(
         return []
 
     def column(index: ArrayLike) -> NDArray[np.int32]:
-        return read_only(np.broadcast_to(np.asarray(index, np.int32), amounts.shape))
+        return _of_length(np.asarray(index, np.int32), len(amounts))
 
-    numbers = read_only(np.broadcast_to(np.asarray(asked, np.float64), amounts.shape))
     return [
         Violations(
             kind, read_only(amounts), column(partition), column(group), column(node),
-            column(tier), column(domain), column(dimension), numbers, expression,
+            column(tier), column(domain), column(dimension),
+            _of_length(np.asarray(asked, np.float64), len(amounts)), expression,
         )
     ]  # fmt: skip
+
+
+def _of_length(value: NDArray[Number], length: int) -> NDArray[Number]:
+    """Give a single value to every row, or take an array as it is."""
+    return read_only(np.full(length, value) if value.ndim == 0 else value)

@@ -90,6 +90,8 @@ def _led_by_none(run: Run) -> NDArray[np.int64]:
     problem, state, cluster = run.problem, run.state, run.request.cluster
     if not has_leaders(cluster) or problem.nodes.leads.all():
         return np.zeros(0, np.int64)
+    if state.leaders.sum() == len(state.leader) and not state.leaders[~problem.nodes.leads].any():
+        return np.zeros(0, np.int64)
     leads = np.append(problem.nodes.leads, False)
     first = problem.partitions.first[:-1]
     node = np.append(state.node, -1)  # a last row without slots begins behind all replicas

@@ -72,11 +72,11 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> R
     problem = compile_problem(
         cluster, target, np.ones(len(cluster.dimensions)), limits=request.limits
     )
-    problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
+    if restraint.pinned.any():
+        problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
     dropped = np.zeros(len(request.start.node), bool)
     state = seated(cluster, problem, request.start, dropped)
-    must_fill = drop_surplus(cluster, problem, state, dropped, restraint.kept)
-    seat = serving(cluster, state.node)
+    must_fill, seat = drop_surplus(cluster, problem, state, dropped, restraint.kept)
     leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
     leaving = leaving[may_be_spared(cluster, state.node, leaving)]
     drop(problem, state, leaving[~restraint.kept[leaving]], dropped)
@@ -97,10 +97,11 @@ def drop_surplus(
     state: State,
     dropped: NDArray[np.bool_],
     kept: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
     """Put replicas beyond those wanted nowhere, one of each partition at a time.
 
-    None of those that are ``kept (K,)``. Returns the slots that must be filled after that, (K,).
+    None of those that are ``kept (K,)``. Returns the slots that must be filled after that, and the
+    nodes of the replicas that count, (K,) both.
     """
     with np.errstate(over="ignore"):  # load on a node without capacity
         utilization = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
@@ -111,12 +112,12 @@ def drop_surplus(
         candidates = may_be_dropped(cluster, seat, filling & ~dropped)
         candidates = candidates[~kept[candidates]]
         if len(candidates) == 0:
-            return filling
+            return filling, seat
         breaches = np.zeros(len(seat), np.int64)
         breaches_without(problem, state, candidates, breaches)
         surplus = surplus_replicas(cluster, seat, candidates, utilization, breaches)
         if drop(problem, state, surplus, dropped) == 0:
-            return filling
+            return filling, seat
 
 
 def drop(

@@ -17,10 +17,12 @@ def beyond_limits(problem: Problem, state: State, forced: NDArray[np.bool_]) -> 
     Those that are ``forced (K,)`` leave in any case.
     """
     leaving = np.zeros(len(forced), bool)
+    limited = problem.domains.limited
+    if len(limited) == 0 and (state.replicas <= problem.nodes.max_replicas).all():
+        return leaving
     nodes, free = len(state.replicas), problem.partitions.movable & ~forced
     held = np.bincount(state.node[~forced & (state.node >= 0)], minlength=nodes)
     over = np.flatnonzero(held > problem.nodes.max_replicas)
-    limited = problem.domains.limited
     if len(over) == 0 and len(limited) == 0:
         return leaving
     first, member = scattered_by_node(problem.partitions, state.node, state.leader, nodes)

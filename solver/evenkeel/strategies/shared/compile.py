@@ -364,9 +364,11 @@ def _group_limits(
     which table a row is of, -1 for none.
     """
     partitions = cluster.partitions
-    size = np.bincount(partitions.group, partitions.replicas, groups).astype(np.int64)
     found: list[tuple[NDArray[np.int64], list[int], int]] = []
-    for i, rule in enumerate(cluster.rules):
+    ruled = bool((partitions.group_rule >= 0).any())
+    if ruled:
+        size = np.bincount(partitions.group, partitions.replicas, groups).astype(np.int64)
+    for i, rule in enumerate(cluster.rules if ruled else ()):
         bound = np.flatnonzero(partitions.group_rule == i)
         if len(bound) == 0:
             continue
@@ -457,7 +459,7 @@ def _count_length(problem: kernel.Problem) -> int:
 def _near_length(problem: kernel.Problem) -> int:
     """Entries of ``State.near_count``: one run of domains per tied group and tier."""
     base = problem.rules.near_base
-    if base.size == 0 or base.max() < 0:
+    if len(problem.rules.needs) == 0 or base.max() < 0:
         return 0
     tier = int(np.unravel_index(int(base.argmax()), base.shape)[1])
     offset = problem.domains.domain_offset

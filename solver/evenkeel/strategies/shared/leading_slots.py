@@ -17,10 +17,12 @@ def leading_slots(
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader
+    may_lead = np.append(cluster.nodes.may_lead, False)
+    if len(node) and leader.min() >= 0 and may_lead.take(node.take(was.first[:-1] + leader)).all():
+        return leader.astype(np.int16)
     slot = was.first[:-1] + np.maximum(was.leader, 0)
     stays = was.leader >= 0
     stays[stays] = node[slot[stays]] == was.node[slot[stays]]
-    may_lead = np.append(cluster.nodes.may_lead, False)
     unled = leader < 0
     unled[~unled] = ~may_lead[node[was.first[:-1][~unled] + leader[~unled]]]
     handed = np.where(unled & (leader != was.leader), -1, leader)

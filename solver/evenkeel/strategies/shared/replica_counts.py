@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.model.runtime.memoize import memoize
 
 
 def serving(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -28,6 +29,18 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
+def _wants_its_rows(cluster: Cluster) -> bool:
+    """Whether every partition wants as many replicas as it has slots, and all of them voters."""
+    placement, parts = cluster.placement, cluster.partitions
+
+    def compare() -> bool:
+        slots = np.diff(placement.first)
+        alike = (slots == parts.replicas).all() and (parts.voters == parts.replicas).all()
+        return bool(alike) and not placement.role.any()
+
+    return memoize(placement, "wants its rows", compare, parts)
+
+
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Choose the empty slots that must get a node so that each partition has what it wants.
 
@@ -39,6 +52,9 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     pinned = ((placement.flags[empty] & Flag.PINNED) != 0) & (placement.node[empty] >= 0)
     empty = empty[~pinned]
     chosen = np.zeros(len(node), bool)
+    if _wants_its_rows(cluster):
+        chosen[empty] = True
+        return chosen
     if len(empty) == 0:
         return chosen
     kind = _kind(cluster, empty)
@@ -86,6 +102,8 @@ def may_be_dropped(
 
     Where they have that only once slots of another role are filled, those of the role too many.
     """
+    if _wants_its_rows(cluster):
+        return np.zeros(0, np.int64)
     placement, wanted = cluster.placement, cluster.partitions.replicas
     present = _present(cluster, node)
     over = present[0::2] + present[1::2] - wanted
@@ -106,6 +124,8 @@ def may_be_spared(
 
     One on a dead node that keeps what it has counts as a replica, but serves nobody.
     """
+    if len(leaving) == 0:
+        return np.zeros(0, bool)
     owner = cluster.placement.owner
     serves = at_node(cluster.nodes.serves, node)
     live = np.bincount(owner[serves], minlength=len(cluster.partitions))

@@ -21,6 +21,8 @@ def ready(cluster: Cluster) -> NDArray[np.bool_]:
     """
     placement = cluster.placement
     lives = np.append(cluster.nodes.alive, False).take(placement.node)
+    if not placement.flags.any():
+        return lives
     synced = lives & ((placement.flags & Flag.CAUGHT_UP) != 0)
     if not synced.any():
         return lives
