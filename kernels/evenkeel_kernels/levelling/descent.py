@@ -117,7 +117,12 @@ def descend(
         send_home(problem, state, targets, forced, np.zeros_like(state.load))
         restore_leaders(problem, state, targets, was)
         if steps > 0:
-            for _ in recall(problem, state, targets, was, parameters.sweeps):
+            homes = by_node(problem.partitions.home, state.load.shape[1])
+            looks = walk_length(problem, parameters)
+            for _ in recall(
+                problem, state, targets, was, parameters.sweeps,
+                lambda: broken_out(problem, state, targets, homes, looks, parameters.chunk),
+            ):  # fmt: skip
                 yield Progress("leaders", highest(state, targets), steps)
         yield Progress("level", highest(state, targets), steps)
 

@@ -14,7 +14,6 @@ from evenkeel_kernels.build.jit import by_reference
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
-from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
 from evenkeel_kernels.levelling.leaders.headroom import (
     lone_leaders_beyond,
@@ -23,7 +22,7 @@ from evenkeel_kernels.levelling.leaders.headroom import (
 from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
 from evenkeel_kernels.levelling.leaders.moves import (
     assign_leaders,
-    return_leaders,
+    reinstate,
     unassign_leaders,
 )
 from evenkeel_kernels.levelling.offload import select_evictions
@@ -204,10 +203,7 @@ def placed_anew(
     finally:
         overrun = is_overrun(problem, state, *before[1:])
         if overrun:
-            changed = np.flatnonzero(state.node != before[0])
-            return_leaders(problem, state, np.full_like(before[1], -1))
-            relocate(problem, state, changed, before[0][changed])
-            return_leaders(problem, state, before[1])
+            reinstate(problem, state, *before[:2])
     if overrun:
         moved = yield from give_and_take(
             problem, state, forced, most_leaders, most_moves, parameters, False

@@ -1,13 +1,18 @@
 """Levelling leaders where replicas stand: chosen anew, and what is left handed on one by one."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders
-from evenkeel_kernels.levelling.leaders.moves import restore_leaders, return_leaders, spread_leaders
+from evenkeel_kernels.levelling.leaders.moves import (
+    reinstate,
+    restore_leaders,
+    return_leaders,
+    spread_leaders,
+)
 from evenkeel_kernels.levelling.leaders.rationing import ration_leaders
 from evenkeel_kernels.levelling.leaders.transport import transport_leaders
 from evenkeel_kernels.levelling.penalty import Targets, highest
@@ -81,23 +86,31 @@ def _over_capacity(problem: Problem, state: State) -> NDArray[np.float64]:
 
 
 def recall(
-    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], sweeps: int
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    was: NDArray[np.int16],
+    sweeps: int,
+    exchange: Callable[[], Iterator[int]],
 ) -> Generator[int]:
     """Choose leaders anew after a walk, so that fewer of the slots ``was (P,)`` lose the lead.
 
     ``state`` is level; where it would not be again, or no fewer leaders change, it stays as it is.
-    Yields the partitions looked at, slice by slice.
+    What little stays above its target is for ``exchange``, which makes no further move. Yields the
+    partitions looked at, slice by slice.
     """
     if binds_leaders(problem):
         return
-    before, over = state.leader.copy(), _over_capacity(problem, state)
+    nodes, before, over = state.node.copy(), state.leader.copy(), _over_capacity(problem, state)
     tight = targets._replace(knee=1.0)
     try:
         yield from transport_leaders(problem, state, tight, was, keep=True)
         yield from _hand_over_rest(problem, state, tight, sweeps)
+        if highest(state, tight) > 1.0:
+            yield from exchange()
         restore_leaders(problem, state, tight, was)
     finally:
         fewer = int((state.leader != was).sum()) < int((before != was).sum())
         worse = (_over_capacity(problem, state) > over).any()
         if not fewer or worse or highest(state, targets) > 1.0:
-            return_leaders(problem, state, before)
+            reinstate(problem, state, nodes, before)

@@ -20,7 +20,7 @@ from evenkeel_kernels.core.leadership import (
 )
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
-from evenkeel_kernels.core.state import lead, transfer_leader
+from evenkeel_kernels.core.state import lead, relocate, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
@@ -180,6 +180,16 @@ def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> No
     for p in range(was.shape[0]):
         if state.leader[p] != was[p]:
             transfer_leader(problem, state, p, index(was[p]))
+
+
+def reinstate(
+    problem: Problem, state: State, node: NDArray[np.int32], leader: NDArray[np.int16]
+) -> None:
+    """Put replicas back on ``node (K,)``, slots ``leader (P,)`` leading, asking no rule. O(K)."""
+    changed = np.flatnonzero(state.node != node)
+    return_leaders(problem, state, np.full_like(leader, -1))
+    relocate(problem, state, changed, node[changed])
+    return_leaders(problem, state, leader)
 
 
 @inline_only
