@@ -185,6 +185,8 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
         ("budgets", 60030),
         ("extras", 70036),
         ("rules", 70119),
+        ("anything", 400752),
+        ("overfull", 400537),
     ],
 )
 def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(

@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import VOTER
-from evenkeel_kernels.levelling.leaders.moves import prefer, return_leaders
+from evenkeel_kernels.levelling.leaders.moves import (
+    lead_if_afforded,
+    prefer,
+    return_leaders,
+)
 from evenkeel_kernels.levelling.make_room import choose_victims, node_to_clear
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.core.test_state import assert_books_are_right
 from tests.naive.levelling import node_to_clear as plain
 from tests.naive.levelling.leaders import moves as naive
-from tests.support.random_problems import random_problem
+from tests.support.random_problems import random_budgeted, random_problem
 
 pytestmark = pytest.mark.small
 
@@ -43,6 +47,18 @@ def test_leaders_return_whatever_the_rules_say(seed):
     was[(state.role[problem.partitions.first[:-1] + was] != VOTER) & (was >= 0)] = -1
     return_leaders(problem, state, was)
     assert state.leader.tolist() == was.tolist()
+    assert_books_are_right(problem, state)
+
+
+@given(SEEDS)
+def test_some_lead_where_the_budgets_afford_it(seed):
+    _, problem, state = random_budgeted(seed)
+    rng = np.random.default_rng(seed)
+    replicas = rng.permutation(np.flatnonzero((state.node >= 0) & (state.role == VOTER)))[:8]
+    leads = np.zeros(len(replicas), np.bool_)
+    expected = naive.lead_if_afforded(problem, state, replicas.tolist())
+    lead_if_afforded(problem, state, replicas, leads)
+    assert (leads.tolist(), state.leader.tolist()) == expected
     assert_books_are_right(problem, state)
 
 

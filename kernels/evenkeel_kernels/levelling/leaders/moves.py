@@ -182,6 +182,20 @@ def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> No
             transfer_leader(problem, state, p, index(was[p]))
 
 
+@no_alloc
+def lead_if_afforded(
+    problem: Problem, state: State, replicas: NDArray[np.int64], leads: NDArray[np.bool_]
+) -> None:
+    """Let each of ``replicas (M,)`` lead its partition, if the budgets let it; ``leads (M,)``."""
+    for i in range(replicas.shape[0]):
+        k = index(replicas[i])
+        p = index(problem.partitions.owner[k])
+        slot = index(k - problem.partitions.first[p])
+        leads[i] = slot == state.leader[p] or affords_lead(problem, state, p, k)
+        if leads[i] and slot != state.leader[p]:
+            transfer_leader(problem, state, p, slot)
+
+
 def reinstate(
     problem: Problem, state: State, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> None:

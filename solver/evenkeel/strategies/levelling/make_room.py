@@ -21,7 +21,11 @@ from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
-from evenkeel_kernels.levelling.leaders.moves import replace_leaders, return_leaders
+from evenkeel_kernels.levelling.leaders.moves import (
+    lead_if_afforded,
+    replace_leaders,
+    return_leaders,
+)
 from evenkeel_kernels.levelling.make_room import node_to_clear
 from evenkeel_kernels.levelling.redistribution import moves_made
 from evenkeel_kernels.levelling.take_over import take_over_each
@@ -86,7 +90,9 @@ def make_room_to_lead(
             leads[p] = able[0]
     chosen = first[partitions] + np.maximum(leads[partitions], 0)
     chosen = chosen[(leads[partitions] >= 0) & may[chosen]]
-    return_leaders(problem, state, leads)
+    lead = np.zeros(len(chosen), np.bool_)
+    lead_if_afforded(problem, state, chosen, lead)
+    chosen = chosen[lead]
     stood = state.node[chosen]
     search.take_over(chosen)
     search.displace(chosen[state.node[chosen] == stood])

@@ -51,7 +51,8 @@ class Restraint(NamedTuple):
         """
         cluster, partitions = run.request.cluster, run.problem.partitions
         lighter = (partitions.leader_load < partitions.voter_load).any()
-        if not run.dropped.any() and not cluster.transient.any() and not lighter:
+        surplus = run.dropped.any() or self.kept.any()  # and one that is kept is one too many
+        if not surplus and not cluster.transient.any() and not lighter:
             return None
         placement = cluster.placement.replaced(outcome.node, outcome.leader)
         worse = regressions(cluster, placement, audit(cluster, placement)).partitions
@@ -78,8 +79,9 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> R
     state = seated(cluster, problem, request.start, dropped)
     must_fill, seat = drop_surplus(cluster, problem, state, dropped, restraint.kept)
     leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
-    leaving = leaving[may_be_spared(cluster, state.node, leaving)]
-    drop(problem, state, leaving[~restraint.kept[leaving]], dropped)
+    spared = may_be_spared(cluster, state.node, leaving) & ~restraint.kept[leaving]
+    problem.partitions.movable[leaving[~spared]] = False  # elsewhere it would be one too many
+    drop(problem, state, leaving[spared], dropped)
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
     if size_of(cluster) > SMALL:  # the refinement of small ones finds who had better go
         forced |= beyond_limits(problem, state, forced)

@@ -4,7 +4,7 @@ import numpy as np
 
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
-from tests.naive.core.state import recount, row
+from tests.naive.core.state import recount, row, spent
 
 
 def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) -> list[int]:
@@ -29,6 +29,23 @@ def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) 
         if better:
             state.leader[p] = min(better)[1]
     return state.leader.tolist()
+
+
+def lead_if_afforded(
+    problem: Problem, state: State, replicas: list[int]
+) -> tuple[list[bool], list[int]]:
+    """Whether each of some replicas leads in the end, the budgets being counted anew, and who."""
+    state, leads = state._replace(leader=state.leader.copy()), []
+    for k in replicas:
+        p = int(problem.partitions.owner[k])
+        before, slot = int(state.leader[p]), k - int(problem.partitions.first[p])
+        now, budgets = spent(problem, state)["spent"], problem.budgets
+        state.leader[p] = slot
+        then = spent(problem, state)["spent"]
+        over = then[1] > max(now[1], budgets.data) or then[2] > max(now[2], budgets.leader_changes)
+        leads.append(before == slot or not budgets.binds or not bool(over))
+        state.leader[p] = slot if leads[-1] else before
+    return leads, state.leader.tolist()
 
 
 def keeps_floors(problem: Problem, state: State, floor: np.ndarray, p: int, slot: int) -> bool:
