@@ -118,6 +118,7 @@ def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> No
     level = _within_budgets(world, after)
     level.within(result.bounds)
     level.cp.add(level.wishes <= _wishes(world, after))
+    level.hold_voters(after)
     for _, of_model, of_result in _dangers(world)[:-1]:  # moved at any cost
         level.cp.add(of_model(level) <= of_result(after))
     fewest = level.least(level.moves)

@@ -276,6 +276,13 @@ class Model:
             if isfinite(leaders[n]):
                 self.cp.add(sum(at[n] for at in self.leads if n in at) <= floor(leaders[n]))
 
+    def hold_voters(self, standing: Standing) -> None:
+        """Let no partition have fewer of the voters that it wants than it has in a standing."""
+        for p, row in enumerate(standing.rows):
+            roles = zip(row, self.world.roles[p], strict=True)
+            voters = sum(n >= 0 and role == VOTER for n, role in roles)
+            self.cp.add(sum(self.voter[p].values()) >= min(voters, self.world.voters[p]))
+
     def hold_budgets(self) -> None:
         """Hold moves and leader changes to the budgets."""
         limits, world, cp = self.world.case.limits, self.world, self.cp
