@@ -108,7 +108,7 @@ def _at_rest(pipeline: Pipeline, case: Case, when: str) -> tuple[Standing | None
         found.append(Finding("a pipeline does not come to rest", f"{when}: {STEPS} steps"))
     after = in_slots(world, step.assignment.node, step.assignment.first, step.placement)
     if after is None:
-        return None, [*found, Finding("more replicas than slots", when)]
+        return None, [*found, Finding("more replicas than slots are free", when)]
     return after, [*found, *(_said(one, f"{when}: {one.where}") for one in worse(world, after))]
 
 
@@ -126,7 +126,7 @@ def _moved(case: Case, after: Standing) -> Case:
 
 
 def in_slots(world: World, node: Any, first: Any, placement: ek.Placement) -> Standing | None:
-    """Return an assignment in the slots of a case; None where there are more replicas than slots.
+    """Return an assignment in the slots of a case; None where it has more replicas than are free.
 
     Who stays keeps its slot.
     """
@@ -143,6 +143,8 @@ def in_slots(world: World, node: Any, first: Any, placement: ek.Placement) -> St
                 held.remove(n)
             elif n in world.pinned[p] and not world.serves[n]:
                 row[slot] = n  # an assignment lists no dead node, nor does it order a move
+        if len(held) > row.count(-1):
+            return None
         for n in held:
             row[row.index(-1)] = n
         rows.append(row)

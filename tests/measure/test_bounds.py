@@ -284,3 +284,17 @@ def test_a_target_beyond_all_numbers_is_the_capacity():
     given = {"capacity": [[1e-300], [0.0]], "load": [[1.7e8]], "replicas": 1}
     found = bounds(Cluster.from_arrays(**given), Goals(level=0.2))
     assert found.target.tolist() == given["capacity"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("capacity", [1e-300, 1.0, 1e9, 1e14])
+@pytest.mark.parametrize("load", [5e-324, 1e-308, 1e-300, 1e-295, 1e-200])
+@pytest.mark.parametrize("led", [1.0, 2.0])
+def test_loads_near_nothing_are_solved_and_proven_as_others_are(capacity, load, led):
+    cluster = Cluster.from_arrays(
+        capacity=[[capacity]] * 3, load=[[load]] * 4, leader_load=[[led * load]] * 4,
+        placement=[[0]] * 4,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=Goals(level=0.1))
+    assert not result.goals_reached or result.bounds.moves_level <= result.comparison.moves
+    assert str(result) and result.gap

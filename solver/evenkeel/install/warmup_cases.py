@@ -56,6 +56,7 @@ def _any_cluster() -> Iterator[Rehearsal]:
 def _every_kind() -> Iterator[Rehearsal]:
     """Small clusters of every kind, for all that level by moves."""
     yield Rehearsal(_led_from_second_choice(), Goals(level=0.0))
+    yield Rehearsal(_led_where_none_may(), Goals(level=None))
     yield from _few_replicas()
     yield from _ruled()
     yield from _tight()
@@ -129,6 +130,14 @@ def _led_from_second_choice() -> Cluster:
     return Cluster.from_arrays(
         capacity=[[4.0], [1.0]], load=[[1.0]], leader_load=[[2.0]], domains={"zone": [*"ab"]},
         placement=[[0, 1]], rules=[Rule(lead=["zone=b", "zone=a"])], rule=[0],
+    )  # fmt: skip
+
+
+def _led_where_none_may() -> Cluster:
+    """A partition led where none may, and nodes that may lead full of what can make way."""
+    return Cluster.from_arrays(
+        capacity=[[2.0], [4.0], [4.0], [2.0]], load=[[1.0]] * 3, leads=[True, False, False, True],
+        placement=[[1, -1], [3, 0], [3, 0]], replicas=[1, 2, 2],
     )  # fmt: skip
 
 

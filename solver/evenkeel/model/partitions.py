@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from evenkeel.model.names import Names
 from evenkeel.model.reading.arrays import read_only
 
+LEAST_UNIT = 1e-150
+"""Of a load by which room is counted, so that the counts are finite."""
+
 
 @dataclass(frozen=True, eq=False)
 class Loads:
@@ -49,12 +52,19 @@ class Loads:
 
     @cached_property
     def unit(self) -> NDArray[np.float64]:
-        """What every replica weighs in every role, (D,) float64; 0 where they differ."""
+        """What every replica weighs in every role, (D,) float64; 0 where they differ.
+
+        And where it is less than ``LEAST_UNIT``: no count of such replicas fills any room.
+        """
         unit = np.zeros(self.voter.shape[1])
         for d in range(len(unit) if len(self.voter) else 0):
             first = self.voter[0, d]
-            if first == self.voter[-1, d] and all(
-                (by[:, d] == first).all() for by in (self.voter, self.leader, self.non_voter)
+            if (
+                first >= LEAST_UNIT
+                and first == self.voter[-1, d]
+                and all(
+                    (by[:, d] == first).all() for by in (self.voter, self.leader, self.non_voter)
+                )
             ):
                 unit[d] = first
         return read_only(unit)

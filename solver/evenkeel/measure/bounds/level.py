@@ -113,7 +113,10 @@ def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
     count = wanted_replicas(cluster)
     for d, unit in enumerate(units):
         if unit > 0.0 and np.isfinite(capacity[:, d]).all():
-            level[d] = whole_level(capacity[:, d] / unit, count)
+            with np.errstate(over="ignore"):
+                room = capacity[:, d] / unit
+            if np.isfinite(room.sum()):
+                level[d] = whole_level(room, count)
     return level
 
 

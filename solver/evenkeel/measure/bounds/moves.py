@@ -129,6 +129,7 @@ def shedding(
     F. Glover, "Surrogate constraints", Operations Research 16, 1968.
     """
     excess = np.maximum(kept.load - targets * (1.0 + ROUNDING), 0.0)
+    excess[excess < np.finfo(np.float64).tiny] = 0.0  # one divided by it is no number
     most = placed.cluster.nodes.max_replicas
     crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
     count = np.tile(crowd, (len(targets), 1))

@@ -4,7 +4,8 @@ import numpy as np
 
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
-from tests.naive.core.state import recount, row, spent
+from tests.naive.core.state import recount, row
+from tests.naive.levelling.leaders.seats import can_pay
 
 
 def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) -> list[int]:
@@ -38,13 +39,10 @@ def lead_if_afforded(
     state, leads = state._replace(leader=state.leader.copy()), []
     for k in replicas:
         p = int(problem.partitions.owner[k])
-        before, slot = int(state.leader[p]), k - int(problem.partitions.first[p])
-        now, budgets = spent(problem, state)["spent"], problem.budgets
-        state.leader[p] = slot
-        then = spent(problem, state)["spent"]
-        over = then[1] > max(now[1], budgets.data) or then[2] > max(now[2], budgets.leader_changes)
-        leads.append(before == slot or not budgets.binds or not bool(over))
-        state.leader[p] = slot if leads[-1] else before
+        slot = k - int(problem.partitions.first[p])
+        leads.append(can_pay(problem, state, p, slot))
+        if leads[-1]:
+            state.leader[p] = slot
     return leads, state.leader.tolist()
 
 

@@ -21,20 +21,27 @@ def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State
             k = replicas[slot]
             if state.node[k] < 0 or state.role[k] != VOTER or not problem.partitions.movable[k]:
                 continue
-            budgets = problem.budgets
-            _, was_data, was = spent(problem, state)["spent"]
+            if not can_pay(problem, state, p, slot):
+                continue
             state.leader[p] = slot
-            if slot != before and budgets.binds:
-                _, data, then = spent(problem, state)["spent"]
-                if then > max(was, budgets.leader_changes) or data > max(was_data, budgets.data):
-                    state.leader[p] = before
-                    continue
             n = best_node(problem, state, k, 0.5 * FAR)
             if n is not None:
                 state.node[k] = n
                 break
             state.leader[p] = before
     return state
+
+
+def can_pay(problem: Problem, state: State, p: int, slot: int) -> bool:
+    """Whether the budgets let a slot lead, all that is spent being counted anew."""
+    budgets = problem.budgets
+    if slot == state.leader[p] or not budgets.binds:
+        return True
+    leader = state.leader.copy()
+    leader[p] = slot
+    _, was_data, was = spent(problem, state)["spent"]
+    _, data, then = spent(problem, state._replace(leader=leader))["spent"]
+    return bool(data <= max(was_data, budgets.data) and then <= max(was, budgets.leader_changes))
 
 
 def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
