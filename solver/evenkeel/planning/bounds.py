@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.resources.copies import rates_of
+from evenkeel.planning.account.cliques import Pieces, heaviest_clique
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
 
@@ -16,7 +16,7 @@ Way = tuple[str, NDArray[np.integer], int | None, float | None]
 
 @dataclass(frozen=True)
 class MakespanBound:
-    """Seconds that no order of the same copies can beat, and why.
+    """Seconds that no order of the same copies can beat, each at the rate that it has alone.
 
     Parameters
     ----------
@@ -31,23 +31,25 @@ class MakespanBound:
 
 
 def makespan_bound(
-    cluster: Cluster, steps: Steps, throttle: Throttle, in_turn: bool
+    cluster: Cluster,
+    steps: Steps,
+    throttle: Throttle,
+    in_turn: bool,
+    exchange: NDArray[np.int32] | None = None,
 ) -> MakespanBound:
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
-    A copy is no faster than all the bandwidth of a node; without bandwidths every copy lasts one
-    second. So many copies through so few slots need as many rounds of the shortest copy at least,
-    and as much time as their seconds add up to. Copies of a partition that come ``in_turn`` take
-    the sum of theirs.
+    A copy is no faster than all the bandwidth of its nodes and of its way; without bandwidths every
+    copy lasts one second. So many copies through so few slots need as many rounds of the shortest
+    copy at least, and as much time as their seconds add up to. Copies of a partition that come
+    ``in_turn`` take the sum of theirs. Steps of the same ``exchange (S,)`` copy at once: two of
+    which copies cannot share a node come one after the other, and so do any number of which no two
+    can go together (``heaviest_clique``).
     """
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     if len(copies) == 0:
         return MakespanBound(0.0, "nothing is copied")
     size, source, target = steps.size[copies], steps.source[copies], steps.target[copies]
-    alone = np.ones(len(copies))
-    if throttle.paces:
-        alone = size / rates_of(cluster, throttle, source, target)
-    found = [(float(alone.max()), "the longest copy")]
     everything = np.zeros(len(copies), np.int64)
     ends: list[Way] = [
         ("into a node", target, throttle.node_in, throttle.node_bandwidth),
@@ -61,6 +63,8 @@ def makespan_bound(
         ),
         *_by_domain(cluster, source, target, throttle),
     ]
+    alone = _alone(size, ends) if throttle.paces else np.ones(len(copies))
+    found = [(float(alone.max()), "the longest copy")]
     for name, where, slots, width in ends:
         if slots is not None:
             found.append((_by_slots(where, alone, slots), f"copies {name}"))
@@ -70,10 +74,51 @@ def makespan_bound(
     in_turn |= throttle.partition_copies == 1
     chain = np.bincount(steps.partition[copies], alone) if in_turn else alone
     found.append((float(chain.max()), "copies of a partition"))
+    if exchange is not None and throttle.partition_copies is None:
+        least = _by_exchange(exchange[copies], size, alone, ends[:2])
+        found.append((least, "exchanges no two of which go together"))
     seconds, term = max(found, key=lambda one: one[0])
     if throttle.windows is not None:
         seconds = float(throttle.windows.closing(np.array([seconds]))[0])
     return MakespanBound(seconds, term)
+
+
+def _alone(size: NDArray[np.float64], ends: list[Way]) -> NDArray[np.float64]:
+    """Return the seconds that each copy takes if it has all of every bandwidth to itself."""
+    alone = np.zeros(len(size))
+    for _, where, _, width in ends:
+        if width is not None:
+            np.maximum(alone, np.where(where >= 0, size / width, 0.0), out=alone)
+    return alone
+
+
+def _by_exchange(
+    exchange: NDArray[np.int32],
+    size: NDArray[np.float64],
+    alone: NDArray[np.float64],
+    nodes: list[Way],
+) -> float:
+    """Return the least time for exchanges that hold nodes for themselves.
+
+    A node is held by a copy where it has one slot, or where more than half of its bandwidth is what
+    the copy takes at the rate that it has alone; an exchange holds it for as long as its shortest
+    copy lasts, since they all begin at once.
+    """
+    number, piece = np.unique(exchange, return_inverse=True)
+    if len(number) == len(exchange):
+        return 0.0
+    shortest = np.full(len(number), np.inf)
+    np.minimum.at(shortest, piece, alone)
+    held, places = [], []
+    for side, (_, where, slots, width) in enumerate(nodes):
+        holds = np.full(len(size), slots == 1)
+        if width is not None:
+            holds |= 2.0 * size > (1.0 + 1e-6) * width * alone
+        rows = np.flatnonzero(holds & (where >= 0) & (shortest[piece] > 0.0))
+        held.append(piece[rows])
+        places.append(2 * where[rows].astype(np.int64) + side)
+    which, mine = np.unique(np.concatenate(held), return_inverse=True)
+    return heaviest_clique(Pieces.of(shortest[which], mine, np.concatenate(places)))
 
 
 def _by_domain(

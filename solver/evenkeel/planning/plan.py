@@ -132,8 +132,9 @@ class Plan(Reported, Shown):
     @cached_property
     def bound(self) -> MakespanBound:
         """Seconds that no order of the same copies can beat."""
-        in_turn = not self.protocol.whole
-        return makespan_bound(self.cluster, self.steps, self.throttle, in_turn)
+        whole = self.protocol.whole
+        exchange = self.change if whole else None
+        return makespan_bound(self.cluster, self.steps, self.throttle, not whole, exchange)
 
     @cached_property
     def waves(self) -> tuple[NDArray[np.intp], ...]:

@@ -35,6 +35,7 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[NDArray[np.intp]] | None = Non
             steps.target[own], steps.size[own], steps.start[own], steps.finish[own],
             steps.wave[own], waits, np.zeros(0, np.int32),
         )  # fmt: skip
-        in_turn = not plan.protocol.whole
-        found.append(makespan_bound(plan.cluster, alone, throttle, in_turn).seconds)
+        exchange = plan.change[own] if plan.protocol.whole else None
+        in_turn = exchange is None
+        found.append(makespan_bound(plan.cluster, alone, throttle, in_turn, exchange).seconds)
     return found
