@@ -144,8 +144,8 @@ def acts_of(
     together = (together & ~recasts) | (atomic & ~taken.any((1, 2)))
     together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
     together &= ~_shared(before, moves & (after >= 0))
-    # copies of one partition have a source each, but for those whose own is lost
-    together &= ~(moves & (after >= 0) & ~live[before]).any(1)
+    alone, fits = _alone(turns, ends, live)
+    together &= fits
     together[together] = safety.admits_learners(np.flatnonzero(together))
     atomic &= together
     blocked = turns.disorderly & (detour < 0) & ~atomic
@@ -192,7 +192,7 @@ def acts_of(
     table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
     own = together | (recasts & protocol.joint)
-    return _described(ends, table, turns, spare, place, via, own, atomic, blocked)
+    return _described(ends, table, turns, spare, place, via, own, alone, atomic, blocked)
 
 
 def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
@@ -214,6 +214,24 @@ def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
     opens = np.diff(acts.change, prepend=-1) > 0
     opens |= np.isin(acts.change, changes)
     return replace(acts, change=(np.cumsum(opens) - 1).astype(np.int32))
+
+
+def _alone(
+    turns: Turns, ends: Ends, live: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return slots that are copied before all others, each alone, and rows where that works.
+
+    Copies of one partition that are under way together have a source each: their own, or of one
+    whose own is lost another that stays. Where there is none, or several are lost, those go first.
+    """
+    copied = turns.moves & (ends.after >= 0)
+    lost = copied & ~live[ends.before]
+    stays = ~turns.moves & live[ends.before]
+    alone = lost & ((lost.sum(1) > 1) | ~stays.any(1))[:, None]
+    place = np.argsort(turns.order, axis=1)
+    last = np.where(alone, place, -1).max(1, initial=-1)
+    first = np.where(turns.moves & ~alone, place, NEVER).min(1, initial=NEVER)
+    return alone, last < first
 
 
 def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -255,6 +273,7 @@ def _described(
     place: NDArray[np.int64],
     via: NDArray[np.bool_],
     together: NDArray[np.bool_],
+    alone: NDArray[np.bool_],
     atomic: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
 ) -> Acts:
@@ -296,6 +315,7 @@ def _described(
 
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
+    own[1:] |= alone[row, slot][:-1]
     apart = ends.changes_roles[row[1:]] & ~atomic[row[1:]]
     own[1:] |= apart & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])
     to = target.astype(np.int32)
