@@ -35,6 +35,44 @@ def split_in_two(acts: Acts, protocol: Protocol) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
+class Leeway:
+    """What a draft is free to do otherwise.
+
+    Parameters
+    ----------
+    loose : ndarray of int32
+        Partitions of which one change may come before another, whatever their numbers are.
+    begins : ndarray of float64, shape (C,) or (0,)
+        What begins earlier here goes first, instead of what its rank says; none for the latter.
+    """
+
+    loose: NDArray[np.int32]
+    begins: NDArray[np.float64]
+
+    def given(
+        self,
+        resources: Resources,
+        acts: Acts,
+        previous: NDArray[np.int32],
+        by_rank: NDArray[np.int32],
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the change before each, and changes by rank; loose ones share their partition."""
+        first = np.flatnonzero(np.diff(acts.change, prepend=-1))
+        own = np.searchsorted(self.loose, acts.partition[first])
+        loose = np.flatnonzero(np.isin(acts.partition[first], self.loose))
+        if len(loose):
+            base = resources.add("partition", np.ones(len(self.loose)))
+            resources.borrow(base + own[loose], loose, np.ones(len(loose)))
+            previous = previous.copy()
+            previous[loose] = -1
+        if len(self.begins):
+            rank = np.empty(len(by_rank), np.int32)
+            rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+            by_rank = np.lexsort((rank, self.begins)).astype(np.int32)
+        return previous, by_rank
+
+
+@dataclass(frozen=True, eq=False)
 class Draft:
     """C changes of M acts, scheduled; those that never start wait for one another."""
 
@@ -58,6 +96,7 @@ class Draft:
         throttle: Throttle,
         protocol: Protocol,
         in_turn: Sequence[int] = (),
+        leeway: Leeway | None = None,
     ) -> "Draft":
         """Charge acts for what they take, and start each as early as there is room.
 
@@ -82,11 +121,16 @@ class Draft:
         chain = chained(acts, count)
         by_rank, rank = ranks(cluster, acts, copies, shifts, throttle, chain)
         del shifts
+        if leeway is not None:
+            chain, by_rank = leeway.given(resources, acts, chain, by_rank)
         previous, held_back = tied(cluster, target, acts, by_rank, chain)
         held_back[acts.change[acts.blocked]] = True
         hurry = None
         if throttle.hurries and previous is chain:
             least = float(busiest(acts, copies, throttle, count).max(initial=0.0))
+            of_change = acts.partition[np.searchsorted(acts.change, np.arange(count))]
+            in_a_row = float(np.bincount(of_change, lasts).max(initial=0.0))
+            least = max(least, in_a_row)
             # what is under way goes first, and groups that were told to
             fixed = rank if throttle.priority else ~begun(cluster, acts, count) + 0
             hurry = Hurry(fixed, rank, max(least, float(lasts.max(initial=0.0))))
@@ -97,6 +141,17 @@ class Draft:
     def stuck(self) -> NDArray[np.intp]:
         """Changes that never start, ascending."""
         return np.flatnonzero(np.isnan(self.schedule.start))
+
+    @property
+    def seconds(self) -> float:
+        """When the last change that starts has finished."""
+        return float(np.nanmax(self.schedule.finish, initial=0.0))
+
+    @property
+    def worth(self) -> float:
+        """What the ends of its classes amount to, the less the better; inf if that is all one."""
+        hurry = self.schedule.hurry
+        return np.inf if hurry is None else hurry.worth(hurry.ends(self.schedule.finish))
 
     @property
     def left(self) -> int:

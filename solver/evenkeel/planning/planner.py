@@ -20,6 +20,7 @@ from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.changes.unreplaced import unlisted, with_unreplaced
 from evenkeel.planning.draft import Draft
+from evenkeel.planning.interleaving import interleaved
 from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
@@ -205,6 +206,7 @@ def _planned(
         way = _drafted(cluster, target, other, throttle, protocol, flights)
         draft = min(draft, way, key=lambda one: one.left)
     draft = _otherwise(draft, throttle, protocol, flights)
+    draft = interleaved(draft, throttle, protocol)
     ends, acts = draft.ends, draft.acts
     if protocol.whole and len(draft.stuck):
         # what finds no room at once may find it one by one

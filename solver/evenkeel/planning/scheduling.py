@@ -21,6 +21,9 @@ EARLY = 0.3
 LATE, PUSH, ALIKE = 0.9, 0.3, 0.2
 """What ends after so much of a schedule is late; how far up it goes, and what is alike of that."""
 
+GOLDEN = 0.6180339887498949
+"""Rounds push by half of that more or less, spread evenly, so that they do not go in circles."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
@@ -43,6 +46,8 @@ class Scheduled:
     gift_first : ndarray of int64, shape (C + 1,)
     gift_on : ndarray of int32, shape (G,)
         Resources to which each change gives back.
+    hurry : Hurry or None
+        What it was to heed, if anything, so as to end soon.
     """
 
     start: NDArray[np.float64]
@@ -55,6 +60,7 @@ class Scheduled:
     taker: NDArray[np.int32]
     gift_first: NDArray[np.int64]
     gift_on: NDArray[np.int32]
+    hurry: "Hurry | None" = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,11 @@ class Hurry:
         np.maximum.at(last, self.rank, finish)
         return np.maximum.accumulate(last)
 
+    @staticmethod
+    def worth(ends: NDArray[np.float64]) -> float:
+        """Return what the ends of classes amount to, the less the better."""
+        return float(ends[-1] + EARLY * ends[:-1].sum())
+
 
 def _hurried(
     changes: Changes,
@@ -103,13 +114,14 @@ def _hurried(
     best, current, due = made, made, hurry.ends(made.finish)
     reached = due
     follows = np.flatnonzero(changes.previous >= 0)[::-1].tolist()
-    for _ in range(min(ROUNDS, WORK // count)):
+    for turn in range(min(ROUNDS, WORK // count)):
         length = float(reached[-1])
         if length <= hurry.least * NEAR:
             break
         by = np.append(due[:-1], np.inf).clip(max=max(hurry.least, LATE * length))
         late = np.maximum(current.finish - by[hurry.rank], 0.0)
-        push = np.where(late > 0.0, PUSH * (ALIKE + late / length), 0.0)
+        far = PUSH * (0.5 + turn * GOLDEN % 1.0)
+        push = np.where(late > 0.0, far * (ALIKE + late / length), 0.0)
         for c in follows:
             push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
         key -= push
@@ -122,7 +134,7 @@ def _hurried(
         if np.isnan(tried.finish).any():
             break
         current, ends = tried, hurry.ends(tried.finish)
-        if ends[-1] + EARLY * ends[:-1].sum() < reached[-1] + EARLY * reached[:-1].sum():
+        if hurry.worth(ends) < hurry.worth(reached):
             best, reached = current, ends
     return best
 
@@ -201,5 +213,5 @@ def scheduled(
     return Scheduled(
         made.start, made.finish, made.wave, made.sequence[:count], made.lacks, made.free,
         made.arrow[0, :arrows].copy(), made.arrow[1, :arrows].copy(),
-        changes.return_first, changes.return_on,
+        changes.return_first, changes.return_on, hurry,
     )  # fmt: skip
