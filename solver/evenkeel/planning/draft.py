@@ -11,7 +11,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts, under_way, ushered
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.expand import steps_of
-from evenkeel.planning.order import begun, busiest, ranks
+from evenkeel.planning.order import begun, least_seconds, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
 from evenkeel.planning.resources.groups import charge_groups
@@ -127,13 +127,9 @@ class Draft:
         held_back[acts.change[acts.blocked]] = True
         hurry = None
         if throttle.hurries and previous is chain:
-            least = float(busiest(acts, copies, throttle, count).max(initial=0.0))
-            of_change = acts.partition[np.searchsorted(acts.change, np.arange(count))]
-            in_a_row = float(np.bincount(of_change, lasts).max(initial=0.0))
-            least = max(least, in_a_row)
             # what is under way goes first, and groups that were told to
             fixed = rank if throttle.priority else ~begun(cluster, acts, count) + 0
-            hurry = Hurry(fixed, rank, max(least, float(lasts.max(initial=0.0))))
+            hurry = Hurry(fixed, rank, least_seconds(acts, copies, throttle, lasts))
         schedule = scheduled(resources, lasts, by_rank, previous, held_back, hurry)
         return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
 

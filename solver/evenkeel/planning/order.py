@@ -153,6 +153,25 @@ def busiest(acts: Acts, copies: Copies, throttle: Throttle, changes: int) -> NDA
     return found
 
 
+def least_seconds(
+    acts: Acts, copies: Copies, throttle: Throttle, lasts: NDArray[np.float64]
+) -> float:
+    """Return what no order of changes that last so long (C,) takes less than.
+
+    That is what a node takes for its copies, a partition for its changes, and the cluster for all.
+    """
+    first = np.flatnonzero(np.diff(acts.change, prepend=-1))
+    found = [
+        float(busiest(acts, copies, throttle, len(lasts)).max(initial=0.0)),
+        float(np.bincount(acts.partition[first], lasts).max(initial=0.0)),
+    ]
+    if throttle.copies is not None:
+        found.append(float(copies.seconds[copies.moves].sum()) / throttle.copies)
+    if throttle.cluster_bandwidth is not None:
+        found.append(float(copies.size[copies.moves].sum()) / throttle.cluster_bandwidth)
+    return max(found)
+
+
 def _afterwards(acts: Acts, copies: Copies, previous: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return the seconds that what a partition goes through after each change takes."""
     own = copies.durations(acts, len(previous))
