@@ -18,7 +18,7 @@ from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes
 from tests.naive.planning.replay import replay as plain_replay
 from tests.planning.test_benefit import OBVIOUS
-from tests.planning.test_campaigns import halfway, judged, planned
+from tests.planning.test_campaigns import asked, halfway, judged, planned
 from tests.support.instances import as_cluster, generate
 from tests.support.plans.one_by_one import rows_of, steps_of
 from tests.support.plans.random_plans import tampered
@@ -29,12 +29,15 @@ Found = Counter[str]
 
 
 def safe(seed: int, found: Found) -> None:
-    """A full cluster with rules, disks and transient dimensions."""
-    _, plan = planned(seed)
+    """A full cluster with rules, disks and transient dimensions; the plain replay agrees."""
+    cluster, plan = planned(seed)
     told = plan.check()
     assert told.ok, str(told)
     assert told.end == "target" or plan.blocked
     found["complete"] += plan.complete
+    found["transient"] += bool(cluster.transient.any() and len(plan))
+    found["of disks that share a host"] += bool(cluster.topology.tier_capacity and len(plan))
+    assert not plain_replay(cluster, plan.steps, **asked(plan))
 
 
 def blocked(seed: int, found: Found) -> None:
@@ -115,11 +118,9 @@ def tampers(seed: int, found: Found) -> None:
         found["passed over"] += 1
         return
     way, rows = tampered(np.random.default_rng([seed, 7]), rows_of(plan.steps), len(cluster.nodes))
-    steps, protocol = steps_of(rows), plan.protocol
-    asked = {"target": plan.target, "throttle": plan.throttle, "joint": protocol.joint,
-             "quorum": protocol.quorum}  # fmt: skip
-    told = {one.kind for one in replay(cluster, steps, **asked).breaches}
-    plain = {kind for kind, _ in plain_replay(cluster, steps, **asked)}
+    steps, given = steps_of(rows), asked(plan)
+    told = {one.kind for one in replay(cluster, steps, **given).breaches}
+    plain = {kind for kind, _ in plain_replay(cluster, steps, **given)}
     found["harmful"] += bool(plain)
     assert told == plain, way
 

@@ -25,16 +25,29 @@ def planned(seed):
     return cluster, ek.plan(cluster, target, throttle=throttle, protocol=protocol)
 
 
+def asked(plan):
+    """What a replay is told of a plan."""
+    protocol = plan.protocol
+    return {"target": plan.target, "throttle": plan.throttle, "joint": protocol.joint,
+            "quorum": protocol.quorum}  # fmt: skip
+
+
 @pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
 def test_plans_of_full_clusters_are_safe(batch):
-    complete = 0
+    complete = transient = shared = 0
     for seed in range(batch * 50, (batch + 1) * 50):
-        _, plan = planned(seed)
+        cluster, plan = planned(seed)
         found = plan.check()
         assert found.ok, (seed, str(found))
         assert found.end == "target" or plan.blocked, seed
+        assert not plain_replay(cluster, plan.steps, **asked(plan)), seed
         complete += plan.complete
+        transient += bool(cluster.transient.any() and len(plan))
+        shared += bool(cluster.topology.tier_capacity and len(plan))
     assert complete > 25
+    # what moves counts on both ends, and disks share what a host has
+    assert transient > 25
+    assert shared > 5
 
 
 @pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
@@ -190,11 +203,9 @@ def test_a_step_that_is_tampered_with_is_found(batch):
         way, rows = tampered(
             np.random.default_rng([seed, 7]), rows_of(plan.steps), len(cluster.nodes)
         )
-        steps = steps_of(rows)
-        asked = {"target": plan.target, "throttle": plan.throttle, "joint": plan.protocol.joint}
-        asked["quorum"] = plan.protocol.quorum
-        found = {one.kind for one in replay(cluster, steps, **asked).breaches}
-        assert found == {kind for kind, _ in plain_replay(cluster, steps, **asked)}, (seed, way)
+        steps, given = steps_of(rows), asked(plan)
+        found = {one.kind for one in replay(cluster, steps, **given).breaches}
+        assert found == {kind for kind, _ in plain_replay(cluster, steps, **given)}, (seed, way)
 
 
 def carried_out(plan, start, finish, throttle):
