@@ -32,6 +32,15 @@ def steps_of(
     previous: NDArray[np.int32],
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return the steps of all changes that were started, in the order in which they were."""
+    steps, change, delayed = _laid_out(acts, copies, split, schedule)
+    first, before = _arrows(change, steps.kind == StepKind.COPY, delayed, schedule, previous)
+    return replace(steps, first=first, before=before), change
+
+
+def _laid_out(
+    acts: Acts, copies: Copies, split: NDArray[np.bool_], schedule: Scheduled
+) -> tuple[Steps, NDArray[np.int32], NDArray[np.bool_]]:
+    """Return steps that wait for nothing yet, the change of each, and whether its copy does."""
     position = np.full(len(schedule.start), -1, np.int32)
     position[schedule.sequence] = np.arange(len(schedule.sequence), dtype=np.int32)
     table = _rows(acts, copies, split)
@@ -59,8 +68,7 @@ def steps_of(
             steps.replica[here], steps.source[here] = replica[of], source[of]
             steps.target[here] = target[of]
         _time(steps, rows, act, copies, schedule, change[rows])
-    first, before = _arrows(change, steps.kind == StepKind.COPY, delayed, schedule, previous)
-    return replace(steps, first=first, before=before), change
+    return steps, change, delayed
 
 
 def _blank(count: int) -> Steps:
@@ -180,8 +188,13 @@ def _arrows(
         at = np.arange(len(rows)) + (low - laid)[rows]
         arrows.append(others[rows] * steps + ends[giver[by_taker[at]]])
     key = np.concatenate(arrows)
+    arrows.clear()
     key.sort()
-    key = key[np.diff(key, prepend=-1) > 0]
+    new = np.ones(len(key), bool)
+    np.not_equal(key[1:], key[:-1], out=new[1:])
+    key = key[new]
+    before = (key % max(steps, 1)).astype(np.int32)
+    key //= max(steps, 1)
     first = np.zeros(steps + 1, np.int64)
-    np.cumsum(np.bincount(key // max(steps, 1), minlength=steps), out=first[1:])
-    return first, (key % max(steps, 1)).astype(np.int32)
+    np.cumsum(np.bincount(key, minlength=steps), out=first[1:])
+    return first, before

@@ -14,7 +14,7 @@ from evenkeel.planning.replay.seats import Seats
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, Timeline, sort_by
 from evenkeel.planning.steps import StepKind
 
-BATCH = 60_000
+BATCH = 30_000
 """Events in a table, so that it stays in the processor's cache."""
 
 

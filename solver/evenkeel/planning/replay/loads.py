@@ -29,7 +29,7 @@ MOST = 64.0
 """Single loads count as so many limits at most: sums beyond 2048 limits would overflow."""
 
 
-SOME = 1 << 17
+SOME = 1 << 16
 """Entries that are looked at in one go: all of some places."""
 
 Weigh = Callable[[Ints, Signs, int], NDArray[np.float64]]

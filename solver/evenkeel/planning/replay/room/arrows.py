@@ -42,25 +42,27 @@ def direct_givers(
     return first, gives[giver[by_taker]].tolist()
 
 
-def _chains(steps: Steps) -> NDArray[np.int64]:
+def _chains(steps: Steps) -> NDArray[np.int32]:
     """Return a number per step, the same for steps of a partition each of which waits for the last.
 
     Steps of a chain wait for all that come before them there.
     """
-    order = sort_by(steps.partition, int(steps.partition.max(initial=0)) + 1)
+    # short numbers: there are as many steps as anywhere
+    order = sort_by(steps.partition, int(steps.partition.max(initial=0)) + 1).astype(np.int32)
     previous = np.full(len(steps), -1, np.int32)
-    same = np.flatnonzero(np.diff(steps.partition[order]) == 0)
-    previous[order[same + 1]] = order[same]
+    owner = steps.partition[order]
+    same = owner[1:] == owner[:-1]
+    previous[order[1:][same]] = order[:-1][same]
     linked = np.zeros(len(steps), bool)
     step, before = pairs(steps)
     linked[step[previous[step] == before]] = True
-    chain = np.empty(len(steps), np.int64)
-    chain[order] = np.cumsum(~linked[order]) - 1
+    chain = np.empty(len(steps), np.int32)
+    chain[order] = np.cumsum(~linked[order], dtype=np.int32) - 1
     return chain
 
 
 def _ends_before(
-    steps: Steps, chain: NDArray[np.int64], of: Ints
+    steps: Steps, chain: NDArray[np.int32], of: Ints
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Return chains that are done up to a step before some steps: for which of those, and where.
 
