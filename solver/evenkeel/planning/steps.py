@@ -7,7 +7,8 @@ every transient dimension, and for replicas that were nowhere in every dimension
 serves nothing and is no voter. At its finish it is caught up.
 
 A voter is exchanged by ``PROMOTE`` of the learner and ``DEMOTE`` of the voter on ``source``, or by
-``SWAP``, which does both at one instant; a replica that is no voter by ``SWAP`` alone. The replica
+``SWAP``, which does both at one instant; a replica that is no voter by ``SWAP`` alone, which has no
+``target`` where it only goes and no ``source`` where it only comes. The replica
 counts in the dimensions that are not transient where it serves: on ``target`` from ``PROMOTE`` or
 ``SWAP``, and on ``source`` until ``DEMOTE`` or ``SWAP``. ``LEAD`` hands leadership of a partition
 from the replica on ``source`` to the one on ``target`` and with it the share of the load that
