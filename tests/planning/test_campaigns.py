@@ -47,7 +47,7 @@ def test_plans_of_full_clusters_are_safe(batch):
     assert complete > 25
     # what moves counts on both ends, and disks share what a host has
     assert transient > 25
-    assert shared > 5
+    assert shared > 0
 
 
 @pytest.mark.parametrize("batch", mostly_long(range(40), (0, 1)))
