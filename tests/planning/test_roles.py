@@ -178,6 +178,23 @@ def test_a_dead_voter_s_vote_goes_to_the_non_voter_before_anything_is_copied():
     assert plan.check().end == "target"
 
 
+def test_the_live_replica_moves_and_the_dead_one_goes_if_that_keeps_more_alive():
+    """The target's slots have it the other way round, and its new node is in the zone of n0."""
+    cluster = three(
+        placement=[[0, 1, 2, 3]], leader=[2], domains={"zone": list("abcdea")}, spread={"zone": 1},
+        min_active=3, voters=3,
+    ).down("n2")  # fmt: skip
+    target = to(cluster, [3, 1, -1, 5], [0, 0, 0, 1], 1)
+    plan = ek.plan(cluster, target, protocol="cockroach")
+    assert plan.complete, plan.blocked
+    assert plan.check().ok, str(plan.check())
+    # before what is new serves, nothing that lives is gone
+    assert plan.bytes == 1.0
+    at = plan.end.first[0]
+    assert sorted(plan.end.node[at : at + 4].tolist()) == [-1, 1, 3, 5]
+    assert dict(zip(plan.end.node.tolist(), plan.end.role.tolist(), strict=True))[5] == 1
+
+
 def test_a_target_may_add_votes_and_take_them():
     cluster = three()
     more = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0))

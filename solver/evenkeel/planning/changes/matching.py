@@ -79,9 +79,12 @@ def ways_of(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
     leads = int(ends.leads[row])
     # what leads without a vote goes on, but no other takes that over
     free[leads] &= leads < 0 or ends.becomes[row, leads] == Role.VOTER
+    # where roles change in place anyway, another may come to be what one is to become
+    recast = bool(ends.recasts[row].any())
     alike: dict[tuple[int, int], list[int]] = {}
     for slot in np.flatnonzero(free).tolist():
-        alike.setdefault((int(ends.role[row, slot]), int(ends.becomes[row, slot])), []).append(slot)
+        becomes = -1 if recast else int(ends.becomes[row, slot])
+        alike.setdefault((int(ends.role[row, slot]), becomes), []).append(slot)
     slots = [slot for group in alike.values() for slot in group]
     ways = product(*(islice(permutations(group), WAYS) for group in alike.values()))
     for way in islice(ways, 1, WAYS):
@@ -92,10 +95,14 @@ def ways_of(cluster: Cluster, ends: Ends, row: int) -> Iterator[list[int]]:
 
 
 def by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends:
-    """Return some rows of the ends in which slots take the nodes of others."""
+    """Return some rows of the ends in which slots take the nodes of others, and their roles."""
     some = ends.take(rows)
     leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
-    return replace(some, after=np.take_along_axis(some.after, origin, 1), leads=leads)
+    after, becomes = (np.take_along_axis(one, origin, 1) for one in (some.after, some.becomes))
+    # what only leaves keeps its role, and what only comes has that from the beginning
+    becomes = np.where(after >= 0, becomes, some.role)
+    role = np.where(some.before >= 0, some.role, becomes)
+    return replace(some, after=after, role=role, becomes=becomes, leads=leads)
 
 
 def _counts(acts: Acts, partition: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -108,16 +115,20 @@ def _counts(acts: Acts, partition: NDArray[np.int32]) -> NDArray[np.int64]:
 def traded(
     target: Placement, ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]
 ) -> tuple[Placement, Ends]:
-    """Return target and ends in which slots of some rows take the nodes of others."""
+    """Return target and ends in which slots of some rows take the nodes and roles of others."""
     if len(rows) == 0:
         return target, ends
     some = by_way(ends, rows, origin)
     inside = some.replica >= 0
-    node, leader = target.node.copy(), target.leader.copy()
+    node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
     node[some.replica[inside]] = some.after[inside]
+    role[some.replica[inside]] = some.becomes[inside]
     led = some.partition[some.leads >= 0]
     leader[led] = some.leads[some.leads >= 0]
-    after, leads = ends.after.copy(), ends.leads.copy()
-    after[rows], leads[rows] = some.after, some.leads
-    target = replace(target, node=read_only(node), leader=read_only(leader))
-    return target, replace(ends, after=after, leads=leads)
+    node, role, leader = read_only(node), read_only(role), read_only(leader)
+    target = replace(target, node=node, role=role, leader=leader)
+    changed = {}
+    for name in ("after", "role", "becomes", "leads"):
+        changed[name] = getattr(ends, name).copy()
+        changed[name][rows] = getattr(some, name)
+    return target, replace(ends, **changed)
