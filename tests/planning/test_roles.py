@@ -195,6 +195,19 @@ def test_the_live_replica_moves_and_the_dead_one_goes_if_that_keeps_more_alive()
     assert dict(zip(plan.end.node.tolist(), plan.end.role.tolist(), strict=True))[5] == 1
 
 
+def test_no_vote_is_given_whose_counterpart_waits_for_a_node_that_is_down():
+    """The vote of n2 is to go to n3, in its zone, and it to n5; with both that has half of all."""
+    cluster = three(domains={"zone": list("abccde")}).down("n5")
+    target = to(cluster, [0, 1, 5, 3], [0, 0, 1, 0], 0)
+    plan = ek.plan(cluster, target)
+    assert plan.check().ok, str(plan.check())
+    assert len(plan) == 0
+    assert {str(one) for one in plan.blocked} == {
+        "p0[2] n2 -> n5: no way to n5, which is down",
+        "p0[3] promote on n3: no turn: another change of the partition is blocked",
+    }
+
+
 def test_a_target_may_add_votes_and_take_them():
     cluster = three()
     more = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0))

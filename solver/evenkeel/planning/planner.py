@@ -132,7 +132,7 @@ def _aim(
         wanted, waits = unlisted(cluster, wanted)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
-    lost = out_of_reach(cluster, wanted, waits)
+    lost = out_of_reach(cluster, wanted, waits, protocol)
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
@@ -159,7 +159,7 @@ def planned(
     asked = target if towards is None else towards
     target = led_where_there_is_room(cluster, target, np.where(led, start.leader, -1))
     waits = np.zeros(len(target.node), np.bool_)
-    lost = out_of_reach(cluster, target, waits)
+    lost = out_of_reach(cluster, target, waits, protocol)
     within = within_reach(cluster, target, lost)
     full = in_full(target, lost, within)
     bound = in_bounds(cluster, asked, full)

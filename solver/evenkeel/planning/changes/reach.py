@@ -11,14 +11,18 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.protocols import Protocol
 
 
 def out_of_reach(
-    cluster: Cluster, target: Placement, waits: NDArray[np.bool_]
+    cluster: Cluster, target: Placement, waits: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.bool_]:
     """Tell which replicas cannot join their node, (K,): it is down, or they wait, or for such.
 
-    Those of a partition wait together where the rest alone would break a rule that both ends keep.
+    Those of a partition wait together where the rest alone would break a rule that both ends keep,
+    or leave less after the loss of a domain than both do.
     """
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
@@ -29,12 +33,27 @@ def out_of_reach(
         found = regressions(cluster, rest, audit(cluster, rest), ends)
         waits = np.zeros(len(start), bool)
         waits[start.owner[lost]] = True
-        waits &= found.partitions
+        waits[waits] = found.partitions[waits] | _lacks(cluster, target, rest, waits, protocol)
         more = waits[start.owner] & ((rest.node != start.node) | (rest.role != start.role))
         if not more.any():
             break
         lost = lost | more
     return lost
+
+
+def _lacks(
+    cluster: Cluster,
+    target: Placement,
+    rest: Placement,
+    which: NDArray[np.bool_],
+    protocol: Protocol,
+) -> NDArray[np.bool_]:
+    """Tell which of some partitions lack in the rest what lives of them at both ends, (n,)."""
+    ends = Ends.between(cluster.placement, target, np.flatnonzero(which).astype(np.int32))
+    inside = ends.replica >= 0
+    node = np.where(inside, rest.node[ends.replica], np.int32(-1))
+    role = np.where(inside, rest.role[ends.replica], np.uint8(0))
+    return Safety(cluster, ends, protocol).lacks(np.arange(len(ends)), node, role)
 
 
 def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -> Placement:

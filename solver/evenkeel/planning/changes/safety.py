@@ -46,7 +46,7 @@ class Safety:
 
         The last column may be a second node of the replicas in the columns ``twin (n,)``.
         """
-        return ~self._lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
+        return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
     def orders(
         self,
@@ -244,7 +244,7 @@ class Safety:
         fits &= ~(comes & (gets | loses)) | (heir < turn)
         return np.asarray(fits & (~(goes & gets) | (turn < now)))
 
-    def _lacks(
+    def lacks(
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
         """Whether rows lack live replicas, or enough of them after a loss, that both ends have."""
