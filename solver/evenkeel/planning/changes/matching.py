@@ -98,7 +98,8 @@ def by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends
     """Return some rows of the ends in which slots take the nodes of others, and their roles."""
     some = ends.take(rows)
     leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
-    after, becomes = (np.take_along_axis(one, origin, 1) for one in (some.after, some.becomes))
+    after = np.take_along_axis(some.after, origin, 1)
+    becomes = np.take_along_axis(some.becomes, origin, 1)
     # what only leaves keeps its role, and what only comes has that from the beginning
     becomes = np.where(after >= 0, becomes, some.role)
     role = np.where(some.before >= 0, some.role, becomes)
