@@ -1,0 +1,1 @@
+"""Paces: what throttles hold to, and how long plans take under them."""
