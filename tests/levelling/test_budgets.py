@@ -118,6 +118,31 @@ def test_bytes_hold_where_replicas_weigh_more_once_they_lead_no_more(seed: int) 
         assert result.comparison.moves > 0
 
 
+def test_surplus_replicas_leave_by_whichever_nodes_may_let_them_go() -> None:
+    """All of them would leave the fullest node, which may let go of one."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 60, load=[[1.0]] * 20, replicas=2,
+        placement=[[1 + 2 * p, 0, 2 + 2 * p] for p in range(20)],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None), limits=ek.Limits(node_out=1))
+    assert result.audit.counts["surplus"] == 0
+    assert result.audit.hard == 0
+
+
+def test_no_slot_is_filled_beside_a_surplus_replica_that_may_not_leave() -> None:
+    """Two of the three that live do not vote, where one should; the third voter is lost."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 60, load=[[1.0]] * 20, replicas=3, voters=2, role=[0, 1, 1, 0] * 20,
+        placement=[[3 * p % 59, (3 * p + 1) % 59, (3 * p + 2) % 59, 59] for p in range(20)],
+        alive=[True] * 59 + [False],
+    )  # fmt: skip
+    goals = ek.Goals(level=None)
+    held = ek.solve(cluster, goals=goals, limits=ek.Limits(node_out=0))
+    assert held.audit.counts["surplus"] == 0
+    assert held.guard == 0
+    assert ek.solve(cluster, goals=goals).audit.hard == 0
+
+
 def test_a_leader_that_has_moved_hands_over_only_within_the_bytes() -> None:
     assert try_one(draw("anything", 611594)).findings == []
 

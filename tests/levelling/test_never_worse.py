@@ -187,6 +187,13 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
         ("rules", 70119),
         ("anything", 400752),
         ("overfull", 400537),
+        ("roles", 2000315),
+        ("few_may_lead", 2100003),
+        ("few_may_lead", 2100110),
+        ("anything", 2000606),
+        ("extras", 2100386),
+        ("roles", 2100853),
+        ("rules", 2101046),
     ],
 )
 def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(

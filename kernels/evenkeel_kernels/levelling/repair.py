@@ -27,6 +27,7 @@ from evenkeel_kernels.core.node_scan import (
 )
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.levelling.leaders.moves import appoint
 
 
 def must_relocate(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -202,15 +203,6 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
         refused = refuse(problem, state, scan, k, n, refused)
 
 
-@inline_only
-def anyone_leads(problem: Problem, state: State, p: int) -> bool:
-    """Whether a replica of ``p``, which nobody leads, may."""
-    for slot in range(problem.partitions.first[p + 1] - problem.partitions.first[p]):
-        if admits_leader(problem, state, p, index(slot)):
-            return True
-    return False
-
-
 @no_alloc
 def mend(
     problem: Problem,
@@ -226,7 +218,7 @@ def mend(
     partitions and nodes there may be a look; ``made (1,)`` counts the moves. Both are kept up to
     date. A partition is mended one move at a time, each of which leaves less broken than before; of
     its replicas the one tried first leads nothing and comes first; a leader leads on where it goes,
-    if it may, and otherwise nobody leads the partition yet; where no other replica could, it stays.
+    if it may, and otherwise another does; where no other could, it stays.
     What no move mends stays.
 
     Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
@@ -261,14 +253,17 @@ def mend(
                     n = mending_node(problem, state, scan, k, broken)
                     if n >= 0:
                         move(problem, state, k, n)
-                    if n >= 0 and turn == 1 and not anyone_leads(problem, state, p):
-                        move(problem, state, k, here)
-                        n = index(-1)
+                    if n >= 0 and turn == 1:
+                        if admits_leader(problem, state, p, slot):
+                            transfer_leader(problem, state, p, slot)
+                        else:
+                            appoint(problem, state, scan, p, index(-1))
+                        if state.leader[p] < 0:
+                            move(problem, state, k, here)
+                            n = index(-1)
                     if n < 0 and turn == 1:
                         transfer_leader(problem, state, p, slot)
                     if n >= 0:
-                        if turn == 1 and admits_leader(problem, state, p, slot):
-                            transfer_leader(problem, state, p, slot)
                         made[0] += 1
                         left[0] -= int(at_home)
                         going = True

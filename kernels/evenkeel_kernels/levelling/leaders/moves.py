@@ -186,13 +186,23 @@ def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> No
 def lead_if_afforded(
     problem: Problem, state: State, replicas: NDArray[np.int64], leads: NDArray[np.bool_]
 ) -> None:
-    """Let each of ``replicas (M,)`` lead its partition, if the budgets let it; ``leads (M,)``."""
+    """Let ``replicas (M,)`` lead where budgets and domains let each; ``leads (M,)`` says which do.
+
+    A replica that moves within its domain later on is not asked again whether that has room.
+    """
     for i in range(replicas.shape[0]):
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
         slot = index(k - problem.partitions.first[p])
-        leads[i] = slot == state.leader[p] or affords_lead(problem, state, p, k)
-        if leads[i] and slot != state.leader[p]:
+        if slot == state.leader[p]:
+            leads[i] = True
+            continue
+        now = index(-1)
+        if state.leader[p] >= 0:
+            now = index(state.node[problem.partitions.first[p] + state.leader[p]])
+        leads[i] = affords_lead(problem, state, p, k)
+        leads[i] = leads[i] and shares_leader(problem, state, p, index(state.node[k]), now)
+        if leads[i]:
             transfer_leader(problem, state, p, slot)
 
 

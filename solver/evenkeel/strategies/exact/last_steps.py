@@ -162,6 +162,8 @@ class _Steps:
         was = self.now
         node, leader = was.placement.node.copy(), was.placement.leader.copy()
         node[list(nodes)] = list(nodes.values())
+        if leads != leader[p] and not self._may_lead(node[was.placement.first[p] + leads]):
+            return None
         leader[p] = leads
         then = _Standing.of(self.cluster, was.placement.replaced(node, leader))
         counts = was.audited.counts
@@ -173,6 +175,9 @@ class _Steps:
         if worse or exceeded(self.cluster, then.placement, self.request.limits):
             return None
         return then
+
+    def _may_lead(self, n: int) -> bool:
+        return n >= 0 and bool(self.cluster.nodes.may_lead[n])
 
     def _steps(self, p: int) -> Iterator[Step]:
         """Yield what a partition may try, what takes the least first."""
@@ -215,7 +220,7 @@ class _Steps:
             return True
         at, replica = placement.leader_node[p], placement.leader_replica[p]
         votes = placement.role[replica] == Role.VOTER
-        return bool(at >= 0 and votes and cluster.nodes.may_lead[at])
+        return bool(votes) and self._may_lead(at)
 
     def _breaks(self, p: int) -> bool:
         """Whether a partition, or its group, breaks a rule about where its replicas stand."""

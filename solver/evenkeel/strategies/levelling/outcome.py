@@ -8,7 +8,7 @@ from evenkeel.strategies.levelling.floors import floors_met
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.leading_slots import leading_slots
-from evenkeel.strategies.shared.replica_counts import kept
+from evenkeel.strategies.shared.replica_counts import kept, waits_in_place_of_another
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.repair import leave_out_ghosts
 
@@ -39,7 +39,7 @@ def _node(run: Run) -> NDArray[np.int32]:
 
     One that is alive and found no other node stays in any case, unless the search began without it.
     """
-    node = run.state.node.copy()
+    node = run.state.node
     stays = kept(run.request.cluster, node)
     waiting = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
     lives = run.request.cluster.nodes.alive[stays[waiting]]
@@ -47,10 +47,12 @@ def _node(run: Run) -> NDArray[np.int32]:
     waiting, lives = waiting[stood | ~lives], lives[stood | ~lives]
     if lives.any():
         relocate(run.problem, run.state, waiting[lives], stays[waiting[lives]])
-        node = run.state.node.copy()
-    ghosts = waiting[~lives]
-    if len(ghosts):
-        out = np.zeros(len(node), bool)
-        leave_out_ghosts(run.problem, run.state, ghosts, out)
-        node = run.state.node.copy()
-    return node
+    _put_back(run, waiting[~lives])
+    if run.dropped.any():
+        _put_back(run, waits_in_place_of_another(run.request.cluster, run.state.node, run.dropped))
+    return run.state.node.copy()
+
+
+def _put_back(run: Run, ghosts: NDArray[np.int64]) -> None:
+    """Put replicas back on their dead nodes unless a rule breaks by it."""
+    leave_out_ghosts(run.problem, run.state, ghosts, np.zeros(len(run.state.node), bool))

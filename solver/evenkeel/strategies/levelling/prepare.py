@@ -22,6 +22,7 @@ from evenkeel.strategies.shared.replica_counts import (
     serving,
     slots_to_fill,
     surplus_replicas,
+    within_wanted,
 )
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel_kernels.core.problem import Problem, State
@@ -113,37 +114,47 @@ def drop_surplus(
         filling = slots_to_fill(cluster, seat)
         candidates = may_be_dropped(cluster, seat, filling & ~dropped)
         candidates = candidates[~kept[candidates]]
+        candidates = candidates[may_leave(problem, state, candidates)]
         if len(candidates) == 0:
-            return filling, seat
+            return within_wanted(cluster, seat, filling), seat
         breaches = np.zeros(len(seat), np.int64)
         breaches_without(problem, state, candidates, breaches)
         surplus = surplus_replicas(cluster, seat, candidates, utilization, breaches)
-        if drop(problem, state, surplus, dropped) == 0:
-            return filling, seat
+        drop(problem, state, surplus[_fewest_first(cluster, surplus, candidates)], dropped)
 
 
 def drop(
     problem: Problem, state: State, replicas: NDArray[np.int64], dropped: NDArray[np.bool_]
-) -> int:
-    """Drop those that may be, within the budgets of what leaves a node; how many they are."""
+) -> None:
+    """Drop those that may be, one by one within the budgets of what leaves a node."""
     replicas = replicas[problem.partitions.movable[replicas]]
     if problem.budgets.binds:
         affordable = []
         for k in replicas.tolist():
-            if _may_leave(problem, state, k):
+            if may_leave(problem, state, np.array([k])).all():
                 book_drop(problem, state, k)
                 affordable.append(k)
         replicas = np.array(affordable, np.int64)
     dropped[replicas] = True
     relocate(problem, state, replicas, np.full(len(replicas), -1, np.int32))
-    return len(replicas)
 
 
-def _may_leave(problem: Problem, state: State, k: int) -> bool:
-    """Whether the budgets of its node and domains let replica ``k`` leave."""
-    budgets, home = problem.budgets, int(problem.partitions.home[k])
-    if home < 0 or not budgets.source[home]:
-        return True
-    where = problem.domains.domain[budgets.tiers, home]
-    where = where[where >= 0]
-    return bool((state.went[where] < budgets.out_of[where]).all())
+def may_leave(problem: Problem, state: State, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each of ``replicas (M,)`` is movable, and the budgets of its domains let it go."""
+    budgets, movable = problem.budgets, problem.partitions.movable[replicas]
+    if not budgets.binds:
+        return movable
+    home = problem.partitions.home[replicas]
+    spent = np.append(state.went >= budgets.out_of, False)  # a node outside of domains is last
+    free = (home < 0) | ~budgets.source[home]
+    stays = spent[problem.domains.domain[budgets.tiers][:, home]].any(axis=0)
+    return movable & (free | ~stays)
+
+
+def _fewest_first(
+    cluster: Cluster, replicas: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Order replicas so that those of partitions with few ``candidates`` come first."""
+    owner = cluster.placement.owner
+    choice = np.bincount(owner[candidates], minlength=len(cluster.partitions))
+    return np.argsort(choice[owner[replicas]], kind="stable")

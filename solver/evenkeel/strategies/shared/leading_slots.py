@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
 
 
 def leading_slots(
@@ -12,7 +13,7 @@ def leading_slots(
 ) -> NDArray[np.int16]:
     """Hand out leading slots: a cluster that knows no leaders is given none.
 
-    Where nobody may lead, a slot goes on leading where it was, but nowhere else.
+    Where nobody may lead, the node that did goes on leading by the voter that it has then, if any.
     """
     was = cluster.placement
     if not has_leaders(cluster):
@@ -20,10 +21,15 @@ def leading_slots(
     may_lead = np.append(cluster.nodes.may_lead, False)
     if len(node) and leader.min() >= 0 and may_lead.take(node.take(was.first[:-1] + leader)).all():
         return leader.astype(np.int16)
-    slot = was.first[:-1] + np.maximum(was.leader, 0)
-    stays = was.leader >= 0
-    stays[stays] = node[slot[stays]] == was.node[slot[stays]]
     unled = leader < 0
     unled[~unled] = ~may_lead[node[was.first[:-1][~unled] + leader[~unled]]]
     handed = np.where(unled & (leader != was.leader), -1, leader)
-    return np.where(unled & stays, was.leader, handed).astype(np.int16)
+    # of the voters on that node the slot that led comes first, and so is written last
+    replicas = np.flatnonzero(unled[was.owner] & (was.role == Role.VOTER))
+    replicas = replicas[
+        (node[replicas] >= 0) & (node[replicas] == was.leader_node[was.owner[replicas]])
+    ]
+    slot = replicas - was.first[was.owner[replicas]]
+    order = np.argsort(slot == was.leader[was.owner[replicas]], kind="stable")
+    handed[was.owner[replicas[order]]] = slot[order]
+    return handed.astype(np.int16)

@@ -29,6 +29,22 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
+def waits_in_place_of_another(
+    cluster: Cluster, node: NDArray[np.int32], dropped: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """List those ``dropped (K,)`` that wait for their dead nodes, of partitions that are short.
+
+    What they were dropped for has found no node.
+    """
+    placement, nodes = cluster.placement, cluster.nodes
+    waits = at_node(nodes.may_hold & ~nodes.alive, placement.node)
+    found = np.flatnonzero(dropped & waits & (node < 0))
+    owner = placement.owner
+    placed = np.bincount(owner[at_node(nodes.may_hold, node)], minlength=len(cluster.partitions))
+    short = cluster.partitions.replicas - placed
+    return found[_rank_in_run(owner[found]) < short[owner[found]]]
+
+
 def _wants_its_rows(cluster: Cluster) -> bool:
     """Whether every partition wants as many replicas as it has slots, and all of them voters."""
     placement, parts = cluster.placement, cluster.partitions
@@ -68,6 +84,24 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     fill = order[rank < missing[order]]
     chosen[empty[fill]] = True
     return chosen
+
+
+def within_wanted(
+    cluster: Cluster, node: NDArray[np.int32], filling: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Leave out the last of the slots to fill with which a partition has more than it wants.
+
+    It wants others than it has then, and none of those may go.
+    """
+    if _wants_its_rows(cluster):
+        return filling
+    slots = np.flatnonzero(filling)
+    owner = cluster.placement.owner[slots]
+    present = _present(cluster, node)
+    room = cluster.partitions.replicas - present[0::2] - present[1::2]
+    within = np.zeros(len(filling), bool)
+    within[slots[_rank_in_run(owner) < room[owner]]] = True
+    return within
 
 
 def surplus_replicas(

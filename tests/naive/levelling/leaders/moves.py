@@ -35,12 +35,15 @@ def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) 
 def lead_if_afforded(
     problem: Problem, state: State, replicas: list[int]
 ) -> tuple[list[bool], list[int]]:
-    """Whether each of some replicas leads in the end, the budgets being counted anew, and who."""
+    """Whether each of some replicas leads in the end, budgets and domains counted anew, and who."""
     state, leads = state._replace(leader=state.leader.copy()), []
     for k in replicas:
         p = int(problem.partitions.owner[k])
         slot = k - int(problem.partitions.first[p])
-        leads.append(can_pay(problem, state, p, slot))
+        then = state._replace(leader=state.leader.copy())
+        then.leader[p] = slot
+        rooms = domains_have_room(problem, recount(problem, state), recount(problem, then))
+        leads.append(can_pay(problem, state, p, slot) and rooms)
         if leads[-1]:
             state.leader[p] = slot
     return leads, state.leader.tolist()
