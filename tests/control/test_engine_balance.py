@@ -282,6 +282,22 @@ def test_pinned_replicas_stay():
     assert not any(0 in row or 2 in row for row in found[4:])
 
 
+@pytest.mark.parametrize("scope", [Scope.GLOBAL, Scope.PARTIAL, Scope.EMERGENCY])
+def test_a_replica_pinned_to_a_dead_node_waits_and_no_other_takes_its_place(scope):
+    flags = np.zeros((6, 2), np.uint16)
+    flags[:4, 0] = Flag.PINNED
+    cluster = small(placement=[[0, 2]] * 6, flags=flags, alive=[False, *[True] * 5])
+    as_it_was = Assignment.of_placement(cluster.placement)
+    live = as_it_was.node != 0
+    without = Assignment.of_rows(
+        6, as_it_was.owner[live], as_it_was.node[live], np.zeros(6, np.uint8)
+    )
+    for listed, others in ((as_it_was, 2), (without, 1 if scope is Scope.EMERGENCY else 2)):
+        found = rows(BalanceEngine()(Task(scope, cluster, listed)).assignment)
+        assert not any(0 in row for row in found)
+        assert [len(row) for row in found] == [1] * 4 + [others] * 2
+
+
 def test_a_small_budget_gets_there_as_well():
     """However little of the excess a run takes away, if each of its moves takes away its part."""
     placement = np.stack([np.arange(150) % 3, (np.arange(150) + 1) % 3], axis=1)

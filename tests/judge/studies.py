@@ -106,9 +106,12 @@ def _at_rest(pipeline: Pipeline, case: Case, when: str) -> tuple[Standing | None
         last = step.assignment
     else:
         found.append(Finding("a pipeline does not come to rest", f"{when}: {STEPS} steps"))
-    after = in_slots(world, step.assignment.node, step.assignment.first, step.placement)
+    node, first = step.assignment.node, step.assignment.first
+    after = in_slots(world, node, first, step.placement)
     if after is None:
-        return None, [*found, Finding("more replicas than slots are free", when)]
+        beyond = _beyond_need(world, node, first)
+        return None, [*found, *(Finding("more replicas than slots are free", f"{when}: partition {p}")
+                                for p in beyond)]  # fmt: skip
     return after, [*found, *(_said(one, f"{when}: {one.where}") for one in worse(world, after))]
 
 
@@ -123,6 +126,22 @@ def _moved(case: Case, after: Standing) -> Case:
         given["flags"] = [int(n >= 0 and n in world.pinned[p])
                           for p, row in enumerate(after.rows) for n in row]  # fmt: skip
     return replace(case, cluster=given)
+
+
+def _beyond_need(world: World, node: Any, first: Any) -> list[int]:
+    """List partitions with more replicas than free slots, and than ``min_active`` takes in all.
+
+    An overwrite adds what ``min_active`` asks for until those that were lost are back.
+    """
+    found = []
+    for p, was in enumerate(world.came.rows):
+        held = node[first[p] : first[p + 1]].tolist()
+        stays = [n for n in was if n in held or (n in world.pinned[p] and not world.serves[n])]
+        free = len(was) - len(stays)
+        needed = min(world.min_active[p], world.wanted[p])
+        if len(set(held) - set(was)) > free and world.live(held) > needed:
+            found.append(p)
+    return found
 
 
 def in_slots(world: World, node: Any, first: Any, placement: ek.Placement) -> Standing | None:

@@ -145,7 +145,8 @@ class _Model(NamedTuple):
 def _level(engine: BalanceEngine, task: Task) -> Answer:
     """Global and partial: place, mend and level everything."""
     started = time.perf_counter()
-    cluster, current = task.cluster, task.current
+    cluster = task.cluster
+    current = _with_pinned(cluster, task.current)
     width = np.maximum(np.diff(current.first), cluster.partitions.replicas)
     seats = _seats(cluster, current, width, cluster.partitions.voters)
     cluster = cluster.with_placement(replace(seats, flags=_pinned(cluster, seats)))
@@ -173,6 +174,7 @@ def _emergency(engine: BalanceEngine, task: Task) -> Answer:
     kept = cluster.nodes.may_hold[current.node]
     if kept.all():
         return Answer(current)
+    kept |= _is_pinned(cluster, current.owner, current.node)
     held = np.diff(current.first)
     stays = np.bincount(current.owner[kept], minlength=len(current))
     wanted = np.minimum(held, np.maximum(cluster.partitions.replicas, stays)).astype(np.int32)
@@ -215,6 +217,24 @@ _SCOPES: dict[Scope, Callable[[BalanceEngine, Task], Answer]] = {
 }
 
 
+def _with_pinned(cluster: Cluster, current: Assignment) -> Assignment:
+    """Add what is pinned to a dead node, which no assignment lists: it waits, and counts."""
+    own, nodes = cluster.placement, len(cluster.nodes)
+    at = np.flatnonzero((own.flags & Flag.PINNED) != 0)
+    at = at[np.append(~(cluster.nodes.may_hold | cluster.nodes.serves), False)[own.node[at]]]
+    owner, listed = own.owner[at].astype(np.int64), current.owner.astype(np.int64)
+    absent = ~np.isin(owner * nodes + own.node[at], listed * nodes + current.node)
+    at = at[absent]
+    if len(at) == 0:
+        return current
+    return Assignment.of_rows(
+        len(current),
+        np.concatenate([current.owner, own.owner[at]]),
+        np.concatenate([current.node, own.node[at]]),
+        np.concatenate([current.state, np.full(len(at), TOP + 1, np.uint8)]),
+    )
+
+
 def _seats(
     cluster: Cluster, current: Assignment, width: NDArray[np.integer], voters: NDArray[np.int32]
 ) -> Placement:
@@ -244,15 +264,21 @@ def _seats(
 
 def _pinned(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
     """Flags of the replicas that are pinned where they stand, (K,)."""
-    flags = np.zeros(len(seats.node), np.uint16)
-    own = cluster.placement
-    fixed = np.flatnonzero((own.flags & Flag.PINNED) != 0)
-    if len(fixed):
-        nodes = len(cluster.nodes)
-        here = own.owner[fixed].astype(np.int64) * nodes + own.node[fixed]
-        there = seats.owner.astype(np.int64) * nodes + seats.node
-        flags[np.isin(there, here[own.node[fixed] >= 0]) & (seats.node >= 0)] = Flag.PINNED
-    return read_only(flags)
+    fixed = _is_pinned(cluster, seats.owner, seats.node)
+    return read_only(np.where(fixed, np.uint16(Flag.PINNED), np.uint16(0)))
+
+
+def _is_pinned(
+    cluster: Cluster, owner: NDArray[np.integer], node: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Whether the cluster pins its replica of ``owner (K,)`` to ``node (K,)``."""
+    own, nodes = cluster.placement, len(cluster.nodes)
+    fixed = np.flatnonzero(((own.flags & Flag.PINNED) != 0) & (own.node >= 0))
+    if len(fixed) == 0:
+        return np.zeros(len(node), bool)
+    here = own.owner[fixed].astype(np.int64) * nodes + own.node[fixed]
+    found: NDArray[np.bool_] = np.isin(owner.astype(np.int64) * nodes + node, here) & (node >= 0)
+    return found
 
 
 def _fixed(
