@@ -109,9 +109,10 @@ def _at_rest(pipeline: Pipeline, case: Case, when: str) -> tuple[Standing | None
     node, first = step.assignment.node, step.assignment.first
     after = in_slots(world, node, first, step.placement)
     if after is None:
-        beyond = _beyond_need(world, node, first)
-        return None, [*found, *(Finding("more replicas than slots are free", f"{when}: partition {p}")
-                                for p in beyond)]  # fmt: skip
+        beyond = "more replicas than slots are free"
+        for p in _beyond_need(world, node, first):
+            found.append(Finding(beyond, f"{when}: partition {p}"))
+        return None, found
     return after, [*found, *(_said(one, f"{when}: {one.where}") for one in worse(world, after))]
 
 

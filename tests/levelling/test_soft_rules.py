@@ -1,5 +1,6 @@
 """Soft rules against goals: they bind, unless told to yield, and then no more than need be."""
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -58,3 +59,26 @@ def test_hard_rules_do_not_yield():
 def test_methods_that_do_not_let_them_yield_say_so(method):
     with pytest.raises(ek.InvalidInput, match="soft_yield"):
         ek.solve(two_large_nodes_in_a_zone(), method, goals=ek.Goals(soft_yield=True))
+
+
+@pytest.mark.parametrize("seed", [13, 15, 45, 68, 128, 138, 143, 172])
+def test_solved_again_nothing_moves_for_a_soft_rule(seed: int) -> None:
+    """What gave way to placing is mended where it can be, and no move home breaks it anew."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions, replicas = (int(rng.integers(*of)) for of in ((3, 9), (2, 10), (1, 4)))
+    cluster = ek.Cluster.from_arrays(
+        domains={"zone": [f"z{z}" for z in rng.integers(0, 3, nodes)]},
+        capacity=rng.integers(2, 9, (nodes, 1)).astype(float),
+        load=np.ones((partitions, 1)),
+        placement=[
+            rng.choice(nodes, min(replicas, nodes), replace=False).tolist()
+            for _ in range(partitions)
+        ],
+        alive=rng.random(nodes) > 0.15,
+        rules=[ek.Rule(spread={"zone": (1, "soft")})],
+    )
+    goals = ek.Goals(level=float(rng.choice([0.1, 0.5, 1.0])))
+    once = ek.solve(cluster, goals=goals)
+    again = ek.solve(cluster.with_placement(once.placement), goals=goals)
+    assert again.comparison.moves == 0
+    assert again.audit.soft == once.audit.soft

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.strategies.levelling.budgets import is_spent
 from evenkeel.strategies.levelling.floors import floors_met
 from evenkeel.strategies.levelling.run_state import Run
+from evenkeel.strategies.levelling.soft_rules import ignore_soft_rules, soft_weights
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept, waits_in_place_of_another
@@ -54,5 +55,8 @@ def _node(run: Run) -> NDArray[np.int32]:
 
 
 def _put_back(run: Run, ghosts: NDArray[np.int64]) -> None:
-    """Put replicas back on their dead nodes unless a rule breaks by it."""
+    """Put replicas back on their dead nodes unless a hard rule breaks by it."""
+    weights = soft_weights(run) if len(ghosts) else []
+    if weights:
+        ignore_soft_rules(run, weights[-1])
     leave_out_ghosts(run.problem, run.state, ghosts, np.zeros(len(run.state.node), bool))

@@ -20,18 +20,22 @@ def place_past_soft_rules(run: Run) -> None:
     """Place what only soft limits keep from having a node."""
     if not run.waiting.any():
         return
+    yielded = False
     for weight in soft_weights(run):
         waiting = run.waiting
         if run.stop is not None or not waiting.any():
-            return
+            break
         ignore_soft_rules(run, weight)
+        yielded = True
         scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
         order = repairs_first(run.problem, run.state, waiting, waiting)
         led = run.state.leader >= 0
         for begin, end in replica_slices(run.problem, order):
             best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, begin, end)
             if not run.look("soft rules"):
-                return
+                break
+    if yielded:
+        mend_within_targets(run)
 
 
 def level_past_soft_rules(run: Run) -> None:
@@ -47,13 +51,15 @@ def level_past_soft_rules(run: Run) -> None:
         place_and_level(run)
         level_pairs(run)
         yielded = True
-    if yielded and run.ratio <= 1.0:
+    if yielded:
         mend_within_targets(run)
 
 
 def mend_within_targets(run: Run) -> None:
-    """Mend the soft rules again that need not have yielded: all nodes stay within their targets."""
+    """Heed all soft rules again, and mend those that need not have yielded, within the targets."""
     ignore_soft_rules(run, 0.0)
+    if run.ratio > 1.0:
+        return
     scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
     broken = [one.partition for one in rules_broken(run, run.placement)]
     failed = 0
