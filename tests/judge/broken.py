@@ -182,7 +182,7 @@ def leaving(world: World, came: Standing, after: Standing) -> list[list[float]] 
     for p, row in enumerate(came.rows):
         now = set(after.rows[p])
         for slot, n in enumerate(row):
-            if n >= 0 and n not in now:
+            if n >= 0 and n not in now and world.alive[n]:
                 weight = world.load_of(p, slot, -1)
                 for d in world.transient:
                     held[n][d] += weight[d]

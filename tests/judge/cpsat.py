@@ -229,7 +229,7 @@ class Model:
                 if not world.carries[n] or not isfinite(room):
                     continue
                 cp.add(self.load[n][d] <= most(room))
-                if d in world.transient:
+                if d in world.transient and world.alive[n]:
                     cp.add(self.load[n][d] + self._leaving(n, d) <= most(room))
             if world.max_replicas[n] >= 0 and world.carries[n]:
                 cp.add(self._inside([*range(world.partitions)], {n}) <= world.max_replicas[n])

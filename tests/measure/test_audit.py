@@ -129,6 +129,16 @@ def test_a_moved_replica_counts_on_both_ends_of_a_transient_dimension():
     assert audit(cluster, exchanged, before=exchanged).ok
 
 
+def test_what_leaves_a_dead_node_is_not_held_there():
+    """A leader that weighs less than a follower hands over: more weighs on its dead node then."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[3.0]] * 2, leader_load=[[1.0]] * 2, transient=["d0"],
+        placement=[[0, 1]] * 2, alive=[False, True, True], keeps=[True] * 3,
+    )  # fmt: skip
+    found = audit(cluster, cluster.placement.replaced(np.array([2, 1, 0, 1]), np.array([1, 1])))
+    assert found.counts["transient"] == 0
+
+
 def test_pinned_replicas_that_left_are_told_by_name():
     cluster = Cluster.from_arrays(
         capacity=[[4.0], [4.0]], load=[[1.0]], placement=[[0]], flags=[[Flag.PINNED]],

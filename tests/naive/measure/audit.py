@@ -280,7 +280,7 @@ def check_loads(cluster, placement, rows, found):
     for p, before in enumerate(rows_of(cluster.placement)):
         now = {n for _, n, _ in rows[p]}
         for _, n, role in before:
-            if n not in now:
+            if n not in now and nodes.alive[n]:
                 for d in range(len(cluster.dimensions)):
                     held[n, d] += replica_load(cluster, p, d, False, role)
     serving = [

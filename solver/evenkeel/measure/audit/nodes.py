@@ -41,10 +41,12 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
 def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
     """Return what replicas that leave still weigh on the nodes that they come from.
 
-    A leader hands over before it leaves, so it weighs what a voter does.
+    A leader hands over before it leaves, so it weighs what a voter does. From a dead node nothing
+    is copied, and nothing comes to it: what it held waits there and weighs no more than before.
     """
     load = cluster.partitions.load
     leaving = np.flatnonzero(joined(after, before))
+    leaving = leaving[cluster.nodes.alive[before.node[leaving]]]
     owner = before.owner[leaving]
     weight = load.voter[owner]
     other = before.role[leaving] == Role.NON_VOTER

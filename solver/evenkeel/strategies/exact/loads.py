@@ -126,7 +126,8 @@ def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floo
         on = _loads(seats, d, scale)
         held = _held_loads(cluster, d, scale) if seats.leeway.mends else [0] * len(capacity)
         for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
-            left = _left_behind(seats, n, d, scale) if cluster.transient[d] else 0
+            held_there = cluster.transient[d] and cluster.nodes.alive[n]
+            left = _left_behind(seats, n, d, scale) if held_there else 0
             room = scale.down(float(capacity[n]))
             above = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
             most_here = room + (held[n] - room) * above
