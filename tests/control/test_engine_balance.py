@@ -13,6 +13,8 @@ from evenkeel.control.engines.engine import Cancelled, Scope, Task
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.placement import Flag
 from evenkeel.simulate.scenarios.generators import expansion
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 from tests.support.clusters import clusters
 from tests.support.effort import fewer
 from tests.support.unlike_nodes import after_loss
@@ -325,3 +327,17 @@ def test_it_comes_to_rest_where_leaders_carry_more_than_others(seed):
         if now.same_as(before):
             break
     assert now.same_as(before)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [
+        ("states", 3100011),  # pinned to a dead node
+        ("extras", 3100009),
+        ("finer_budgets", 3100001),  # one partial run after another, in a transient dimension
+        ("extras", 3100035),
+        ("anything", 3100023),
+    ],
+)
+def test_a_pipeline_keeps_what_a_solve_keeps(family: str, seed: int) -> None:
+    assert try_one(draw(family, seed), "pipeline").findings == []

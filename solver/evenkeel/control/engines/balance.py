@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.control.engines.engine import Answer, Cancelled, Scope, Task
 from evenkeel.control.engines.leading_load import leading_target, with_leading
+from evenkeel.control.engines.transient_room import leaves_room
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, bounds, level_target
 from evenkeel.measure.bounds.rehoming import rehoming_level
@@ -162,7 +163,8 @@ def _level(engine: BalanceEngine, task: Task) -> Answer:
     outcome = _solve(task, model, limits, work_limit)
     after = _placed(model, outcome.node, outcome.leader)
     before = _placed(model, cluster.placement.node, cluster.placement.leader)
-    if not _better(model, before, after):
+    fits = task.scope is Scope.GLOBAL or leaves_room(task.cluster, before, after)
+    if not fits or not _better(model, before, after):
         after = before
     return _answer(model, _well_led(engine, task, model, after), outcome)
 
