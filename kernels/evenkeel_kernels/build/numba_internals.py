@@ -18,6 +18,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 
 from evenkeel_kernels.build.cache_key import imports_digest
 from evenkeel_kernels.build.compile_lock import LOCKING, CompileLock
@@ -140,7 +141,10 @@ class KernelCache(FunctionCache):
     def _loaded(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
         try:
-            return super().load_overload(sig, target_context)
+            # numba's own first learns all that it knows how to compile, as compiling does, too
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 self.flush()
