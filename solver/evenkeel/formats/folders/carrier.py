@@ -28,15 +28,18 @@ class Change(NamedTuple):
     restored: bool
     """Whether the partition is then as it was to begin with, before anything was planned."""
 
-    @property
-    def joins(self) -> list[int]:
-        """The nodes that are new, in the order of their slots."""
-        return [n for n in self.after if n >= 0 and n not in self.before]
+    joins: Sequence[int]
+    """The nodes that are new, in the order of their slots; all files of a folder ask for them."""
 
     @property
     def leaves(self) -> list[int]:
         """The nodes that are gone, in the order of their slots."""
-        return [n for n in self.before if n >= 0 and n not in self.after]
+        return comers(self.after, self.before)
+
+
+def comers(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Return the nodes that a partition has after, and has not before, in the order of slots."""
+    return [n for n in after if n >= 0 and n not in before]
 
 
 Wave = Sequence[Change]

@@ -56,7 +56,7 @@ def expected(cluster: Cluster, format: str, waves: Sequence[Wave], carrier: Carr
     lines = [
         msgspec.json.encode(
             [
-                Expected(one.name, _held(one.before), _held(one.after), one.led, leads)
+                (one.name, _held(one.before), _held(one.after), one.led, leads)  # an Expected
                 for one, leads in ((one, carrier.leader(one)) for one in wave)
                 # nobody sees whether a leader changed that the system chooses by itself, nor that a
                 # list has its order back in which who leads now came first
@@ -69,8 +69,8 @@ def expected(cluster: Cluster, format: str, waves: Sequence[Wave], carrier: Carr
     return msgspec.json.encode(head)[:-1] + b',\n"waves":[\n' + body + b"\n]}\n"
 
 
-def _held(nodes: Sequence[int]) -> list[int]:
-    return [n for n in nodes if n >= 0]
+def _held(nodes: Sequence[int]) -> Sequence[int]:
+    return [n for n in nodes if n >= 0] if -1 in nodes else nodes
 
 
 def has_room_for_both(cluster: Cluster, waves: Sequence[Wave]) -> bool:

@@ -20,6 +20,7 @@ from evenkeel.measure.audit.violations import KINDS
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.memoize import memoize
 
 Joins = Sequence[Mapping[str, Sequence[int]]]
 """Of each wave, by partition, the nodes that join and, as ``~node``, those that leave."""
@@ -40,7 +41,7 @@ def digest_of(cluster: Cluster, planned: Collection[str], *, lists_down: bool = 
     placement = cluster.placement
     names = cluster.partitions.names
     outside = np.array([name not in planned for name in names], np.bool_)
-    keys = _keys(names)
+    keys = memoize(cluster.partitions, "keys of names", lambda: _keys(names))
     shown_at = np.append(cluster.nodes.alive | lists_down, False)
     kept = outside[placement.owner] & shown_at[placement.node]
     node = _keys(cluster.nodes.names)[placement.node[kept]]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenkeel.formats.folders.carrier import Change
+from evenkeel.formats.folders.carrier import Change, comers
 from evenkeel.measure.rows import rows_alone
 from evenkeel.model.placement import Placement
 from evenkeel.planning.outcome import outcome
@@ -41,7 +41,8 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
             if row != (was := at[r]):
                 p = int(touched[r])
                 restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
-                changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored))
+                joins = comers(was[0], row[0])
+                changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored, joins))
                 at[r] = row
         if changes:
             waves.append(changes)

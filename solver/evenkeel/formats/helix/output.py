@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -55,8 +55,7 @@ def encode(
     for name, rows in rows_by_group(cluster).items():
         own = Writer(payload, name, mode)
         if resources == "all" or any(own.differ(was[p], will[p]) for p in rows):
-            for p in rows:
-                own.hold(names[p], *will[p])
+            own.begin([names[p] for p in rows], [will[p] for p in rows])
             after[name] = own.record
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
@@ -88,10 +87,12 @@ def _check(cluster: Cluster, placement: Placement) -> None:
 
 def rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
     """Return the partitions of each resource."""
-    found: list[list[int]] = [[] for _ in cluster.partitions.group_names]
-    for p, group in enumerate(cluster.partitions.group.tolist()):
-        found[group].append(p)
-    return dict(zip(cluster.partitions.group_names, found, strict=True))
+    group, names = cluster.partitions.group, cluster.partitions.group_names
+    rows = np.argsort(group, kind="stable").tolist()
+    ends = np.cumsum(np.bincount(group, minlength=len(names))).tolist()
+    return {
+        name: rows[begin:end] for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+    }
 
 
 Held = tuple[list[str], str]
@@ -141,6 +142,19 @@ class Writer:
     def differ(self, was: Held, will: Held) -> bool:
         """Whether a partition has other replicas, or is led by another where somebody leads."""
         return (self.model.leads and was[1] != will[1]) or sorted(was[0]) != sorted(will[0])
+
+    def begin(self, partitions: Iterable[str], held: Iterable[Held]) -> None:
+        """Have partitions be held like this before anything else is said of any.
+
+        Most of them are as the record has them, which takes no time.
+        """
+        lists, leads, widths = self.before["listFields"], self.model.leads, self.widths
+        told = self._custom or bool(self.before["mapFields"])
+        for partition, (nodes, leader) in zip(partitions, held, strict=True):
+            if told or lists.get(partition) != nodes or (leads and leader and leader != nodes[0]):
+                self.hold(partition, nodes, leader)
+            else:
+                widths[partition] = len(nodes)
 
     def hold(self, partition: str, nodes: list[str], leader: str) -> None:
         """Have a partition be held like this."""

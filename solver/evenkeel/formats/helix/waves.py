@@ -73,13 +73,13 @@ def stages(wave: Wave) -> list[Wave]:
     first: list[Change] = []
     then: list[Change] = []
     for one in wave:
-        partition, name, before, after, led, leads, restored = one
-        if joins := one.joins:
+        partition, name, before, after, led, leads, restored, joins = one
+        if joins:
             both = (*before, *joins)
-            first.append(Change(partition, name, before, both, led, led, False))
+            first.append(Change(partition, name, before, both, led, led, False, joins))
             # a partition that was short of replicas and lost none has nothing left to do
             if {*both} != {*after} or led != leads:
-                then.append(Change(partition, name, both, after, led, leads, restored))
+                then.append(Change(partition, name, both, after, led, leads, restored, ()))
         else:
             then.append(one)
     return [part for part in (first, then) if part]
@@ -96,7 +96,7 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     """
     payload = payload_of(cluster)
     faults = FaultList()
-    rows, groups = rows_by_group(cluster), cluster.partitions.group_names
+    rows, groups = rows_by_group(cluster), [*cluster.partitions.group_names]
     group = cluster.partitions.group.tolist()
     partitions, nodes = [*cluster.partitions.names], [*cluster.nodes.names, ""]
     touched = dict.fromkeys(groups[group[one.partition]] for wave in waves for one in wave)
@@ -105,8 +105,8 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     writers = {name: Writer(payload, name) for name in touched}
     before = held_in(cluster, cluster.placement)
     for name, writer in writers.items():
-        for p in rows[name]:
-            writer.hold(partitions[p], *before[p])
+        own = rows[name]
+        writer.begin([partitions[p] for p in own], [before[p] for p in own])
     found: list[dict[str, bytes]] = []
     for wave in waves:
         for one in wave:

@@ -59,7 +59,7 @@ def encode(
     if placement is not None:
         leads, led = target.leader_node, cluster.placement.leader_node
         elected = [
-            msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
+            topics[p]
             for p in np.flatnonzero(leads >= 0).tolist()
             # what leads already needs no election, though it was not preferred
             if leads[p] != led[p] and then[p][:1] == [leads[p]] and not lost[p]
@@ -69,7 +69,7 @@ def encode(
         mended = {p for p in chosen if not alive[[n for n in now[p] if n not in then[p]]].all()}
         back = entries({p: now[p] for p in chosen if p not in mended})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
-        files[path.with_suffix(".election.json")] = document(elected, "")
+        files[path.with_suffix(".election.json")] = election(elected)
     return files
 
 
@@ -130,19 +130,26 @@ def rows(
     brokers: Sequence[int],
     cluster: Cluster,
     nodes: Mapping[int, list[int]],
-) -> list[bytes]:
+) -> list[AssignedPartition]:
     """Return one entry per partition; a replica that stays keeps the log directory it is told."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
-    told = native.get("log_dirs", {})
+    told, names = native.get("log_dirs", {}), cluster.partitions.names
+    texts = [*map(str, brokers)]
     found = []
     for p, own in nodes.items():
-        ids = [brokers[n] for n in own]
-        folders = told.get(cluster.partitions.names[p])
-        dirs = None if folders is None else [folders.get(str(broker), ANY) for broker in ids]
-        found.append(msgspec.json.encode(AssignedPartition(*topics[p], ids, dirs)))
+        folders = told.get(names[p]) if told else None
+        dirs = None if folders is None else [folders.get(texts[n], ANY) for n in own]
+        found.append(AssignedPartition(*topics[p], [brokers[n] for n in own], dirs))
     return found
 
 
-def document(rows: Sequence[bytes], rest: str) -> bytes:
+def election(partitions: Iterable[tuple[str, int]]) -> bytes:
+    """Return the document by which the preferred leaders of partitions are elected."""
+    return document([{"topic": topic, "partition": number} for topic, number in partitions], "")
+
+
+def document(rows: Sequence[object], rest: str) -> bytes:
     """Return a document with one partition per line, for people to read and compare."""
-    return b'{"partitions":[\n' + b",\n".join(rows) + f"\n]{rest}}}\n".encode()
+    # text has no line ends of its own, so these stand between rows only
+    lines = msgspec.json.Encoder().encode_lines(rows)[:-1].replace(b"\n", b",\n")
+    return b'{"partitions":[\n' + lines + f"\n]{rest}}}\n".encode()

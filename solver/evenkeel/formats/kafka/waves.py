@@ -4,12 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.kafka.documents import kind_of
-from evenkeel.formats.kafka.reassignment import VERSION, broker_ids, document, rows, topics_of
+from evenkeel.formats.kafka.reassignment import (
+    VERSION,
+    broker_ids,
+    document,
+    election,
+    rows,
+    topics_of,
+)
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
@@ -120,12 +125,8 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults.raise_if_any()
     for wave, lists in zip(waves, told, strict=True):
         parts = {"reassignment.json": document(rows(topics, brokers, cluster, lists), VERSION)}
-        elected = [
-            msgspec.json.encode({"topic": topics[p][0], "partition": topics[p][1]})
-            for p in (one.partition for one in wave if one.leads >= 0)
-        ]
-        if elected:
-            parts["election.json"] = document(elected, "")
+        if elected := [topics[one.partition] for one in wave if one.leads >= 0]:
+            parts["election.json"] = election(elected)
         found.append(parts)
     return found
 
@@ -135,10 +136,13 @@ def preferred(change: Change) -> list[int]:
 
     What is as it was has the order that it had.
     """
-    nodes = [n for n in change.after if n >= 0]
-    if not change.restored and change.leads in nodes:
-        nodes.remove(change.leads)
-        nodes.insert(0, change.leads)
+    after, leads = change.after, change.leads
+    if -1 not in after and (change.restored or after[:1] == (leads,)):
+        return [*after]
+    nodes = [n for n in after if n >= 0]
+    if not change.restored and leads in nodes:
+        nodes.remove(leads)
+        nodes.insert(0, leads)
     return nodes
 
 
