@@ -1,6 +1,7 @@
 """``python -m tests.support.fuzzing --mutants 20000`` reads as many damaged files per reader.
 
-It prints what became of them. The same seed makes the same files.
+It prints what became of them. The same seed makes the same files. ``--seconds 60`` ends each reader
+after a minute of CPU time, however many it has read.
 """
 
 import argparse
@@ -17,6 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("readers", nargs="*", help="by name; all by default")
     parser.add_argument("--mutants", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of each reader")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="folder for the files that escaped")
     arguments = parser.parse_args()
@@ -24,9 +26,10 @@ def main() -> int:
     for reader in readers():
         if arguments.readers and reader.name not in arguments.readers:
             continue
-        report = fuzz(reader, arguments.mutants, arguments.seed)
+        report = fuzz(reader, arguments.mutants, arguments.seed, seconds=arguments.seconds)
         escaped += len(report.escapes)
-        print(f"{reader.name}: {dict(report.outcomes)}, slowest {report.slowest:.3f} s", flush=True)
+        told = f"{report.outcomes.total():,} of {reader.name}: {dict(report.outcomes)}"
+        print(f"{told}, slowest {report.slowest:.3f} s", flush=True)
         for wrong, number in Counter(wrong for wrong, _ in report.escapes).most_common(12):
             print(f"  {number} {wrong}")
         if arguments.keep:

@@ -1,11 +1,15 @@
-"""How files are damaged: in their bytes, in the values of a text, in the members of an archive."""
+"""How files are damaged: bytes, values of a text, its structure, the members of an archive."""
 
 import io
 import random
 import re
 import warnings
 import zipfile
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
 
+import msgspec
 import numpy as np
 
 NUMBERS = (
@@ -58,8 +62,84 @@ def damage_bytes(draw: random.Random, data: bytes) -> bytes:
     return data[:at] if draw.random() < 0.3 else data[:at] + b"\xff" + data[end:]
 
 
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2**31, 2**63, 2**64 - 1, 0.5, -0.0, 1e308, "", "a", "0", "-1", [],
+    {}, [[]], [None], [{}], {"": None}, ["a", "a"], [0, "a", None], {"a": {"b": {"c": []}}},
+    "x" * 3000, [0] * 3000, {str(i): i for i in range(1000)},
+)  # fmt: skip
+"""What is put in the place of a part of a document."""
+
+
+def damage_structure(draw: random.Random, data: bytes) -> bytes:
+    """Drop, repeat, exchange, wrap or replace a part of a document of JSON, or lines of a text."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return damage_lines(draw, data)
+    parts = [*_parts(document)]
+    if not parts:
+        return damage_bytes(draw, data)
+    inside, key = draw.choice(parts)
+    choice = draw.randrange(7)
+    if choice == 0:
+        del inside[key]
+    elif choice == 1:
+        other, place = draw.choice(parts)
+        inside[key] = deepcopy(other[place])
+    elif choice == 2:
+        other, place = draw.choice(parts)
+        inside[key], other[place] = deepcopy(other[place]), deepcopy(inside[key])
+    elif choice == 3 and isinstance(inside, list):
+        inside.insert(draw.randrange(len(inside) + 1), deepcopy(inside[key]))
+    elif choice == 3:
+        inside[draw.choice(("", "0", "x" * 300, "\x00", *map(str, inside)))] = inside.pop(key)
+    elif choice == 4:
+        inside[key] = [inside[key]] * draw.choice((1, 1, 2, 300))
+    elif choice == 5:
+        inside[key] = {draw.choice(("a", "", "name", "items")): inside[key]}
+    else:
+        inside[key] = draw.choice(VALUES)
+    return msgspec.json.encode(document)
+
+
+def _parts(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where each part of a document stands: what holds it, and its key or place there."""
+    waiting = [document]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            for key in one if isinstance(one, dict) else range(len(one)):
+                yield one, key
+                waiting.append(one[key])
+
+
+def damage_lines(draw: random.Random, data: bytes) -> bytes:
+    """Drop, repeat or exchange lines of a text, or cells of a line."""
+    lines = data.split(b"\n")
+    at, other, choice = draw.randrange(len(lines)), draw.randrange(len(lines)), draw.randrange(6)
+    if choice == 0:
+        del lines[at]
+    elif choice == 1:
+        lines.insert(other, lines[at])
+    elif choice == 2:
+        lines[at], lines[other] = lines[other], lines[at]
+    else:
+        cells = re.split(rb"([,;|\t:]|\s+)", lines[at])
+        i, j = draw.randrange(len(cells)), draw.randrange(len(cells))
+        if choice == 3:
+            del cells[i]
+        elif choice == 4:
+            cells.insert(i, cells[j])
+        else:
+            cells[i], cells[j] = cells[j], cells[i]
+        lines[at] = b"".join(cells)
+    return b"\n".join(lines)
+
+
 def damage_text(draw: random.Random, data: bytes) -> bytes:
-    """Put another number or value in the place of one, or damage bytes."""
+    """Put another number or value in the place of one, or damage its structure or bytes."""
+    if draw.random() < 0.3:
+        return damage_structure(draw, data)
     pattern, others = draw.choice(
         ((rb"-?\d+(\.\d+)?", NUMBERS), (rb'"[^"\\]*"|true|false|null', TEXTS), (rb"\w+", NUMBERS))
     )

@@ -3,11 +3,13 @@
 import random
 import re
 import resource
+import signal
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,14 +39,34 @@ class Report:
     slow: Files = ()
 
 
-def fuzz(reader: Reader, mutants: int, seed: int, most_memory: int = 100 << 20) -> Report:
-    """Read damaged files; what is neither read nor refused, or takes much memory, is an escape."""
+MOST_SECONDS = 10.0
+"""CPU time of one; what takes more hangs."""
+
+
+class Hang(BaseException):
+    """A reader has not come to an end."""
+
+
+def fuzz(
+    reader: Reader,
+    mutants: int,
+    seed: int,
+    most_memory: int = 100 << 20,
+    seconds: float = float("inf"),
+) -> Report:
+    """Read damaged files; what is neither read nor refused, hangs or takes much is an escape.
+
+    It ends after so many files, or once so many ``seconds`` of CPU time are spent.
+    """
     report = Report()
+    last = time.process_time() + seconds
     with tempfile.TemporaryDirectory() as folder:
         for files in reader.samples:  # what is loaded or compiled first is no damaged file's doing
             reader.read(files, Path(folder))
         for files in mutated(reader, mutants, seed):
             held, began = _peak(), time.process_time()
+            if began > last:
+                break
             outcome, wrong = _outcome(reader, files, Path(folder))
             seconds = time.process_time() - began
             if _peak() - held > most_memory:
@@ -70,7 +92,8 @@ def mutated(reader: Reader, mutants: int, seed: int) -> Iterator[Files]:
 def _outcome(reader: Reader, files: Files, folder: Path) -> tuple[str, str]:
     """Return what became of files, and what is wrong with that."""
     try:
-        reader.read(files, folder)
+        with limited():
+            reader.read(files, folder)
     except InvalidInput as error:
         text = str(error)
         nameless = [
@@ -84,6 +107,22 @@ def _outcome(reader: Reader, files: Files, folder: Path) -> tuple[str, str]:
         where = f"{Path(line.filename).name}:{line.lineno}"
         return type(error).__name__, f"{type(error).__name__} at {where}: {str(error)[:100]}"
     return "read", ""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise ``Hang`` in what takes too long."""
+
+    def hang(*_: object) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGVTALRM, hang)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _peak() -> int:
