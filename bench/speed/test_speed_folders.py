@@ -1,5 +1,6 @@
 """25,000 partitions, from a system's dump to the folder that carries a plan out, checked."""
 
+import os
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import pytest
 
 import evenkeel as ek
 from bench.support import dumps
-from bench.support.processes import children_seconds
+from bench.support.processes import bytecode_kept, children_seconds
 from tests.support.instances import headline
 
 DUMPS = {
@@ -49,8 +50,11 @@ def test_folder_by_command(benchmark, tmp_path, dump):
     command = [sys.executable, "-m", "evenkeel", "plan", *files, "--level", "0.04", "--force",
                "--quiet", "-o", tmp_path / "move"]  # fmt: skip
 
+    environment = os.environ | bytecode_kept(tmp_path / "compiled")
+
     def run():
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)  # 3: some moves are blocked
+        # 3: some moves are blocked
+        subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=False)
 
     benchmark.pedantic(run, rounds=5, warmup_rounds=1)
     benchmark.extra_info["title"] = f"the same of {system} as a command, a process of its own"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.support.processes import children_seconds, run_python
+from bench.support.processes import bytecode_kept, children_seconds, run_python
 
 IMPORT = "import evenkeel"
 SOLVE = """
@@ -23,6 +23,15 @@ def kept(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("kernels"))
     run_python(SOLVE, NUMBA_CACHE_DIR=folder)
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bytecode(tmp_path_factory):
+    """Have processes keep the modules that they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in bytecode_kept(tmp_path_factory.mktemp("compiled")).items():
+            patch.setenv(name, value)
+        yield
 
 
 def test_bare_python(benchmark):

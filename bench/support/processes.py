@@ -15,6 +15,14 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def bytecode_kept(folder: Path) -> dict[str, str]:
+    """Return what has a process keep its modules compiled, as those of a package that is installed.
+
+    Else a process compiles a hundred thousand lines where the environment says to write none.
+    """
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
+
+
 def run_python(code: str, **environment: str) -> str:
     """Run code in a process of its own; return what it printed."""
     done = subprocess.run(

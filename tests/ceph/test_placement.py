@@ -62,6 +62,17 @@ def test_a_set_of_substitutes_is_found_by_pool_then_default():
     assert set(raw(shaped, Pool(4, 200, 1, 0)).ravel().tolist()) == {10, 11}
 
 
+@pytest.mark.parametrize("chosen", [[], [Step("choose_firstn", 0, "host")]])
+@pytest.mark.parametrize("exists", [None, np.ones(12, bool)])
+@pytest.mark.parametrize("kind", ["replicated", "erasure"])
+def test_a_rule_that_ends_in_buckets_places_on_no_device(chosen, exists, kind):
+    whole = crush()
+    steps = [Step("take", -1), *chosen, Step("emit")]
+    short = CrushMap(12, whole.types, whole.buckets, [CrushRule(0, "r", steps)])
+    rows = raw(short, Pool(1, 16, 3, 0, kind=kind), exists=exists)
+    assert (rows == NO_OSD).all()
+
+
 def test_devices_that_do_not_exist_vanish():
     exists = np.ones(12, bool)
     exists[::2] = False

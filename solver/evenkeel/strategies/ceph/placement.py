@@ -138,15 +138,20 @@ def raw(
             pool.rule, inputs[some], pool.size, reweight, named[0] if named else None
         ).osd
     if exists is None:
-        return rows
+        if (rows >= 0).all():
+            return rows
+        exists = np.ones(crush.devices, bool)
     return _without(rows, ~np.asarray(exists, bool), pool)
 
 
 def _without(rows: Rows, absent: NDArray[np.bool_], pool: Pool) -> Rows:
-    """Take absent devices out: replicas move up, shards leave a hole."""
+    """Take absent devices out: replicas move up, shards leave a hole.
+
+    What is no device at all is absent, too: the buckets that a rule ends in which chooses no leaves.
+    """
     known = (rows >= 0) & (rows < absent.size)
-    gone = known & absent[np.where(known, rows, 0)]
-    kept = np.where(gone, NO_OSD, rows).astype(np.int32)
+    there = known & ~absent[np.where(known, rows, 0)]
+    kept = np.where(there, rows, NO_OSD).astype(np.int32)
     if pool.kind == "erasure":
         return kept
     order = np.argsort(kept == NO_OSD, axis=1, kind="stable")
