@@ -147,7 +147,7 @@ def raw(
 def _without(rows: Rows, absent: NDArray[np.bool_], pool: Pool) -> Rows:
     """Take absent devices out: replicas move up, shards leave a hole.
 
-    What is no device at all is absent, too: the buckets that a rule ends in which chooses no leaves.
+    What is no device at all is absent, too: the buckets of a rule that chooses no leaves.
     """
     known = (rows >= 0) & (rows < absent.size)
     there = known & ~absent[np.where(known, rows, 0)]
