@@ -1,9 +1,10 @@
 """How the suite runs: the effort of the property tests, and the leg without the compiler.
 
 Property tests draw the same examples every time, so that who comes next sees a failure, too;
-``HYPOTHESIS_PROFILE=explore`` draws fresh ones, and more of them.
+``HYPOTHESIS_PROFILE=few`` draws half as many, ``explore`` fresh ones, and more of them.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("few", settings.get_profile("same"), max_examples=20)
 settings.register_profile(
     "explore", settings.get_profile("same"), derandomize=False, max_examples=400
 )
@@ -34,6 +36,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for quiet in ("overflow encountered", "divide by zero", "invalid value"):
             config.addinivalue_line("filterwarnings", f"ignore:{quiet}:RuntimeWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_stays_is_looked_through_once() -> Iterator[None]:
+    """Spare the garbage collector what a file leaves behind, of which numba keeps a great deal.
+
+    A collection took a second or two in a process that had compiled most kernels.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

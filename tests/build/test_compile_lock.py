@@ -84,6 +84,7 @@ def test_processes_that_start_together_compile_each_kernel_once(toys):
     assert sum(compiled_together(toys)) == 2
 
 
+@pytest.mark.long
 def test_without_a_lock_file_each_compiles_for_itself(toys, tmp_path):
     assert sum(compiled_together(toys, 1)) == 2
     for folder in {file.parent for file in (toys / "cache").rglob("*.nbi")}:

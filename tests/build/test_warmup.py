@@ -38,12 +38,13 @@ print(*grown)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_rehearsal_that_succeeds(method):
+    quick = ek.options.Exact(effort=0.5) if method == "exact" else None  # proofs compile nothing
     for one in rehearsals(method):
         result = ek.solve(
             one.cluster,
             method,
             goals=one.goals,
-            options=one.options,
+            options=quick or one.options,
             limits=one.limits,
             work_limit=10_000,
         )

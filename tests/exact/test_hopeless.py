@@ -6,6 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
+from tests.support.effort import mostly_long
 
 
 def drawn(seed: int) -> ek.Cluster:
@@ -22,7 +23,7 @@ def drawn(seed: int) -> ek.Cluster:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", mostly_long(range(40), range(10)))
 def test_what_lacks_nodes_is_what_cp_sat_cannot_place(seed: int) -> None:
     cluster = drawn(seed)
     proof = ek.solve(cluster, "exact", goals=ek.Goals(level=None)).native

@@ -2,16 +2,17 @@
 
 import pytest
 
+from tests.support.effort import mostly_long
 from tests.support.fuzzing.fuzz import fuzz, mutated
 from tests.support.fuzzing.samples import readers
 
 READERS = {reader.name: reader for reader in readers()}
-MUTANTS = 300
 
 
+@pytest.mark.parametrize("mutants", mostly_long([100, 300], [100]))
 @pytest.mark.parametrize("name", READERS)
-def test_a_damaged_file_is_read_or_refused(name):
-    report = fuzz(READERS[name], MUTANTS, seed=1)
+def test_a_damaged_file_is_read_or_refused(name, mutants):
+    report = fuzz(READERS[name], mutants, seed=1)
     assert [wrong for wrong, _ in report.escapes] == []
     assert report.outcomes.keys() == {"read", "refused"}, "too much or too little is damaged"
 

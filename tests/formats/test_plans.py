@@ -12,6 +12,7 @@ from evenkeel.formats.plans.targets import observed_by_name
 from evenkeel.formats.plans.writing import encoded
 from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
+from tests.support.effort import mostly_long
 from tests.support.fuzzing.samples import small_cluster
 from tests.support.random_problems import random_cluster
 
@@ -78,7 +79,7 @@ def same(plan, other):
     }
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
 def test_a_plan_is_read_back_bit_for_bit(seed, tmp_path):
     plan = drawn(seed)
     file = ek.write_plan(plan, tmp_path / "plan.json")

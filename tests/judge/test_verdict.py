@@ -18,7 +18,7 @@ from tests.support.effort import mostly_long
 WORK = 2_000
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(7), [0, 1]))
+@pytest.mark.parametrize("seed", mostly_long(range(7), [0]))
 def test_fixed_clusters_show_nothing(seed):
     found = set()
     for family in FAMILIES:
@@ -242,10 +242,9 @@ def test_false_counts_are_found(name):
 
 @pytest.mark.parametrize("study", ["sweep", "pipeline"])
 @pytest.mark.parametrize("family", ["ragged", "rules", "tight", "budgets"])
-def test_sweeps_and_pipelines_keep_what_a_solve_keeps(study: str, family: str):
-    for seed in (20000, 20001):
-        tried = try_one(draw(family, seed), study)
-        assert (seed, tried.findings) == (seed, [])
+@pytest.mark.parametrize("seed", mostly_long([20000, 20001], [20000]))
+def test_sweeps_and_pipelines_keep_what_a_solve_keeps(study: str, family: str, seed: int):
+    assert try_one(draw(family, seed), study).findings == []
 
 
 def test_a_rule_that_only_a_dead_replica_met_did_not_hold():

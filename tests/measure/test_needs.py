@@ -7,11 +7,12 @@ import evenkeel as ek
 from evenkeel.measure.bounds.needs import Case, needs
 from evenkeel.measure.loads import node_loads
 from tests.studies.growth.oracle import drawn
+from tests.support.effort import mostly_long
 
 ROUNDING = 1e-9
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", mostly_long(range(100), range(30)))
 def test_every_need_is_met_by_whatever_is_placed(seed):
     cluster = drawn(seed).cluster
     load = cluster.partitions.load.voter

@@ -7,6 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.planning.steps import StepKind, Steps
+from tests.support.effort import mostly_long
 from tests.support.random_problems import random_cluster
 
 PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
@@ -31,7 +32,7 @@ def drawn(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", mostly_long(range(300), range(60)))
 def test_every_state_between_the_steps_is_safe(seed):
     _, plan = drawn(seed)
     found = plan.check()
@@ -39,7 +40,7 @@ def test_every_state_between_the_steps_is_safe(seed):
     assert found.end == "target" if plan.complete else found.end in ("target", "prefix")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
 def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
     _, plan = drawn(seed)
     rng = np.random.default_rng(seed)
@@ -52,7 +53,7 @@ def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
         assert np.array_equal(onwards.end.node, plan.end.node)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
 def test_undoing_leads_back(seed):
     cluster, plan = drawn(seed)
     back = plan.undo()

@@ -9,9 +9,10 @@ import evenkeel as ek
 from evenkeel.model.placement import Flag
 from evenkeel.planning.steps import StepKind
 from tests.planning.test_plan import drawn, full, swapped
+from tests.support.effort import mostly_long
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
 def test_what_a_prefix_did_is_done_and_nothing_else(seed):
     _, plan = drawn(seed)
     rng = np.random.default_rng(seed)
@@ -29,7 +30,7 @@ def test_what_a_prefix_did_is_done_and_nothing_else(seed):
     assert len(str(told).splitlines()) >= 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", mostly_long(range(30), range(10)))
 def test_all_is_done_at_the_end_and_nothing_in_the_beginning(seed):
     cluster, plan = drawn(seed)
     assert plan.progress(plan.end).finished

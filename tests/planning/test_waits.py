@@ -7,6 +7,7 @@ import pytest
 
 import evenkeel as ek
 from tests.planning.test_plan import drawn, full, swapped
+from tests.support.effort import mostly_long
 
 
 def planned(cluster, node, **more):
@@ -96,7 +97,7 @@ def test_a_partition_that_stays_says_so():
     assert ek.plan(cluster, cluster.placement).explain("p0") == "p0:\n  stays as it is"
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", mostly_long(range(30), range(10)))
 def test_every_step_waited_for_is_named_with_a_reason(seed):
     cluster, plan = drawn(seed)
     steps = plan.steps

@@ -376,6 +376,7 @@ def test_a_hot_spot_is_levelled():
     assert history.level[-1, 0] <= 1.051
 
 
+@pytest.mark.long
 def test_each_seed_gives_the_same_bits():
     events = [
         LoadDrift(every=60.0, seed=3),

@@ -64,8 +64,8 @@ SUPPOSED = {
 """What lies in a page's folder from the start."""
 
 OTHERS = ("kubectl", "kafka-", "rabbitmqctl", "curl", "chmod")
-SLOW = {"image.md"}
-"""Pages that compile, or load, all that there is."""
+SLOW = {"image.md", "grow.md"}
+"""Pages that take seconds: one compiles, or loads, all that there is; one tries many sizes."""
 
 PAGES = [
     pytest.param(

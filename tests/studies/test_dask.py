@@ -110,6 +110,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, cluster, alone):
     assert_same(found, alone)
 
 
+@pytest.mark.long
 def test_what_was_shared_is_sent_again_where_its_only_holder_dies(tmp_path):
     with (
         distributed.LocalCluster(
@@ -157,6 +158,7 @@ def test_ctrl_c_keeps_what_is_done(client):
     assert any(one is not None for one in found)
 
 
+@pytest.mark.long
 def test_parts_of_one_cluster_are_solved_by_workers(client, cluster):
     alone = ek.solve_in_parts(cluster, 3, goals=GOALS)
     found = ek.solve_in_parts(cluster, 3, client.get_executor(), goals=GOALS)

@@ -112,7 +112,7 @@ def test_a_folder_that_still_holds_something_is_not_replaced(stopped):
     ek.write_plan_folder(plan, folder, overwrite=True)
 
 
-@pytest.mark.parametrize("name", ["elasticsearch", "cockroach"])
+@pytest.mark.parametrize("name", mostly_long(["elasticsearch", "cockroach"], ["cockroach"]))
 def test_what_is_off_already_is_told(name, tmp_path):
     world = WORLDS[name](tmp_path)
     own = {"persistent": {"cluster.routing.rebalance.enable": "none"}, "transient": {}}

@@ -84,7 +84,7 @@ def test_it_goes_on_where_it_stopped(system, plan, call):
     assert shown(system) == stands(plan)
 
 
-@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("back", mostly_long([False, True], [True]))
 def test_a_queue_with_a_member_too_many_is_resumed_there_and_back(system, plan, back):
     before = shown(system)
     folder = ek.write_plan_folder(plan, system.folder / "move")
@@ -138,6 +138,7 @@ def test_a_lost_member_goes_before_another_comes(system):
     assert members_after_each_call(system) == [2, 3]
 
 
+@pytest.mark.long
 def test_a_run_that_stops_between_a_lost_member_and_a_new_one_goes_on(system):
     lose(system, NODES[2])
     cluster = read(system)

@@ -8,6 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
+from tests.support.effort import mostly_long
 
 KINDS = ("min_domains", "place", "pins", "forbidden")
 SIZES = {"tiny": (6, 3), "small": (60, 8), "medium": (600, 12), "large": (3_000, 20)}
@@ -51,7 +52,7 @@ def excesses(result, placement=None):
     return np.maximum(loads / result.bounds.target[:, 0] - 1.0, 0.0)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", mostly_long(SIZES, ["medium"]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_beside_a_node_that_stays_above_its_target_all_others_are_within_theirs(kind, size):
     cluster = stuck(kind, *SIZES[size])

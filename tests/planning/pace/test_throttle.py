@@ -7,6 +7,7 @@ import evenkeel as ek
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.windows import Windows
+from tests.support.effort import mostly_long
 from tests.support.plans.skewed_sizes import just_expanded
 from tests.support.plans.tight_clusters import tight
 
@@ -80,7 +81,7 @@ def test_copies_wait_for_their_windows():
     assert late.makespan == 15.0
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
 def test_plans_under_any_throttle_are_safe(seed):
     rng = np.random.default_rng([seed, 4])
     cluster, target, _, protocol = tight(seed)

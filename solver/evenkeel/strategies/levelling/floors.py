@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
+from evenkeel.model.reading.arrays import writable
 from evenkeel.strategies.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.problem import UNLIMITED, Problem
@@ -78,7 +79,7 @@ class _Asked(NamedTuple):
             lowest_of(run.request.bounds, run.problem),
             *scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
             np.zeros(nodes, np.bool_),
-            run.most_leaders,
+            writable(run.most_leaders),
             np.zeros(DONORS, np.int64),
             np.zeros(DONORS),
         )
