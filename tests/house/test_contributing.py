@@ -53,6 +53,16 @@ def test_paths_are_found_on_the_page():
     assert len(PATHS) > 50
 
 
+def test_it_says_what_the_checks_run():
+    run = re.sub("#.*", "", (ROOT / ".ci/run").read_text())
+    told = re.search(r"`make check` \| ([\w, -]+), with an empty", PAGE)
+    assert told is not None
+    ran = {name for line in re.findall(r"make ((?:-k )?[a-z -]+)", run) for name in line.split()}
+    listed = set(re.split(r", | and ", told[1]))
+    assert listed == ran - {"-k"}
+    assert "versions" in listed
+
+
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"`make ([\w-]+)`", PAGE))))
 def test_every_target_is_in_the_makefile(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
