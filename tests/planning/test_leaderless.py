@@ -104,10 +104,12 @@ def replace_leader_load(cluster, leader_load):
     return replace(cluster, partitions=given)
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(40), (0,)))
-def test_nothing_carries_more_than_either_end_does(batch):
+@pytest.mark.parametrize(
+    "seeds", mostly_long([range(10), *(range(b, b + 50) for b in range(0, 2000, 50))], [range(10)])
+)
+def test_nothing_carries_more_than_either_end_does(seeds):
     led = 0
-    for seed in range(batch * 50, (batch + 1) * 50):
+    for seed in seeds:
         cluster, target, throttle, protocol = without_leaders(seed)
         most = limits(cluster, target) * (1.0 + 1e-9)
         plan = ek.plan(cluster, target, throttle=throttle, protocol=protocol)
@@ -121,7 +123,7 @@ def test_nothing_carries_more_than_either_end_does(batch):
         assert undone.check().ok, seed
         assert (loads(cluster, undone.end) <= np.maximum(most, loads(cluster, plan.end))).all()
         led += int(np.count_nonzero((target.leader < 0) & (plan.end.leader_node >= 0)))
-    assert led > 20
+    assert led > 0.4 * len(seeds)
 
 
 def test_a_new_copy_does_not_lead_where_none_may():

@@ -15,5 +15,5 @@ def mostly_long(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
 
 
 def fewer(share: float) -> settings:
-    """A share of the examples of the profile, where each takes long and they overlap."""
+    """A share of the examples of the profile: fewer where each takes long and they overlap."""
     return settings(max_examples=max(1, round(share * settings.default.max_examples)))
