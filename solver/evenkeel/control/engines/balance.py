@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.control.engines.engine import Answer, Cancelled, Scope, Task
 from evenkeel.control.engines.leading_load import leading_target, with_leading
+from evenkeel.control.engines.pins import is_pinned, pinned_flags, with_pinned
 from evenkeel.control.engines.transient_room import leaves_room
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, bounds, level_target
@@ -147,10 +148,10 @@ def _level(engine: BalanceEngine, task: Task) -> Answer:
     """Global and partial: place, mend and level everything."""
     started = time.perf_counter()
     cluster = task.cluster
-    current = _with_pinned(cluster, task.current)
+    current = with_pinned(cluster, task.current)
     width = np.maximum(np.diff(current.first), cluster.partitions.replicas)
     seats = _seats(cluster, current, width, cluster.partitions.voters)
-    cluster = cluster.with_placement(replace(seats, flags=_pinned(cluster, seats)))
+    cluster = cluster.with_placement(replace(seats, flags=pinned_flags(cluster, seats)))
     proven = bounds(cluster, Goals(level=None, leaders=_leaders(engine, cluster)))
     proven = replace(proven, target=_targets(engine, cluster, proven, 0.0))
     limits, work_limit = Limits(), None
@@ -163,8 +164,10 @@ def _level(engine: BalanceEngine, task: Task) -> Answer:
     outcome = _solve(task, model, limits, work_limit)
     after = _placed(model, outcome.node, outcome.leader)
     before = _placed(model, cluster.placement.node, cluster.placement.leader)
-    fits = task.scope is Scope.GLOBAL or leaves_room(task.cluster, before, after)
-    if not fits or not _better(model, before, after):
+    at_once = task.scope is Scope.PARTIAL  # a baseline is no order to move
+    if not _better(model, before, after) or (
+        at_once and not leaves_room(task.cluster, before, after)
+    ):
         after = before
     return _answer(model, _well_led(engine, task, model, after), outcome)
 
@@ -176,7 +179,7 @@ def _emergency(engine: BalanceEngine, task: Task) -> Answer:
     kept = cluster.nodes.may_hold[current.node]
     if kept.all():
         return Answer(current)
-    kept |= _is_pinned(cluster, current.owner, current.node)
+    kept |= is_pinned(cluster, current.owner, current.node)
     held = np.diff(current.first)
     stays = np.bincount(current.owner[kept], minlength=len(current))
     wanted = np.minimum(held, np.maximum(cluster.partitions.replicas, stays)).astype(np.int32)
@@ -219,24 +222,6 @@ _SCOPES: dict[Scope, Callable[[BalanceEngine, Task], Answer]] = {
 }
 
 
-def _with_pinned(cluster: Cluster, current: Assignment) -> Assignment:
-    """Add what is pinned to a dead node, which no assignment lists: it waits, and counts."""
-    own, nodes = cluster.placement, len(cluster.nodes)
-    at = np.flatnonzero((own.flags & Flag.PINNED) != 0)
-    at = at[np.append(~(cluster.nodes.may_hold | cluster.nodes.serves), False)[own.node[at]]]
-    owner, listed = own.owner[at].astype(np.int64), current.owner.astype(np.int64)
-    absent = ~np.isin(owner * nodes + own.node[at], listed * nodes + current.node)
-    at = at[absent]
-    if len(at) == 0:
-        return current
-    return Assignment.of_rows(
-        len(current),
-        np.concatenate([current.owner, own.owner[at]]),
-        np.concatenate([current.node, own.node[at]]),
-        np.concatenate([current.state, np.full(len(at), TOP + 1, np.uint8)]),
-    )
-
-
 def _seats(
     cluster: Cluster, current: Assignment, width: NDArray[np.integer], voters: NDArray[np.int32]
 ) -> Placement:
@@ -262,25 +247,6 @@ def _seats(
         leader[(led | (held == 0)) & (width > 0)] = 0
     flags = np.zeros(len(node), np.uint16)
     return Placement(*(read_only(array) for array in (first, node, role, flags, leader)))
-
-
-def _pinned(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
-    """Flags of the replicas that are pinned where they stand, (K,)."""
-    fixed = _is_pinned(cluster, seats.owner, seats.node)
-    return read_only(np.where(fixed, np.uint16(Flag.PINNED), np.uint16(0)))
-
-
-def _is_pinned(
-    cluster: Cluster, owner: NDArray[np.integer], node: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """Whether the cluster pins its replica of ``owner (K,)`` to ``node (K,)``."""
-    own, nodes = cluster.placement, len(cluster.nodes)
-    fixed = np.flatnonzero(((own.flags & Flag.PINNED) != 0) & (own.node >= 0))
-    if len(fixed) == 0:
-        return np.zeros(len(node), bool)
-    here = own.owner[fixed].astype(np.int64) * nodes + own.node[fixed]
-    found: NDArray[np.bool_] = np.isin(owner.astype(np.int64) * nodes + node, here) & (node >= 0)
-    return found
 
 
 def _fixed(

@@ -56,7 +56,9 @@ def _node(run: Run) -> NDArray[np.int32]:
 
 def _put_back(run: Run, ghosts: NDArray[np.int64]) -> None:
     """Put replicas back on their dead nodes unless a hard rule breaks by it."""
-    weights = soft_weights(run) if len(ghosts) else []
+    if len(ghosts) == 0:
+        return
+    weights = soft_weights(run)
     if weights:
         ignore_soft_rules(run, weights[-1])
     leave_out_ghosts(run.problem, run.state, ghosts, np.zeros(len(run.state.node), bool))

@@ -34,7 +34,7 @@ def place_past_soft_rules(run: Run) -> None:
             best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, begin, end)
             if not run.look("soft rules"):
                 break
-    if yielded:
+    if yielded and run.stop is None:
         mend_within_targets(run)
 
 
