@@ -16,7 +16,7 @@ from evenkeel.simulate.scenarios.generators import expansion
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 from tests.support.clusters import clusters
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 from tests.support.unlike_nodes import after_loss
 
 ENGINE = BalanceEngine()
@@ -73,7 +73,7 @@ def checked(scope: Scope, cluster, current: Assignment):
     return answer
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(tasks())
 def test_an_emergency_moves_only_what_is_lost(given):
     cluster, current = given
@@ -89,7 +89,7 @@ def test_an_emergency_moves_only_what_is_lost(given):
     assert again.placed == 0 or answer.unplaced
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(tasks(), st.integers(0, 3))
 def test_an_overwrite_adds_and_takes_nothing(given, least):
     cluster, current = given
@@ -108,7 +108,7 @@ def test_an_overwrite_adds_and_takes_nothing(given, least):
     assert answer.unplaced == np.maximum(active - now, 0).sum()
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(tasks(), st.integers(0, 3))
 def test_a_partial_comes_to_rest(given, least):
     cluster, current = given

@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted
 from tests.levelling.test_descent import check_counts, check_rules
 from tests.naive.levelling import idle_moves as naive
-from tests.support.effort import fewer, mostly_long
+from tests.support.effort import mostly_long, share_of_examples
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -96,7 +96,7 @@ def spelled_out(problem, state, targets, forced, height):
 
 
 @pytest.mark.small
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(SEEDS, st.sampled_from([1.0, 1.3, np.inf]))
 def test_it_takes_back_what_the_plain_twin_does(seed, height):
     small = random_small(seed)

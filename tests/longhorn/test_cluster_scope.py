@@ -16,7 +16,7 @@ from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings
 from evenkeel.strategies.longhorn.to_cluster import as_cluster, promised, soft
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 from tests.support.longhorn.files import FILE, replayed, written
 from tests.support.longhorn.skewed import skewed, use
 
@@ -523,7 +523,7 @@ def systems(draw):
     return cluster_of(given_hosts, volumes, settings=settings, now=1_000.0)
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(systems(), st.sampled_from([None, 0.0, 15.0]))
 def test_on_any_system_it_keeps_to_what_longhorn_allows(cluster, most):
     result = planned(cluster, limits=ek.Limits(bytes=most))

@@ -24,7 +24,7 @@ from tests.naive.levelling.losses.plain import (
     is_proven_best,
 )
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 
 seeds = st.integers(0, 2**32 - 1)
 GOALS = [ek.Goals(level=None), ek.Goals(level=0.3), ek.Goals(level=0.05, leaders=0.5)]
@@ -50,7 +50,7 @@ def same_bits(one, other):
     )
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(seeds, LOST, st.sampled_from(GOALS))
 def test_a_loss_is_what_independent_counts_say(seed, lost, goals):
     cluster = ready_cluster(seed)
@@ -103,7 +103,7 @@ def test_who_lives_leads_what_a_lost_node_led_not_a_copy_yet_to_be_made(heavier)
         assert (leads[orphans][:, None] == rows[orphans][:, 1:]).any(axis=1).all()
 
 
-@fewer(0.3)
+@share_of_examples(0.3)
 @given(seeds, st.integers(0, 13))
 def test_each_replica_goes_where_no_node_is_less_full_with_it(seed, n):
     """Every choice of ``play_losses`` against all nodes, each tried by the full audit."""
@@ -150,7 +150,7 @@ def test_what_is_told_does_not_depend_on_what_was_played_before():
         assert all(map(same_bits, side_by_side, alone))
 
 
-@fewer(0.3)
+@share_of_examples(0.3)
 @given(seeds, LOST)
 def test_everything_is_put_back(seed, lost):
     ready = standing(ready_cluster(seed))
@@ -207,7 +207,7 @@ def test_one_gives_way_where_a_replica_fits_nowhere_by_hand():
     assert (result.comparison.moves, result.comparison.forced) == (2, 1)
 
 
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(seeds, st.sets(st.integers(0, 5), min_size=1, max_size=2))
 def test_where_one_gives_way_nothing_does_with_fewer_moves(seed, lost):
     """By the plain proof and, where it finds a placement, by CP-SAT."""
@@ -232,7 +232,7 @@ def test_at_the_brim_one_often_gives_way():
     assert sum(loss is not None and loss.gave_way for loss in found) > 3
 
 
-@fewer(0.3)
+@share_of_examples(0.3)
 @given(seeds, LOST, st.sampled_from(GOALS))
 def test_results_measure_as_everything_else_does(seed, lost, goals):
     """Field by field what `audit`, `bounds`, `compare` and `levelness` say of a placement."""
@@ -278,7 +278,7 @@ def told_alone(loss):
     return [*counts, *lists, loss.most, loss.fair, loss.moved]
 
 
-@fewer(0.3)
+@share_of_examples(0.3)
 @given(seeds, st.lists(LOST, max_size=6), st.sampled_from(GOALS), st.booleans())
 def test_a_series_is_its_losses_one_by_one(seed, losses, goals, is_cramped):
     """Bit by bit, in any order, and however little room there is for partitions in danger."""

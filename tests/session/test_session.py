@@ -15,7 +15,7 @@ from evenkeel.strategies.levelling.losses.standing import Standing
 from evenkeel.strategies.registry import METHODS
 from tests.session.ready_clusters import ready_cluster
 from tests.support.clusters import assert_equal, clusters
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 
 GOALS = ek.Goals(level=0.25)
 STEPS = ("down", "up", "drain", "cordon", "nodes", "drop", "partitions", "load", "placement")
@@ -57,7 +57,7 @@ def agrees(session, goals):
     return result
 
 
-@fewer(0.25)
+@share_of_examples(0.25)
 @given(st.integers(0, 2**32 - 1), st.lists(st.sampled_from(STEPS), min_size=1, max_size=5))
 def test_a_chain_of_changes_is_as_good_as_a_fresh_solve(seed, kinds):
     rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def test_a_chain_of_changes_is_as_good_as_a_fresh_solve(seed, kinds):
         result = agrees(session, GOALS)
 
 
-@fewer(0.3)
+@share_of_examples(0.3)
 @given(clusters(solvable=True), st.sets(st.integers(0, 5), max_size=2))
 def test_any_cluster_loses_nodes_as_a_fresh_solve_does(cluster, lost):
     before = copy.deepcopy(cluster)

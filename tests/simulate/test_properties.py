@@ -21,7 +21,7 @@ from evenkeel.simulate import (
     play,
 )
 from tests.simulate.test_play import FAST, cluster_of
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 
 seconds = st.integers(0, 90).map(lambda tick: 10.0 * tick)
 node = st.integers(0, 8)
@@ -71,7 +71,7 @@ def rows_of(cluster, history):
                 rows[change.partition] = (before | joins) - set(change.drop)
 
 
-@fewer(0.2)
+@share_of_examples(0.2)
 @given(st.lists(happening(), max_size=5), st.sampled_from(["balance", "balance", "helix_waged"]))
 def test_no_replica_is_lost_and_the_history_adds_up(events, decides):
     cluster, history = played(events, decides)
@@ -97,7 +97,7 @@ def test_no_replica_is_lost_and_the_history_adds_up(events, decides):
     assert history.returns(0.0)[-1] <= history.returns()[-1] <= moves
 
 
-@fewer(0.1)
+@share_of_examples(0.1)
 @given(st.lists(happening(), max_size=4))
 def test_what_each_node_has_is_what_the_log_says(events):
     structural = (Growth, Split)
@@ -122,7 +122,7 @@ def test_what_each_node_has_is_what_the_log_says(events):
         assert bare == history.astray("unavailable")[row]
 
 
-@fewer(0.1)
+@share_of_examples(0.1)
 @given(st.lists(happening(), max_size=3), st.sampled_from(["balance", "helix_waged"]))
 def test_the_same_again_is_the_same_bits(events, decides):
     (_, one), (_, other) = played(events, decides), played(events, decides)

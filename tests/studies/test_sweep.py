@@ -27,7 +27,7 @@ from evenkeel.studies.job import Failure
 from evenkeel.studies.what_if import Change, changed
 from evenkeel.studies.workers import Shared
 from tests.support.clusters import assert_equal, clusters
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 from tests.support.instances import as_cluster, generate
 
 GOALS = ek.Goals(level=0.1)
@@ -151,7 +151,7 @@ def test_whoever_does_it_the_answers_and_their_order_are_the_same(cluster, swept
         assert_same(ek.sweep(cluster, "node", workers, goals=GOALS), swept)
 
 
-@fewer(0.4)
+@share_of_examples(0.4)
 @given(clusters(), st.data())
 def test_threads_agree_on_any_cluster_which_stays_as_it_was(cluster, data):
     mine = st.lists(st.integers(0, max(0, len(cluster.nodes) - 1)), max_size=3)

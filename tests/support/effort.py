@@ -14,6 +14,6 @@ def mostly_long(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
     return [one if one in always else pytest.param(one, marks=pytest.mark.long) for one in cases]
 
 
-def fewer(share: float) -> settings:
-    """A share of the examples of the profile: fewer where each takes long and they overlap."""
+def share_of_examples(share: float) -> settings:
+    """Draw a share of the examples of the profile, less than 1 where each takes long."""
     return settings(max_examples=max(1, round(share * settings.default.max_examples)))

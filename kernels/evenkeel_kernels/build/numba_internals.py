@@ -141,7 +141,7 @@ class KernelCache(FunctionCache):
     def _loaded(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel; one that cannot be loaded, for whatever reason, is as none."""
         try:
-            # numba's own first learns all that it knows how to compile, as compiling does, too
+            # what numba does first, listing all that it can compile, only compiling needs
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)

@@ -12,7 +12,7 @@ from evenkeel_kernels.levelling.floors.exchange import exchange
 from evenkeel_kernels.levelling.floors.fill import DONORS
 from tests.levelling.floors.test_fill import admitted, floors
 from tests.naive.levelling.floors import exchange as naive
-from tests.support.effort import fewer, mostly_long
+from tests.support.effort import mostly_long, share_of_examples
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -70,7 +70,7 @@ def spelled_out(problem, state, lowest, most_leaders):
 
 
 @pytest.mark.small
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(SEEDS)
 def test_it_makes_the_trades_of_the_plain_twin(seed):
     rng = np.random.default_rng(seed)

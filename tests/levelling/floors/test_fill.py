@@ -11,7 +11,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.floors.fill import DONORS, fill
 from tests.naive.levelling.floors import fill as naive
-from tests.support.effort import fewer
+from tests.support.effort import share_of_examples
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -74,7 +74,7 @@ def floors(problem, state, seed):
 
 
 @pytest.mark.small
-@fewer(0.5)
+@share_of_examples(0.5)
 @given(SEEDS)
 def test_it_makes_the_moves_of_the_plain_twin(seed):
     rng = np.random.default_rng(seed)

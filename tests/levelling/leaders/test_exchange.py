@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.slices import at_once
 from tests.core.test_state import assert_books_are_right, wander
 from tests.naive.core.state import admits
 from tests.naive.levelling.leaders import exchange as naive
-from tests.support.effort import fewer, mostly_long
+from tests.support.effort import mostly_long, share_of_examples
 from tests.support.random_problems import random_problem
 
 GOALS = ek.Goals(level=0.2)
@@ -111,7 +111,7 @@ def test_exchanges_are_those_of_plain_python(
     assert_books_are_right(problem, state)
 
 
-@fewer(0.1)
+@share_of_examples(0.1)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_exchanges_between_uneven_nodes_are_those_of_plain_python(
     seed: int, anywhere: bool

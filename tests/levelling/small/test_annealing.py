@@ -18,7 +18,7 @@ from evenkeel_kernels.levelling.small.annealing import (
 from evenkeel_kernels.levelling.small.tree_search import Trail, complete
 from tests.naive.core import state as recounting
 from tests.naive.levelling.small import annealing as naive
-from tests.support.effort import fewer, mostly_long
+from tests.support.effort import mostly_long, share_of_examples
 from tests.support.small_problems import budgeted, random_small, tiny_case
 
 seeds = st.integers(0, 2**32 - 1)
@@ -144,7 +144,7 @@ def test_runs_never_keep_what_is_better_than_the_best_there_is(seed, budgets):
 
 
 @pytest.mark.small
-@fewer(1.5)
+@share_of_examples(1.5)
 @given(seeds, st.integers(0, 2), st.none() | st.integers(0, 99))
 def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, most, budgets):
     problem, state, aim, course, best = begun(tiny_case(seed), budgets=budgets)
