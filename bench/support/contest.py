@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+IN_A_ROW = 3
+
 
 class Contender(NamedTuple):
     """Something to time.
@@ -42,14 +44,18 @@ def thread_seconds(contender: Contender) -> float:
 def least_seconds(*contenders: Contender, rounds: int) -> list[float]:
     """Least CPU seconds of each, in turns, after one call that warms up.
 
-    The garbage collector rests meanwhile.
+    In its turn each is called `IN_A_ROW` times, so that its least is not taken with caches full of
+    what another left there. The garbage collector rests meanwhile.
     """
     for each in contenders:
         thread_seconds(each)
     gc.collect()
     gc.disable()
     try:
-        turns = [[thread_seconds(each) for each in contenders] for _ in range(rounds)]
+        turns = [
+            [min(thread_seconds(each) for _ in range(IN_A_ROW)) for each in contenders]
+            for _ in range(-(-rounds // IN_A_ROW))
+        ]
     finally:
         gc.enable()
     return [min(seconds) for seconds in zip(*turns, strict=True)]

@@ -27,7 +27,7 @@ def needed(cluster: Cluster) -> NDArray[np.int32]:
 
 def is_short(bound: Bound, cluster: Cluster, serving: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell which partitions have fewer replicas that serve than they must have."""
-    served = bound.lengths
+    served: NDArray[np.integer] = bound.lengths
     if bound.sits_outside(serving):
         here = bound.present
         served = np.bincount(here.owner[serving[here.node]], minlength=len(here))

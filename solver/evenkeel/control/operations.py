@@ -18,6 +18,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.arrays import as_array, read_only
+from evenkeel.model.runtime.memoize import memoize
 
 
 class Operation(Enum):
@@ -125,6 +126,11 @@ def successors(nodes: Nodes) -> NDArray[np.int32] | None:
     >>> successors(c.nodes) is None
     True
     """
+    return memoize(nodes, "successors", lambda: _successors(nodes))
+
+
+def _successors(nodes: Nodes) -> NDArray[np.int32] | None:
+    """Work out what `successors` tells."""
     if not (nodes.stands_for >= 0).any():
         return None
     holds = nodes.may_hold

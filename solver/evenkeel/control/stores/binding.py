@@ -50,9 +50,9 @@ class Bound:
         return read_only(counts > 0)
 
     @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """Replicas of each partition, (P,) int64."""
-        return read_only(np.diff(self.assignment.first))
+    def lengths(self) -> NDArray[np.int32]:
+        """Replicas of each partition, (P,) int32, as what it is compared with."""
+        return read_only(np.diff(self.assignment.first).astype(np.int32))
 
     def sits_outside(self, allowed: NDArray[np.bool_]) -> bool:
         """Tell whether a replica is on a node other than these."""
