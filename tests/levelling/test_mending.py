@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
@@ -97,6 +97,7 @@ def test_a_partition_that_can_be_led_by_one_move_is(seed: int) -> None:
 
 @pytest.mark.small
 @settings(max_examples=60)
+@example(4529)  # who takes the lead along finds no room for it in its domain
 @given(seeds)
 def test_leaders_are_seated_as_by_hand(seed: int) -> None:
     _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)

@@ -195,6 +195,7 @@ def test_what_adds_no_load_joins_a_node_that_is_over_full():
         ("roles", 2100853),
         ("rules", 2101046),
         ("anything", 2200229),
+        ("extras", 2601424),
     ],
 )
 def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is_room(

@@ -237,6 +237,12 @@ def has_room(problem: Problem, state: State, after: State, k: int, n: int) -> bo
     return True
 
 
+def domains_have_room(problem: Problem, before: dict, after: dict) -> bool:
+    """Whether no domain whose capacity is limited gets more than that."""
+    gains = after["domain_load"] > before["domain_load"]
+    return not (gains & (after["domain_load"] > problem.domains.tier_capacity)).any()
+
+
 def limits_hold(problem: Problem, state: State, after: State, p: int, k: int, n: int) -> bool:
     rules = problem.rules
     q = problem.partitions.rule[p]

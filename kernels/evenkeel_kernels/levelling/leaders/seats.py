@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.leadership import affords_lead
+from evenkeel_kernels.core.leadership import affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
 from evenkeel_kernels.core.state import move, transfer_leader
@@ -15,7 +15,8 @@ from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
     """Let a voter of each of ``partitions`` that cannot be led move to where it may lead.
 
-    The one that leads now is tried first. Returns how many moved. O(R D N) for each partition.
+    The one that leads now is tried first; another takes the lead along, for which the domains that
+    it stays in must have room. Returns how many moved. O(R D N) for each partition.
     """
     first = problem.partitions.first
     moved = 0
@@ -24,6 +25,7 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
         before = index(state.leader[p])
         if leads_well(problem, state, p) or can_pass_on(problem, state, p):
             continue
+        now = index(-1) if before < 0 else index(state.node[first[p] + before])
         done = False
         for turn in range(2):
             for k in range(first[p], first[p + 1]):
@@ -34,12 +36,20 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
                     continue
                 if turn == 1 and not affords_lead(problem, state, p, k):
                     continue
-                transfer_leader(problem, state, p, slot)
+                here = index(state.node[k])
+                if turn == 1:
+                    transfer_leader(problem, state, p, slot)
                 n = find(problem, state, scan, k, 0.5 * FAR)
-                if n >= 0:
-                    move(problem, state, k, n)
-                    moved += 1
-                    done = True
-                else:
+                if turn == 1:
                     transfer_leader(problem, state, p, before)
+                if n < 0:
+                    continue
+                move(problem, state, k, n)
+                if turn == 1 and not shares_leader(problem, state, p, n, now):
+                    move(problem, state, k, here)
+                    continue
+                if turn == 1:
+                    transfer_leader(problem, state, p, slot)
+                moved += 1
+                done = True
     return moved

@@ -4,7 +4,7 @@ import numpy as np
 
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
-from tests.naive.core.state import recount, row
+from tests.naive.core.state import domains_have_room, recount, row
 from tests.naive.levelling.leaders.seats import can_pay
 
 
@@ -77,9 +77,3 @@ def may_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
         if (gains & (overfull | over)).any():
             return False
     return domains_have_room(problem, before, after)
-
-
-def domains_have_room(problem: Problem, before: dict, after: dict) -> bool:
-    """Whether no domain whose capacity is limited gets more than that."""
-    gains = after["domain_load"] > before["domain_load"]
-    return not (gains & (after["domain_load"] > problem.domains.tier_capacity)).any()

@@ -5,7 +5,7 @@ import numpy as np
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from tests.naive.core.node_scan import preference
-from tests.naive.core.state import admits, loads, recount, row, spent
+from tests.naive.core.state import admits, domains_have_room, loads, recount, row, spent
 
 
 def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State:
@@ -23,12 +23,18 @@ def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State
                 continue
             if not can_pay(problem, state, p, slot):
                 continue
+            here = int(state.node[k])
             state.leader[p] = slot
             n = best_node(problem, state, k, 0.5 * FAR)
-            if n is not None:
-                state.node[k] = n
-                break
             state.leader[p] = before
+            if n is None:
+                continue
+            state.node[k] = n
+            follows = recount(problem, state)
+            state.leader[p] = slot
+            if domains_have_room(problem, follows, recount(problem, state)):
+                break
+            state.node[k], state.leader[p] = here, before
     return state
 
 
