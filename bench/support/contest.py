@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 IN_A_ROW = 3
+"""Calls of each contender in its turn."""
 
 
 class Contender(NamedTuple):
