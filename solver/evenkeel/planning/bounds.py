@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
 from evenkeel.planning.account.cliques import Pieces, heaviest_clique
+from evenkeel.planning.account.room import last_arrival
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
 
@@ -30,7 +32,59 @@ class MakespanBound:
     term: str
 
 
+@dataclass(frozen=True, eq=False)
+class _Copies:
+    """C copies: their rows among the steps, what limits them, and what each takes alone."""
+
+    row: NDArray[np.intp]
+    size: NDArray[np.float64]
+    ways: list[Way]
+    alone: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, cluster: Cluster, steps: Steps, throttle: Throttle) -> "_Copies":
+        """Gather the copies of some steps.
+
+        A copy is no faster than all the bandwidth of its nodes and of its way; without bandwidths
+        every copy lasts one second.
+        """
+        row = np.flatnonzero(steps.kind == StepKind.COPY)
+        size, source, target = steps.size[row], steps.source[row], steps.target[row]
+        everything = np.zeros(len(row), np.int64)
+        group = cluster.partitions.group[steps.partition[row]]
+        ways: list[Way] = [
+            ("into a node", target, throttle.node_in, throttle.node_bandwidth),
+            ("out of a node", source, throttle.node_out, throttle.node_bandwidth),
+            ("in all", everything, throttle.copies, throttle.cluster_bandwidth),
+            ("of a group", group, throttle.group_copies, None),
+            *_by_domain(cluster, source, target, throttle),
+        ]
+        alone = _alone(size, ways) if throttle.paces else np.ones(len(row))
+        return cls(row, size, ways, alone)
+
+
 def makespan_bound(
+    cluster: Cluster,
+    target: Placement,
+    steps: Steps,
+    throttle: Throttle,
+    in_turn: bool,
+    exchange: NDArray[np.int32] | None = None,
+) -> MakespanBound:
+    """Return the least time from the placement that a cluster has, until all steps are done.
+
+    It is the greater of what copies take (``copying_bound``), and the longest chain of those that
+    wait for room (``last_arrival``).
+    """
+    copying = copying_bound(cluster, steps, throttle, in_turn, exchange)
+    copies = _Copies.of(cluster, steps, throttle)
+    at_once = None if throttle.partition_copies is not None else exchange
+    seconds = last_arrival(cluster, target, steps, copies.alone, at_once)
+    chain = _in_windows(MakespanBound(seconds, "copies that wait for room"), throttle)
+    return max(copying, chain, key=lambda one: one.seconds)
+
+
+def copying_bound(
     cluster: Cluster,
     steps: Steps,
     throttle: Throttle,
@@ -39,54 +93,44 @@ def makespan_bound(
 ) -> MakespanBound:
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
-    A copy is no faster than all the bandwidth of its nodes and of its way; without bandwidths every
-    copy lasts one second. So many copies through so few slots need as many rounds of the shortest
-    copy at least, and as much time as their seconds add up to. Copies of a partition that come
-    ``in_turn`` take the sum of theirs. Steps of the same ``exchange (S,)`` copy at once: two of
-    which copies cannot share a node come one after the other, and so do any number of which no two
-    can go together (``heaviest_clique``).
+    So many copies through so few slots need as many rounds of the shortest copy at least, and as
+    much time as their seconds add up to. Copies of a partition that come ``in_turn`` take the sum
+    of theirs. Steps of the same ``exchange (S,)`` copy at once: two of which copies cannot share a
+    node come one after the other, and so do any number of which no two can go together
+    (``heaviest_clique``).
     """
-    copies = np.flatnonzero(steps.kind == StepKind.COPY)
-    if len(copies) == 0:
+    copies = _Copies.of(cluster, steps, throttle)
+    row, size, alone = copies.row, copies.size, copies.alone
+    if len(row) == 0:
         return MakespanBound(0.0, "nothing is copied")
-    size, source, target = steps.size[copies], steps.source[copies], steps.target[copies]
-    everything = np.zeros(len(copies), np.int64)
-    ends: list[Way] = [
-        ("into a node", target, throttle.node_in, throttle.node_bandwidth),
-        ("out of a node", source, throttle.node_out, throttle.node_bandwidth),
-        ("in all", everything, throttle.copies, throttle.cluster_bandwidth),
-        (
-            "of a group",
-            cluster.partitions.group[steps.partition[copies]],
-            throttle.group_copies,
-            None,
-        ),
-        *_by_domain(cluster, source, target, throttle),
-    ]
-    alone = _alone(size, ends) if throttle.paces else np.ones(len(copies))
     found = [(float(alone.max()), "the longest copy")]
-    for name, where, slots, width in ends:
+    for name, where, slots, width in copies.ways:
         if slots is not None:
             found.append((_by_slots(where, alone, slots), f"copies {name}"))
         if width is not None:
             total = np.bincount(where + 1, size)[1:].max(initial=0.0)
             found.append((float(total) / width, f"bytes {name}"))
     in_turn |= throttle.partition_copies == 1
-    chain = np.bincount(steps.partition[copies], alone) if in_turn else alone
+    chain = np.bincount(steps.partition[row], alone) if in_turn else alone
     found.append((float(chain.max()), "copies of a partition"))
     if exchange is not None and throttle.partition_copies is None:
-        least = _by_exchange(exchange[copies], size, alone, ends[:2])
+        least = _by_exchange(exchange[row], size, alone, copies.ways[:2])
         found.append((least, "exchanges no two of which go together"))
-    seconds, term = max(found, key=lambda one: one[0])
-    if throttle.windows is not None:
-        seconds = float(throttle.windows.closing(np.array([seconds]))[0])
-    return MakespanBound(seconds, term)
+    return _in_windows(MakespanBound(*max(found, key=lambda one: one[0])), throttle)
 
 
-def _alone(size: NDArray[np.float64], ends: list[Way]) -> NDArray[np.float64]:
+def _in_windows(bound: MakespanBound, throttle: Throttle) -> MakespanBound:
+    """Return the bound if work goes on only while a window is open."""
+    if throttle.windows is None:
+        return bound
+    seconds = float(throttle.windows.closing(np.array([bound.seconds]))[0])
+    return MakespanBound(seconds, bound.term)
+
+
+def _alone(size: NDArray[np.float64], ways: list[Way]) -> NDArray[np.float64]:
     """Return the seconds that each copy takes if it has all of every bandwidth to itself."""
     alone = np.zeros(len(size))
-    for _, where, _, width in ends:
+    for _, where, _, width in ways:
         if width is not None:
             np.maximum(alone, np.where(where >= 0, size / width, 0.0), out=alone)
     return alone

@@ -5,8 +5,6 @@ the nodes: no order of theirs is given. So all is scheduled once as if every ord
 each partition takes the order that this found, or the next to it that its rules admit.
 """
 
-from dataclasses import fields, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,14 +15,15 @@ from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.turns import turns_of
 from evenkeel.planning.draft import Draft, Leeway
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.scheduling import NEAR
 from evenkeel.planning.throttle import Throttle
 
+CLOSE = 1.04
+"""What is as close to the least is not worth two more drafts."""
 
 def interleaved(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     """Return a draft that ends sooner since slots change in other orders, or the draft itself."""
     hurry = draft.schedule.hurry
-    if hurry is None or len(draft.stuck) or draft.seconds <= hurry.least * NEAR:
+    if hurry is None or len(draft.stuck) or draft.seconds <= hurry.least * CLOSE:
         return draft
     free = _free(draft)
     if len(free) == 0:
@@ -83,7 +82,7 @@ def _reordered(
     ):
         counts = [np.bincount(one, minlength=len(draft.target)) for one in (before, after)]
         worse |= (counts[0] != counts[1])[made.partition]
-    return _merged(acts, made.take(np.flatnonzero(~worse)))
+    return acts.with_others(made.take(np.flatnonzero(~worse)))
 
 
 def _slots_by_begin(ends: Ends, acts: Acts, begins: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -94,19 +93,6 @@ def _slots_by_begin(ends: Ends, acts: Acts, begins: NDArray[np.float64]) -> NDAr
     inside = replicas < len(when) - 1
     when[replicas[inside]] = begins[moves[inside]]
     return np.argsort(np.where(ends.moves, when[ends.replica], np.inf), axis=1, kind="stable")
-
-
-def _merged(acts: Acts, made: Acts) -> Acts:
-    """Return acts in which those of some partitions are others."""
-    kept = acts.take(np.flatnonzero(~np.isin(acts.partition, made.partition)))
-    both = {
-        one.name: np.concatenate([getattr(kept, one.name), getattr(made, one.name)])
-        for one in fields(Acts)
-    }
-    order = np.argsort(both["partition"], kind="stable")
-    found = Acts(**both).take(order)
-    opens = np.append(True, (np.diff(found.change) != 0) | (np.diff(found.partition) != 0))
-    return replace(found, change=(np.cumsum(opens[: len(found)]) - 1).astype(np.int32))
 
 
 def _by_turn(acts: Acts, start: NDArray[np.float64], other: Acts) -> NDArray[np.float64]:

@@ -134,7 +134,8 @@ class Plan(Reported, Shown):
         """Seconds that no order of the same copies can beat."""
         whole = self.protocol.whole
         exchange = self.change if whole else None
-        return makespan_bound(self.cluster, self.steps, self.throttle, not whole, exchange)
+        given = self.cluster, self.target, self.steps, self.throttle
+        return makespan_bound(*given, not whole, exchange)
 
     @cached_property
     def waves(self) -> tuple[NDArray[np.intp], ...]:

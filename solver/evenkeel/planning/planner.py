@@ -1,6 +1,5 @@
 """Planner: from a cluster and a target to a plan."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -191,19 +190,19 @@ def _planned(
     if len(ends) == 0:
         none = np.zeros(0, np.int32)
         return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
-    draft = _drafted(cluster, target, ends, throttle, protocol, flights)
-    if aim.free and draft.acts.blocked.any():
 
-        def acts_in(other: Ends) -> Acts:
-            return acts_of(cluster, other, protocol, throttle.at_once)
+    def acts_in(other: Ends) -> Acts:
+        return acts_of(cluster, other, protocol, throttle.at_once)
 
-        target, ends = rematched(cluster, target, ends, draft.acts, acts_in)
-        draft = _drafted(cluster, target, ends, throttle, protocol, flights)
+    acts = acts_in(ends)
+    if aim.free and acts.blocked.any():
+        target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
+    draft = _drafted(cluster, target, ends, acts, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
         # a replica without room in its new role may have it once it has moved
         left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
         other = replace(ends, late=np.isin(ends.partition, left))
-        way = _drafted(cluster, target, other, throttle, protocol, flights)
+        way = _drafted(cluster, target, other, acts_in(other), throttle, protocol, flights)
         draft = min(draft, way, key=lambda one: one.left)
     draft = _otherwise(draft, throttle, protocol, flights)
     draft = interleaved(draft, throttle, protocol)
@@ -230,17 +229,12 @@ def _drafted(
     cluster: Cluster,
     target: Placement,
     ends: Ends,
+    acts: Acts,
     throttle: Throttle,
     protocol: Protocol,
     flights: Flights | None,
-    unfit: NDArray[np.bool_] | None = None,
-    full: Collection[tuple[int, int]] = (),
 ) -> Draft:
-    """Return the first draft of what is to change; the ``unfit (K,)`` lead nothing meanwhile.
-
-    Nor does a partition detour by way of a node, if both are among the ``full``.
-    """
-    acts = acts_of(cluster, ends, protocol, throttle.at_once, unfit, full)
+    """Return the draft of acts of which some may be under way, and some be repairs."""
     if flights is not None:
         acts = replace(acts, left=flights.left(acts.replica, acts.target))
     if throttle.recovery_first:
@@ -271,7 +265,8 @@ def _otherwise(
             break
         unfit[found] = True
         full |= thirds
-        draft = _drafted(cluster, target, draft.ends, throttle, protocol, flights, unfit, full)
+        acts = acts_of(cluster, draft.ends, protocol, throttle.at_once, unfit, full)
+        draft = _drafted(cluster, target, draft.ends, acts, throttle, protocol, flights)
         best = min(best, draft, key=lambda one: one.left)
     return best
 

@@ -9,7 +9,7 @@ from evenkeel.planning.changes.acts import Acts
 from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 
-ROUNDS, WORK = 64, 24_000
+ROUNDS, WORK = 64, 64_000
 """Schedules that are tried for a shorter one, and changes in all of them."""
 
 NEAR = 1.02
@@ -20,6 +20,9 @@ EARLY = 0.3
 
 LATE, PUSH, ALIKE = 0.9, 0.3, 0.2
 """What ends after so much of a schedule is late; how far up it goes, and what is alike of that."""
+
+ALONG = 0.3
+"""Part of that by which all goes up that claims the resource for which what is late waited."""
 
 GOLDEN = 0.6180339887498949
 """Rounds push by half of that more or less, spread evenly, so that they do not go in circles."""
@@ -104,7 +107,8 @@ def _hurried(
 
     That is squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes
     before it in its partition, is moved up, and all is scheduled anew. Late is what ends after its
-    class did at first, and of the last class what ends close to the makespan.
+    class did at first, and of the last class what ends close to the makespan. A node that copies
+    alone in the end should have begun sooner: what else claims it is moved up, too, if by less.
     """
     count = len(by_rank)
     if count == 0 or np.isnan(made.finish).any():
@@ -114,6 +118,7 @@ def _hurried(
     best, current, due = made, made, hurry.ends(made.finish)
     reached = due
     follows = np.flatnonzero(changes.previous >= 0)[::-1].tolist()
+    claimant = np.repeat(np.arange(count), np.diff(changes.claim_first))
     for turn in range(min(ROUNDS, WORK // count)):
         length = float(reached[-1])
         if length <= hurry.least * NEAR:
@@ -122,6 +127,9 @@ def _hurried(
         late = np.maximum(current.finish - by[hurry.rank], 0.0)
         far = PUSH * (0.5 + turn * GOLDEN % 1.0)
         push = np.where(late > 0.0, far * (ALIKE + late / length), 0.0)
+        squeaks = np.zeros(len(free) + 1)  # the last one: late without having waited
+        np.maximum.at(squeaks, current.lacks, push)
+        np.maximum.at(push, claimant, ALONG * squeaks[changes.claim_on])
         for c in follows:
             push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
         key -= push

@@ -5,10 +5,11 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.planning.account.cliques import Pieces, heaviest_clique
-from evenkeel.planning.bounds import makespan_bound
+from evenkeel.planning.bounds import copying_bound
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.shortest import shortest
 from tests.support.effort import mostly_long
+from tests.support.instances import as_cluster, generate
 from tests.support.plans.skewed_sizes import just_expanded
 
 PACES = {
@@ -77,7 +78,7 @@ def test_exchanges_of_which_no_two_go_together_take_the_sum_of_theirs():
     assert (plan.makespan, plan.bound.seconds) == (6.0, 6.0)
     assert plan.bound.term == "exchanges no two of which go together"
     # one by one they need not wait for one another
-    one_by_one = makespan_bound(cluster, plan.steps, throttle, False)
+    one_by_one = copying_bound(cluster, plan.steps, throttle, False)
     assert (one_by_one.seconds, one_by_one.term) == (4.0, "bytes into a node")
     assert ek.plan(cluster, target, throttle=throttle).makespan == 4.0
     # and with two slots each they go together
@@ -126,3 +127,21 @@ def test_expansions_and_repairs_of_unlike_sizes_stay_close_to_the_bound():
 
     # before slots took other orders, and repairs went along, every one of these was above 1.3
     assert max(over(seed) for seed in (200007, 200032, 200090, 200131, 200253)) <= 1.15
+
+
+@pytest.mark.parametrize("seed", [2, 11])
+def test_a_node_that_gives_much_begins_early_enough(seed):
+    """Else it copies to five others in turn, in the end, while all the rest is done."""
+    cluster = as_cluster(generate(25_000, 300, 10, seed=seed)).replace(bytes="d1")
+    answer = ek.solve(cluster, goals=ek.Goals(level=0.04))
+    plan = answer.plan(throttle=ek.Throttle(node_bandwidth=1e3))
+    assert plan.check().ok
+    assert plan.makespan <= 1.03 * plan.bound.seconds
+
+
+@pytest.mark.parametrize("seed", [980027, 980085, 980276])
+def test_what_waits_for_the_node_of_a_late_copy_comes_earlier_too(seed):
+    case = just_expanded(seed)
+    plan = ek.plan(case.cluster, case.answer, throttle=case.throttle, protocol=case.protocol)
+    assert plan.check().ok
+    assert plan.makespan <= 1.15 * plan.bound.seconds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.bounds import makespan_bound
+from evenkeel.planning.bounds import copying_bound
 from evenkeel.planning.steps import StepKind, Steps
 
 if TYPE_CHECKING:
@@ -37,5 +37,5 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[NDArray[np.intp]] | None = Non
         )  # fmt: skip
         exchange = plan.change[own] if plan.protocol.whole else None
         in_turn = exchange is None
-        found.append(makespan_bound(plan.cluster, alone, throttle, in_turn, exchange).seconds)
+        found.append(copying_bound(plan.cluster, alone, throttle, in_turn, exchange).seconds)
     return found

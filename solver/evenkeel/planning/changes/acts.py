@@ -103,6 +103,19 @@ class Acts:
         """Return some of the acts."""
         return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
+    def with_others(self, made: "Acts") -> "Acts":
+        """Return the acts in which those of some partitions are others."""
+        kept = self.take(np.flatnonzero(~np.isin(self.partition, made.partition)))
+        both = {
+            one.name: np.concatenate([getattr(kept, one.name), getattr(made, one.name)])
+            for one in fields(self)
+        }
+        found = Acts(**both)
+        found = found.take(np.argsort(found.partition, kind="stable"))
+        opens = np.append(True, (np.diff(found.change) != 0) | (np.diff(found.partition) != 0))
+        change = np.cumsum(opens[: len(found)]) - 1
+        return replace(found, change=change.astype(np.int32))
+
 
 def acts_of(
     cluster: Cluster,

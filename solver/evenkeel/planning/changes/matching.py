@@ -29,8 +29,8 @@ def rematched(
     ends: Ends,
     acts: Acts,
     acts_of: Callable[[Ends], Acts],
-) -> tuple[Placement, Ends]:
-    """Return a target, and its ends, in which what was blocked goes another way if one is open.
+) -> tuple[Placement, Ends, Acts]:
+    """Return target, ends and acts in which what was blocked goes another way if one is open.
 
     Replicas of a partition are alike if their roles are, so it is all one which of them goes to
     which of its new nodes. The way of the fewest acts is taken, the first of those.
@@ -46,8 +46,9 @@ def rematched(
         count = _counts(acts_of(by_way(ends, rows[some], tried)), ends.partition[rows[some]])
         better = count < fewest[some]
         fewest[some[better]], origin[some[better]] = count[better], tried[better]
-    found = fewest < BLOCKED
-    return traded(target, ends, rows[found], origin[found])
+    found = rows[fewest < BLOCKED]
+    target, ends = traded(target, ends, found, origin[fewest < BLOCKED])
+    return target, ends, acts.with_others(acts_of(ends.take(found)))
 
 
 def tradable(target: Placement, ends: Ends) -> NDArray[np.bool_]:
