@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenkeel as ek
@@ -15,6 +15,7 @@ from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
+from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.losses.standing import standing
 from evenkeel_kernels.levelling.losses.play import play_losses
 from evenkeel_kernels.levelling.losses.series import play_series
@@ -103,8 +104,21 @@ def test_who_lives_leads_what_a_lost_node_led_not_a_copy_yet_to_be_made(heavier)
         assert (leads[orphans][:, None] == rows[orphans][:, 1:]).any(axis=1).all()
 
 
+def is_last_to_lead(plain, order, k):
+    """Whether nobody leads the partition of ``k`` unless ``k`` does, placed in this order."""
+    cluster = plain.cluster
+    placement, may = cluster.placement, cluster.nodes.may_lead
+    mates = np.flatnonzero(placement.owner == placement.owner[k])
+    later = order[order.index(k) + 1 :]
+    voters = [j for j in mates.tolist() if j != k and placement.role[j] == Role.VOTER]
+    return placement.role[k] == Role.VOTER and not any(
+        j in later or (plain.node[j] >= 0 and may[plain.node[j]]) for j in voters
+    )
+
+
 @share_of_examples(0.3)
 @given(seeds, st.integers(0, 13))
+@example(1205, 0)  # one node may not lead, and somebody has to
 def test_each_replica_goes_where_no_node_is_less_full_with_it(seed, n):
     """Every choice of ``play_losses`` against all nodes, each tried by the full audit."""
     cluster = ready_cluster(seed)
@@ -127,6 +141,8 @@ def test_each_replica_goes_where_no_node_is_less_full_with_it(seed, n):
             full = ((plain.loads() + weight) / np.maximum(target, 1e-30)).max(1)
             open_ = [m for m in np.flatnonzero(may).tolist() if not plain.breaks(k, m)]
             assert chosen in open_
+            if orphan and is_last_to_lead(plain, loss.replica.tolist(), k):
+                open_ = [m for m in open_ if now.nodes.may_lead[m]] or open_
             assert full[chosen] <= full[open_].min() * (1 + 1e-6) + 1e-9
             plain.node[k] = chosen
             last = k == max(loss.replica[placement.owner[loss.replica] == p])
@@ -319,3 +335,16 @@ def test_a_series_by_hand():
     assert series.endangered.tolist() == [0, 2, 1, 2]
     assert standing(cluster).lose_each(losses, ek.Cost()) is None
     assert callable(play_series)
+
+
+@pytest.mark.small
+def test_what_found_no_place_goes_first_in_a_second_attempt_by_hand():
+    """4 would go to node 1, which is emptier, and then the second 3 fits nowhere."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[4.0], [3.0], [3.0], [4.0], [6.0]], leader=[-1] * 5,
+        placement=[[0], [0], [0], [1], [2]],
+    )  # fmt: skip
+    loss = standing(cluster).lose(np.array([0], np.int32), ek.Goals(level=None))
+    assert loss.gave_way == 0
+    assert dict(zip(loss.replica.tolist(), loss.node.tolist(), strict=True)) == {0: 2, 1: 1, 2: 1}
+    assert loss.loads.tolist() == [[0.0], [10.0], [10.0]]

@@ -23,6 +23,9 @@ from evenkeel_kernels.levelling.losses.judge import find_endangered, is_sound, m
 from evenkeel_kernels.levelling.losses.records import PLACE, Asked, Demanded, Kept, Stock, Told
 from evenkeel_kernels.levelling.losses.room import make_room
 
+ATTEMPTS, FEW = 3, 8
+"""Attempts at placing all that was lost, and how many may have failed in the first one."""
+
 WHOLE = 1e-9
 """What is this close to a whole number is taken for it before it is rounded up."""
 
@@ -44,25 +47,33 @@ def play_losses(
 ) -> int:
     """Lose ``nodes (n,)``, place what they held, tell what came of it, and take it back.
 
-    Returns how many replicas moved, or -1 if no answer was found that is proven the best.
+    What found no place goes first in a second attempt; if that was one replica, another gives way
+    in the third. Returns how many moved, or -1 if no answer was found that is proven the best.
     ``forced (K,)`` is all false and ``led (P,)`` all true, before and after; ``most_leaders (N,)``
     is scratch, as are the watermarks of ``problem`` and the scales of ``scan``.
     """
     count = lose(problem, state, scan, stock, nodes, led, told)
     find_endangered(problem.partitions, demanded, told, count)
     set_targets(problem, scan, stock, demanded, asked, told.lost, most_leaders)
-    first = index(0)
-    placed = best_fit(problem, state, scan, told.replica, forced, led, 1.0, first, count)
-    gave_way = index(0)
-    if placed == count - 1:
-        at = first_without_node(state.node, told, count)
-        take_back(problem, state, scan, stock, kept, nodes, led, told, count)
-        count = lose(problem, state, scan, stock, nodes, led, told)
-        gave_way = make_room(problem, state, scan, stock, demanded, led, told, at, count)
-        if gave_way > 0:
-            placed = 1 + best_fit(
-                problem, state, scan, told.replica, forced, led, 1.0, index(1), count
-            )
+    gave_way, failed, at = index(0), index(0), index(0)
+    for attempt in range(ATTEMPTS):
+        if attempt > 0:
+            take_back(problem, state, scan, stock, kept, nodes, led, told, count)
+            count = lose(problem, state, scan, stock, nodes, led, told)
+        if attempt == 1:
+            at = index(told.node[0])
+            bring_forward(problem.partitions.owner, told, failed, count)
+        if attempt == 2:
+            gave_way = make_room(problem, state, scan, stock, demanded, led, told, at, count)
+            if gave_way == 0:
+                break
+        placed = gave_way + best_fit(
+            problem, state, scan, told.replica, forced, led, 1.0, gave_way, count
+        )
+        if attempt == 0:
+            failed = list_failures(state.node, told, count)
+        if placed == count or failed > (FEW if attempt == 0 else 1):
+            break
     told.gave_way[0] = gave_way
     sound = placed == count
     count += gave_way
@@ -122,12 +133,35 @@ def lose(
 
 
 @device_function
-def first_without_node(node: NDArray[np.int32], told: Told, count: int) -> int:
-    """Return the place in ``told.replica`` of the first of ``count`` without a ``node (K,)``."""
-    at = index(0)
-    while at < count and node[told.replica[at]] >= 0:
-        at += 1
-    return at
+def list_failures(node: NDArray[np.int32], told: Told, count: int) -> int:
+    """Fill ``told.node`` with the places of what has no ``node (K,)``; how many of ``count``."""
+    failed = index(0)
+    for at in range(count):
+        if node[told.replica[at]] < 0:
+            told.node[failed] = at
+            failed += 1
+    return failed
+
+
+@device_function
+def bring_forward(owner: NDArray[np.int32], told: Told, failed: int, count: int) -> None:
+    """Put what is at places ``told.node[:failed]`` first, with its partition by ``owner (K,)``."""
+    front, done = index(0), index(0)
+    for i in range(failed):
+        begin = index(told.node[i])
+        if begin < done:
+            continue
+        p = owner[told.replica[begin]]
+        while begin > done and owner[told.replica[begin - 1]] == p:
+            begin -= 1
+        done = begin
+        while done < count and owner[told.replica[done]] == p:
+            k = told.replica[done]
+            for at in range(done, front, -1):
+                told.replica[at] = told.replica[at - 1]
+            told.replica[front] = k
+            front += 1
+            done += 1
 
 
 @device_function
