@@ -105,19 +105,24 @@ class PlacementCounts:
         total = np.zeros((nodes, dimensions))
         load = self.cluster.partitions.load
         leads, other = self._roles()
+        start, pieces = 0, []
+        for seat, owner in self.stretches(self.seat):
+            lead, light = (flag[start : start + len(seat)] for flag in (leads, other))
+            all_lead = bool(lead.all())
+            some = None if all_lead or not lead.any() else lead
+            pieces.append((seat, owner, all_lead, some, light if light.any() else None))
+            start += len(seat)
         for d in range(dimensions):
             # in one stretch of memory each: columns are slow to read, and each slot reads them
             leader, voter = load.leader[:, d].copy(), load.voter[:, d].copy()
-            start = 0
-            for seat, owner in self.stretches(self.seat):
-                lead, light = (flag[start : start + len(seat)] for flag in (leads, other))
-                weight = (leader if lead.all() else voter)[owner]
-                if light.any() and not lead.all():
+            for seat, owner, all_lead, some, light in pieces:
+                weight = (leader if all_lead else voter)[owner]
+                if light is not None and not all_lead:
                     weight = np.where(light, load.non_voter[owner, d], weight)
-                if lead.any() and not lead.all():
-                    weight = np.where(lead, leader[owner], weight)
+                if some is not None:
+                    weight = np.where(some, leader[owner], weight)
                 total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
-                start += len(seat)
+                beat()
         return total
 
     @property
