@@ -115,10 +115,10 @@ class PlacementCounts:
         for d in range(dimensions):
             # in one stretch of memory each: columns are slow to read, and each slot reads them
             leader, voter = load.leader[:, d].copy(), load.voter[:, d].copy()
-            for seat, owner, all_lead, some, light in pieces:
+            for seat, owner, all_lead, some, lighter in pieces:
                 weight = (leader if all_lead else voter)[owner]
-                if light is not None and not all_lead:
-                    weight = np.where(light, load.non_voter[owner, d], weight)
+                if lighter is not None and not all_lead:
+                    weight = np.where(lighter, load.non_voter[owner, d], weight)
                 if some is not None:
                     weight = np.where(some, leader[owner], weight)
                 total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
