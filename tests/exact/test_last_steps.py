@@ -60,7 +60,7 @@ def test_steps_that_share_a_domain_or_exceed_a_budget_are_refused_unaudited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = ek.Cluster.from_arrays(
-        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, -1], [-1, 2]], spread={"zone": 1},
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, -1], [0, -1]], spread={"zone": 1},
         domains={"zone": ["a", "a", "b", "b", "c", "c"]}, accepts=[True] * 4 + [False] * 2,
     )  # fmt: skip
     audited = []
