@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit.limits import domain_of
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import baselines_of, regressions
@@ -28,6 +26,7 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.ills import endangered
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.scope import NONE, partition_scope
 
 MOST = 200
 """Steps that are tried in all: each is audited."""
@@ -125,8 +124,8 @@ class _Steps:
         self._go_to(_Standing.of(cluster, cluster.placement.replaced(outcome.node, outcome.leader)))
         self._baselines = cache(lambda: baselines_of(cluster))
         topology = cluster.topology
-        self._spreads = [
-            (binding, topology.domain_with_nodes[topology.tier_index(binding.tier)])
+        self._spreads = [  # no node is the last one, and stands in no domain
+            (binding, np.append(topology.domain_with_nodes[topology.tier_index(binding.tier)], -1))
             for binding in partition_scope(cluster).bindings
             if binding.kind == "spread" and binding.hard
         ]
@@ -190,15 +189,14 @@ class _Steps:
     def _crowds(self, p: int, node: NDArray[np.int32]) -> bool:
         """Whether more of a partition would share domains than may: no audit need be made then."""
         first, end = self.now.placement.first[p : p + 2].tolist()
-        more: dict[str, int] = {}
+        more = {True: 0, False: 0}  # on a node, and elsewhere: two kinds of violation
         for binding, domain in self._spreads:
             if binding.amount[p] == NONE:
                 continue
             for sign, stands in ((1, node), (-1, self.now.placement.node)):
-                at = domain_of(domain, stands[first:end])
+                at = domain[stands[first:end]]
                 beyond = np.maximum(np.bincount(at[at >= 0]) - binding.amount[p], 0)
-                kind = binding.violation
-                more[kind] = more.get(kind, 0) + sign * int(beyond.sum())
+                more[binding.tier == "node"] += sign * int(beyond.sum())
         return any(count > 0 for count in more.values())
 
     def _may_lead(self, n: int) -> bool:
