@@ -128,7 +128,7 @@ def budgets_used_up(
     Where replicas wait, ``node (K,)`` being none that serves, the next move is one of theirs.
     """
     lightest = 0.0
-    if cluster.bytes_dimension >= 0:
+    if limits.bytes is not None and cluster.bytes_dimension >= 0:
         sizes = cluster.partitions.load.voter[:, cluster.bytes_dimension]
         if node is not None:
             waits = ~np.append(cluster.nodes.serves, False)[node]

@@ -24,8 +24,10 @@ ONCE_TOO_MANY = [
     ("rules", 90059, 35),
     ("states", 90068, 30),
     ("from_below", 430009, 6),
+    ("plain", 820070, 12),
 ]
-"""Clusters that the search alone moved up to 12 replicas too many on, and the fewest moves."""
+"""Clusters that the search alone moved up to 12 replicas too many on, and the fewest moves; the
+last one takes CP-SAT more than its first effort."""
 
 
 @pytest.mark.parametrize(("family", "seed", "fewest"), ONCE_TOO_MANY)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.model.placement import Flag
+from evenkeel.measure.audit import Audit
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.strategies.exact import last_steps
 from evenkeel.strategies.exact.ills import Ills, harms
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.registry import Outcome, Request, find
@@ -52,6 +54,30 @@ def test_budgets_hold() -> None:
     )
     ended = stepped(cluster, ek.Limits(moves=2))
     assert np.count_nonzero(ended.node >= 0) == 4 + 2
+
+
+def test_steps_that_share_a_domain_or_exceed_a_budget_are_refused_unaudited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, -1], [0, -1]], spread={"zone": 1},
+        domains={"zone": ["a", "a", "b", "b", "c", "c"]}, accepts=[True] * 4 + [False] * 2,
+    )  # fmt: skip
+    audited = []
+    original = last_steps.audit
+
+    def noted(cluster: ek.Cluster, placement: Placement) -> Audit:
+        audited.append(original(cluster, placement))
+        return audited[-1]
+
+    monkeypatch.setattr(last_steps, "audit", noted)
+    ended = stepped(cluster)
+    assert (ended.node >= 0).all()
+    assert len(audited) == 3
+    assert not any(one.counts["spread"] for one in audited)
+    audited.clear()
+    assert (stepped(cluster, ek.Limits(moves=0)).node < 0).sum() == 2
+    assert len(audited) == 1
 
 
 def test_a_leader_is_seated() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds.level import whole_level
+from evenkeel.measure.bounds.level import ROWS, column_maxima, whole_level
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
@@ -298,3 +298,11 @@ def test_loads_near_nothing_are_solved_and_proven_as_others_are(capacity, load, 
     result = ek.solve(cluster, goals=Goals(level=0.1))
     assert not result.goals_reached or result.bounds.moves_level <= result.comparison.moves
     assert str(result) and result.gap
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS - 1, ROWS, 3 * ROWS + 1])
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_the_greatest_of_a_column_is_found_wherever_it_stands(rows, columns):
+    loads = np.random.default_rng(rows).random((rows, columns))
+    for end in (loads[::-1], np.asfortranarray(loads), loads):
+        assert column_maxima(end).tolist() == end.max(0, initial=0.0).tolist()

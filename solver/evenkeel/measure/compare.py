@@ -98,9 +98,11 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     left = joined(after, before)
     beat()
     arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
-    partitions = len(cluster.partitions)
-    came_per = np.bincount(after.owner[arrivals], minlength=partitions)
-    left_per = np.bincount(before.owner[departures], minlength=partitions)
+    removed, partitions = 0, len(cluster.partitions)
+    if len(departures):
+        came_per = np.bincount(after.owner[arrivals], minlength=partitions)
+        left_per = np.bincount(before.owner[departures], minlength=partitions)
+        removed = int(np.maximum(left_per - came_per, 0).sum())
     beat()
     moved = _moved_load(cluster, after, arrivals)
     total = wanted_load(cluster)
@@ -113,7 +115,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
         moves=len(arrivals),
         forced=forced_moves(PlacementCounts.of(cluster, before)),
         leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
-        removed=int(np.maximum(left_per - came_per, 0).sum()),
+        removed=removed,
         load_moved=read_only(fraction),
         bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
         node_in=read_only(np.bincount(after.node[arrivals], minlength=nodes)),
@@ -158,6 +160,8 @@ def compare_losses(
 
 def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
     """Return which replicas of ``after`` are on a node that is new to their partition."""
+    if before is after:
+        return np.zeros(len(after.node), bool)
     if before.first is after.first or np.array_equal(before.first, after.first):
         suspect = np.flatnonzero((after.node != before.node) & (after.node >= 0))
     else:
@@ -172,7 +176,7 @@ def forced_moves(placed: PlacementCounts) -> int:
     cluster = placed.cluster
 
     def count() -> int:
-        lacking = cluster.partitions.replicas - placed.per_partition(cluster.nodes.may_hold)
+        lacking = cluster.partitions.replicas - placed.holding
         return int(np.maximum(lacking, 0).sum())
 
     return memoize(placed, "forced moves", count, cluster.nodes, cluster.partitions)

@@ -3,7 +3,7 @@
 What was lost with its node is copied from elsewhere: it leaves neither the node nor its domain.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
     asked = [*_asked(limits)]
     if not asked:
         return []
-    spent = dict(_spent(cluster, after))
+    spent = dict(_spent(cluster, after, [name for name, _ in asked]))
     return [
         f"{name} {quantity(spent[name])} above {quantity(most)}"
         for name, most in asked
@@ -87,8 +87,13 @@ def _asked(limits: Limits) -> Iterator[tuple[str, float]]:
             yield one.name, float(value)
 
 
-def _spent(cluster: Cluster, after: Placement) -> Iterator[tuple[str, float]]:
-    """Yield what is spent of each budget; of a node, a domain or a partition, the most of any."""
+def _spent(
+    cluster: Cluster, after: Placement, asked: Collection[str]
+) -> Iterator[tuple[str, float]]:
+    """Yield what is spent of each budget; of a node, a domain or a partition, the most of any.
+
+    Of domains only what is ``asked``: they take the longest.
+    """
     before, serves = cluster.placement, cluster.nodes.serves
     compared = compare(cluster, before, after)
     yield "moves", compared.moves
@@ -101,6 +106,8 @@ def _spent(cluster: Cluster, after: Placement) -> Iterator[tuple[str, float]]:
     changed[after.owner[compared.joined]] = changed[before.owner[compared.left]] = True
     everywhere = np.ones(len(serves), bool)
     for row, tier in enumerate(cluster.topology.tiers):
+        if f"domain_in {tier}" not in asked and f"domain_out {tier}" not in asked:
+            continue
         domain = cluster.topology.domain[row]
         count = np.int64(domain.max(initial=0)) + 1
         now = _standing(after, domain, count, changed, everywhere)

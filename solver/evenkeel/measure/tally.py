@@ -88,6 +88,11 @@ class PlacementCounts:
         return np.bincount(self.seat, minlength=len(self.cluster.nodes) + 1)[1:]
 
     @cached_property
+    def holding(self) -> NDArray[np.int64]:
+        """Replicas of each partition on nodes that may hold them, (P,) int64."""
+        return self.per_partition(self.cluster.nodes.may_hold)
+
+    @cached_property
     def leaders(self) -> NDArray[np.int64]:
         """Leaders on each node, (N,) int64."""
         seat = np.add(self.placement.leader_node, 1, dtype=np.intp)
@@ -100,21 +105,24 @@ class PlacementCounts:
         total = np.zeros((nodes, dimensions))
         load = self.cluster.partitions.load
         leads, other = self._roles()
-        start = 0
+        start, pieces = 0, []
         for seat, owner in self.stretches(self.seat):
             lead, light = (flag[start : start + len(seat)] for flag in (leads, other))
-            all_lead, any_light = bool(lead.all()), bool(light.any())
-            for d in range(dimensions):
-                if all_lead:
-                    weight = load.leader[owner, d]
-                else:
-                    weight = np.array(load.voter[owner, d])
-                    if any_light:
-                        np.copyto(weight, load.non_voter[owner, d], where=light)
-                    np.copyto(weight, load.leader[owner, d], where=lead)
+            all_lead = bool(lead.all())
+            some = None if all_lead or not lead.any() else lead
+            pieces.append((seat, owner, all_lead, some, light if light.any() else None))
+            start += len(seat)
+        for d in range(dimensions):
+            # in one stretch of memory each: columns are slow to read, and each slot reads them
+            leader, voter = load.leader[:, d].copy(), load.voter[:, d].copy()
+            for seat, owner, all_lead, some, lighter in pieces:
+                weight = (leader if all_lead else voter)[owner]
+                if lighter is not None and not all_lead:
+                    weight = np.where(lighter, load.non_voter[owner, d], weight)
+                if some is not None:
+                    weight = np.where(some, leader[owner], weight)
                 total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
                 beat()
-            start += len(seat)
         return total
 
     @property
@@ -194,11 +202,13 @@ class PlacementCounts:
     def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which replicas lead and which do not vote, in this order; (K,) both."""
         placement = self.placement
-        other = placement.role == Role.NON_VOTER
+        other: NDArray[np.bool_] = np.zeros(len(placement.node), bool)
+        if placement.role.any():
+            other = placement.role == Role.NON_VOTER
         if placement.slots is None:
             leads = np.zeros(len(placement.node), bool)
             leads[placement.leader_replica[placement.leader >= 0]] = True
             return leads, other
         slot = np.arange(placement.slots)[:, None]
-        other = other.reshape(len(placement), placement.slots).T
-        return (placement.leader == slot).reshape(-1), other.reshape(-1)
+        by_slot = other.reshape(len(placement), placement.slots).T
+        return (placement.leader == slot).reshape(-1), by_slot.reshape(-1)

@@ -167,6 +167,8 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
     What is stranded stays where it is, and nobody can be made to lead it.
     """
     before, node, leader = cluster.placement, outcome.node, outcome.leader
+    if node is before.node and leader is before.leader:
+        return before
     held = stranded(before)
     if held.any():
         node = np.where(held[before.owner], before.node, node)
@@ -185,9 +187,7 @@ def _is_time_for(chosen: Method, request: Request) -> bool:
 def _not_begun(request: Request) -> Outcome:
     """Leave everything where the search would have started."""
     start = request.start
-    return Outcome(
-        node=start.node.copy(), leader=start.leader.copy(), stop_reason="time", message=NO_TIME
-    )
+    return Outcome(node=start.node, leader=start.leader, stop_reason="time", message=NO_TIME)
 
 
 def _with_warnings(outcome: Outcome, more: Sequence[str]) -> Outcome:

@@ -103,11 +103,8 @@ def test_a_trade_is_the_best_of_all_and_never_makes_it_worse(seed: int) -> None:
     assert traded or plain.cost() == pytest.approx(before)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("tolerance", [0.04, 0.01])
-def test_few_more_leaders_change_than_the_linear_program_says_must(
-    seed: int, tolerance: float
-) -> None:
+def changed_and_fewest(seed: int, tolerance: float) -> tuple[int, float]:
+    """Level a cluster; how many leaders changed, and how many the linear program says must."""
     small = level_case(seed, partitions=2400, nodes=36, tolerance=tolerance)
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
@@ -116,8 +113,16 @@ def test_few_more_leaders_change_than_the_linear_program_says_must(
     assert stages[-1].stage == "level"
     came = np.array([row[s] for row, s in zip(small.placement, small.leader, strict=True)])
     now = state.node[problem.partitions.first[:-1] + state.leader]
-    changes = int((came != now).sum())
-    assert changes <= 1.15 * fewest_changes(small, state.node, most) + 2
+    return int((came != now).sum()), fewest_changes(small, state.node, most)
+
+
+@pytest.mark.parametrize("tolerance", [0.04, 0.01])
+def test_few_more_leaders_change_than_the_linear_program_says_must(tolerance: float) -> None:
+    pairs = [changed_and_fewest(seed, tolerance) for seed in range(4)]
+    for changed, fewest in pairs:
+        assert changed <= 1.15 * fewest + 2
+    changed, fewest = np.sum(pairs, axis=0)
+    assert changed <= (1.055 if tolerance == 0.04 else 1.075) * fewest
 
 
 @pytest.mark.parametrize("seed", range(3))

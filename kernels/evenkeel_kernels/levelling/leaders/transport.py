@@ -33,7 +33,7 @@ from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
 STIFFNESS = 2.0
 """What a mean lead's target ratio on the fullest node costs at first, in leader changes."""
-SOFT, STIFFER = 7, 1.5
+SOFT, STIFFER = 10, 1.25
 """Sweeps that find the prices, and by how much stiffness grows with each."""
 HARD, HARDER = 5, 3.0
 """Sweeps after these, which end what is nearly within targets, and the same for them."""

@@ -84,13 +84,11 @@ def _repeats(
     partitions = len(placed.placement)
     at = np.append(np.int32(-1), domain).take(placed.seat).reshape(-1, partitions)
     inside = at >= 0
-    if not inside.all():
-        # a slot without a domain is its own, and equals no other
-        at = np.where(inside, at, -1 - np.arange(len(at), dtype=np.int32)[:, None])
     earlier = np.zeros(at.shape, np.int8)
     for i in range(1, len(at)):
         for j in range(i):
-            earlier[i] += (at[i] == at[j]).view(np.int8)
+            # a slot without a domain is its own, and equals no other
+            earlier[i] += ((at[i] == at[j]) & inside[i]).view(np.int8)
     return earlier, inside
 
 

@@ -84,9 +84,9 @@ def _wrong_number(placed: PlacementCounts) -> list[Violations]:
     full = placed.uniform and placed.replicas.sum() == len(placement.node)
     if full and (wanted == placement.slots).all():
         return []
-    short = wanted - placed.per_partition(np.ones(len(placed.replicas), bool))
+    short = wanted - placed.tallied(placed.seat > 0)
     bad = np.flatnonzero(short > 0)
     found = violations("unassigned", short[bad], partition=bad)
-    over = placed.per_partition(placed.cluster.nodes.may_hold) - wanted
+    over = placed.holding - wanted
     bad = np.flatnonzero(over > 0)
     return found + violations("surplus", over[bad], partition=bad)

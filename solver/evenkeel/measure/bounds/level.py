@@ -17,6 +17,9 @@ from evenkeel.model.runtime.memoize import memoize
 DEEPEST_PILE = 4
 """Items on one node up to which the pigeonhole term looks."""
 
+ROWS = 1024
+"""Rows that are looked at together."""
+
 
 def level_terms(
     placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64]
@@ -161,7 +164,6 @@ def _largest_loads(
 ) -> list[tuple[int, NDArray[np.float64]]]:
     """Return the class and the greatest loads (D,) of the replicas of each class and role."""
     parts = cluster.partitions
-    level = np.zeros(len(cluster.dimensions))
     found = []
     for q in range(len(scope.open)):
         bound = slice(None) if len(scope.open) == 1 else scope.rule == q
@@ -173,10 +175,17 @@ def _largest_loads(
         ):
             if needed.any():
                 there = load[bound] if needed.all() else load[bound][needed]
-                # column by column is much quicker than along the first axis
-                largest = np.array([there[:, d].max() for d in range(len(level))])
-                found.append((q, largest))
+                found.append((q, column_maxima(there)))
     return found
+
+
+def column_maxima(loads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the greatest of each column, 0 or more, (D,): row by row would be slow."""
+    many, dimensions = len(loads) // ROWS, loads.shape[1]
+    greatest = loads[: many * ROWS].reshape(many, ROWS * dimensions).max(0, initial=0.0)
+    rest = loads[many * ROWS :]
+    each = np.concatenate([greatest.reshape(ROWS, dimensions), rest])
+    return np.asarray(each.max(0, initial=0.0))
 
 
 def pigeonhole(
@@ -192,7 +201,7 @@ def pigeonhole(
     least = placed.lightest
     total, largest_of = memoize(
         cluster.partitions, "lightest in all",
-        lambda: (weighted_sum(copies, least), [row.max(initial=0.0) for row in least.T]),
+        lambda: (weighted_sum(copies, least), column_maxima(least).tolist()),
     )  # fmt: skip
     for d in range(len(level)):
         room = capacity[able, d]

@@ -29,9 +29,9 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-EFFORT, LEADERS, LONGEST = 0.3, 0.02, 1.0
-"""Deterministic seconds for the moves, for who leads after that, and for the moves where the caller
-says how long it may take."""
+EFFORT, AGAIN, LEADERS, LONGEST = 0.3, 0.7, 0.02, 1.0
+"""Deterministic seconds for the moves, for them where too many are left after all, for who leads
+after that, and for the moves where the caller says how long it may take."""
 
 ROUNDS = 6
 """How often what is too many then is refined: that finds more than more of CP-SAT, and sooner."""
@@ -53,20 +53,31 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
         return outcome
     if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
         return outcome
-    found = _fewest(request, stands, None if missed else made)
+    unhurried = _is_unhurried(request)
+    found = _fewest(request, stands, None if missed else made, LONGEST if unhurried else EFFORT)
     proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
-    better, least = outcome, max([request.bounds.moves_level, *proven])
-    if found.node is not None and found.leader is not None:
-        node = kept(cluster, found.node)
-        answer = replace(outcome, node=node, leader=leading_slots(cluster, node, found.leader))
-        if missed:
-            answer = replace(answer, stop_reason="tolerance", message="")
-        answer = well_led(request, answer)
-        if _is_worth_more(request, answer, outcome):
-            better = answer
+    better, least = _better_of(request, outcome, found), max([request.bounds.moves_level, *proven])
     if better is outcome and missed:
         return outcome
-    return _refined(request, better, least)
+    best = _refined(request, better, least)
+    stands = cluster.placement.replaced(best.node, best.leader)
+    made = compare(cluster, cluster.placement, stands).moves
+    if unhurried or made - least < FAR or request.watch.reason is not None:
+        return best
+    return _better_of(request, best, _fewest(request, stands, made, AGAIN))
+
+
+def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
+    """Return what was found, if there is anything and it is worth more, or else the outcome."""
+    if found.node is None or found.leader is None:
+        return outcome
+    node = kept(request.cluster, found.node)
+    leader = leading_slots(request.cluster, node, found.leader)
+    answer = replace(outcome, node=node, leader=leader)
+    if outcome.stop_reason != "tolerance":
+        answer = replace(answer, stop_reason="tolerance", message="")
+    answer = well_led(request, answer)
+    return answer if _is_worth_more(request, answer, outcome) else outcome
 
 
 def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
@@ -95,12 +106,11 @@ def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
     return best
 
 
-def _fewest(request: Request, stands: Placement, made: int | None) -> Found:
+def _fewest(request: Request, stands: Placement, made: int | None, effort: float) -> Found:
     """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
 
     Where nothing within them is known yet, any is looked for first: that is found more easily.
     """
-    effort = LONGEST if _is_unhurried(request) else EFFORT
     search = Search(1, effort, request.seed, request.watch)
     stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
     _hold_what_is_reached(stages, stands)

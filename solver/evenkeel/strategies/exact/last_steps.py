@@ -26,6 +26,7 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.ills import endangered
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.scope import NONE, partition_scope
 
 MOST = 200
 """Steps that are tried in all: each is audited."""
@@ -122,6 +123,12 @@ class _Steps:
         self.request, self.cluster, self.left = request, cluster, MOST
         self._go_to(_Standing.of(cluster, cluster.placement.replaced(outcome.node, outcome.leader)))
         self._baselines = cache(lambda: baselines_of(cluster))
+        topology = cluster.topology
+        self._spreads = [  # no node is the last one, and stands in no domain
+            (binding, np.append(topology.domain_with_nodes[topology.tier_index(binding.tier)], -1))
+            for binding in partition_scope(cluster).bindings
+            if binding.kind == "spread" and binding.hard
+        ]
 
     def taken(self) -> bool:
         """Take them, partition by partition, until none helps; whether any was."""
@@ -165,16 +172,32 @@ class _Steps:
         if leads != leader[p] and not self._may_lead(node[was.placement.first[p] + leads]):
             return None
         leader[p] = leads
-        then = _Standing.of(self.cluster, was.placement.replaced(node, leader))
+        if self._crowds(p, node):
+            return None
+        after = was.placement.replaced(node, leader)
+        if exceeded(self.cluster, after, self.request.limits):
+            return None
+        then = _Standing.of(self.cluster, after)
         counts = was.audited.counts
         if then.undone >= was.undone or any(
             count > counts[kind] for kind, count in then.audited.counts.items() if KINDS[kind].hard
         ):
             return None
         worse = regressions(self.cluster, then.placement, then.audited, self._baselines)
-        if worse or exceeded(self.cluster, then.placement, self.request.limits):
-            return None
-        return then
+        return None if worse else then
+
+    def _crowds(self, p: int, node: NDArray[np.int32]) -> bool:
+        """Whether more of a partition would share domains than may: no audit need be made then."""
+        first, end = self.now.placement.first[p : p + 2].tolist()
+        more = {True: 0, False: 0}  # on a node, and elsewhere: two kinds of violation
+        for binding, domain in self._spreads:
+            if binding.amount[p] == NONE:
+                continue
+            for sign, stands in ((1, node), (-1, self.now.placement.node)):
+                at = domain[stands[first:end]]
+                beyond = np.maximum(np.bincount(at[at >= 0]) - binding.amount[p], 0)
+                more[binding.tier == "node"] += sign * int(beyond.sum())
+        return any(count > 0 for count in more.values())
 
     def _may_lead(self, n: int) -> bool:
         return n >= 0 and bool(self.cluster.nodes.may_lead[n])
