@@ -128,6 +128,26 @@ def test_a_kernel_is_rebuilt_when_what_it_is_made_of_changes(toys, module, old, 
     assert call(toys) == [answer, "5", "loaded", "loaded"]
 
 
+UNPACKED = """
+from evenkeel_kernels.build import numba_internals
+sizes, parse = [], numba_internals.ll.parse_bitcode
+
+def counted(code):
+    sizes.append(len(code))
+    return parse(code)
+
+numba_internals.ll.parse_bitcode = counted
+from toys.outer import outer
+print(outer(1), sum(size > len(numba_internals._nothing()) for size in sizes))
+"""
+
+
+def test_what_others_copy_of_a_loaded_kernel_is_unpacked_for_who_is_compiled(toys):
+    assert run(UNPACKED, toys).stdout.split() == ["25", "0"]
+    edit(toys, "outer", "+ STEP", "- STEP")
+    assert run(UNPACKED, toys).stdout.split() == ["19", "1"]
+
+
 def test_numba_alone_would_answer_with_the_old_helper(toys):
     # Should this ever fail, numba has learnt it and cache_stamp can go.
     for file in toys.glob("*.py"):

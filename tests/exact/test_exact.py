@@ -1,6 +1,8 @@
 """The exact method: equal to trying everything, proven, and able to say why something cannot be."""
 
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -211,3 +213,22 @@ def test_a_replica_that_finds_no_better_node_leads_where_it_stays() -> None:
 
 def test_a_surplus_replica_goes_though_others_find_no_place() -> None:
     assert not try_one(draw("surplus_and_rules", 33000), "exact").findings
+
+
+LARGE = """
+import sys
+import numpy as np
+import evenkeel as ek
+
+rows = np.arange(300)[:, None] % 10 + np.array([[0, 1]])
+c = ek.Cluster.from_arrays(
+    capacity=np.full((12, 1), 99.0), load=np.ones((300, 1)), placement=rows % 12
+).down("n3")
+print(ek.solve(c, goals=ek.Goals(level=0.1)).status)
+print([name for name in sys.modules if name.startswith("evenkeel.strategies.exact.")])
+"""
+
+
+def test_balance_loads_nothing_of_it_for_a_large_cluster():
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["optimal", "[]"]

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 
@@ -157,3 +159,27 @@ def test_no_file_at_all_is_refused():
 def test_a_plain_file_has_itself_inside():
     document = Document("a.txt", b"x")
     assert document.inside() == (document,)
+
+
+READ = """
+import sys
+import evenkeel as ek
+
+ek.read(*sys.argv[1:])
+print(*(name for name in sys.modules if "longhorn" in name))
+"""
+
+
+def test_of_rooms_that_are_passed_over_only_what_recognises_is_loaded():
+    files = [str(file) for file in (DATA / "helix").rglob("*") if file.is_file()]
+    command = [sys.executable, "-c", READ, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    apart = "evenkeel.formats.longhorn"
+    assert {*done.stdout.split()} == {apart, f"{apart}.objects", f"{apart}.resources"}
+
+
+@pytest.mark.parametrize("name", registry.ROOMS)
+def test_what_recognises_is_that_of_the_format(name):
+    found = registry.find(name)
+    assert found.name == name
+    assert registry._recogniser(name) is found.recognises

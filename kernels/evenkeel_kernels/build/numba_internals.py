@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core import event
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
@@ -110,12 +110,49 @@ def within_kernels(function: F, **options: Any) -> Any:
     return compiled
 
 
+class KernelCacheImpl(CompileResultCacheImpl):
+    """Loads the machine code of a kernel; what only a compilation needs is left packed."""
+
+    def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
+        """Load a kernel; the code that others copy is read when the first of them is compiled.
+
+        numba reads it at once, and lists all that is defined there to know what can be called:
+        half of the time that loading takes.
+        """
+        (name, kind, (machine_code, bitcode)), fndesc = payload[:2]
+        engine = target_context.codegen()._engine
+        wrapper = fndesc.llvm_cpython_wrapper_name
+        if wrapper.encode() in machine_code:  # a part of kernels has none
+            engine._defined_symbols.add(wrapper)
+        packed = name, kind, (machine_code, _nothing())
+        result = super().rebuild(target_context, (packed, *payload[1:]))
+        library = result.library
+        library._shared_module = None
+
+        def unpacked() -> Any:
+            if library._shared_module is None:
+                library._shared_module = ll.parse_bitcode(bitcode)
+                engine._load_defined_symbols(library._shared_module)
+            return library._shared_module
+
+        library._get_module_for_linking = unpacked
+        return result
+
+
+@cache
+def _nothing() -> Any:
+    """Return the code of a module that defines nothing."""
+    return ll.parse_assembly("").as_bitcode()
+
+
 class KernelCache(FunctionCache):
     """numba's own cache, stamped with all that the kernel depends on.
 
     A cached kernel names its module, and one that was compiled while its file was run as a script
     names another. Bounds checks change the code and are not part of numba's key.
     """
+
+    _impl_class = KernelCacheImpl
 
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)

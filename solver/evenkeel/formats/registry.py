@@ -40,7 +40,7 @@ ROOMS = {
     "native-rows": "evenkeel.formats.native.rows",
     "rebalancer-npz": "evenkeel.formats.native.instances",
     "kafka": "evenkeel.formats.kafka",
-    "longhorn": "evenkeel.formats.longhorn",
+    "longhorn": "evenkeel.formats.longhorn.format",
     "helix": "evenkeel.formats.helix",
     "elasticsearch": "evenkeel.formats.elasticsearch",
     "rabbitmq": "evenkeel.formats.rabbitmq",
@@ -52,6 +52,9 @@ ROOMS = {
     "tables": "evenkeel.formats.tables",
 }
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""
+
+RECOGNISED_IN = {"longhorn": "evenkeel.formats.longhorn.objects"}
+"""Where a room that takes long to import tells what it recognises, for files of others."""
 
 PLAN = b'"evenkeel-plan"'
 """What stands at the beginning of a plan, which may have a cluster within and is none."""
@@ -173,6 +176,15 @@ def uncapped_in(cluster: Cluster) -> Sequence[str]:
 
 def _room(module: str) -> Format:
     found: Format = import_module(module).FORMAT
+    return found
+
+
+def _recogniser(name: str) -> "Callable[[Document], str]":
+    """Return what one of our own rooms recognises, without the rest where that takes long."""
+    apart = RECOGNISED_IN.get(name)
+    found: Callable[[Document], str] = (
+        _room(ROOMS[name]).recognises if apart is None else import_module(apart).recognises
+    )
     return found
 
 
@@ -345,9 +357,9 @@ def _recognise(
     if asked is not None:
         return asked, taken_apart(documents, [asked])
     # what is not asked is not imported: most files are those of a format of our own
-    for module in ROOMS.values():
-        if all(map(_room(module).recognises, documents)):
-            return _room(module), [*documents]
+    for name in ROOMS:
+        if all(map(_recogniser(name), documents)):
+            return find(name), [*documents]
     there = [load() for load in known().values()]
     parts = taken_apart(documents, there)
     for one in there:
@@ -388,9 +400,9 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
 
 def told_kind(document: "Document") -> str:
     """Return what a document is, in the words of the first format of ours that knows it, or ""."""
-    for module in ROOMS.values():
-        if kind := _room(module).recognises(document):
-            return f"{kind} ({_room(module).name})"
+    for name in ROOMS:
+        if kind := _recogniser(name)(document):
+            return f"{kind} ({name})"
     return ""
 
 

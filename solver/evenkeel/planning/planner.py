@@ -383,23 +383,25 @@ def _blocked(draft: Draft) -> tuple[Blocked, ...]:
 
 def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
     """Name what should join nodes that are down, and what waits for it."""
-    start, names = cluster.placement, [*cluster.nodes.names, None]
-    down = ~np.append(cluster.nodes.serves, True)
+    start, lost = cluster.placement, np.flatnonzero(aim.lost)
+    partitions, nodes = cluster.partitions.names, [*cluster.nodes.names, None]
+    partition, source, target = start.owner[lost], start.node[lost], aim.target.node[lost]
+    moves = source != target
+    down = moves & ~np.append(cluster.nodes.serves, True)[target]
+    slot = lost - start.first[partition]
+    rises = aim.target.role[lost] == Role.VOTER
+    columns = (partition, slot, source, target, moves, down, aim.waits[lost], rises)
     found = []
-    for k in np.flatnonzero(aim.lost).tolist():
-        p, source, target = int(start.owner[k]), int(start.node[k]), int(aim.target.node[k])
+    for p, k, begin, end, moved, is_down, waits, rising in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         lacks = "turn: another change of the partition is blocked"
-        if source != target and down[target]:
-            lacks = f"way to {names[target]}, which is down"
-        elif aim.waits[k]:
+        if is_down:
+            lacks = f"way to {nodes[end]}, which is down"
+        elif waits:
             lacks = "list of its replicas that names nobody who is down"
-        word = "promote" if aim.target.role[k] == Role.VOTER else "demote"
-        found.append(
-            Blocked(
-                cluster.partitions.names[p], int(k - start.first[p]), names[source], names[target],
-                lacks, -1, "move" if source != target else word,
-            )
-        )  # fmt: skip
+        word = "move" if moved else "promote" if rising else "demote"
+        found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
     return tuple(found)
 
 

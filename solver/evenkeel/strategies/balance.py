@@ -22,13 +22,19 @@ def balance(request: Request) -> Outcome:
     """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
     if isinstance(request.goals, Cost):
         return _mended_then_minimised(request)
+    cluster = request.cluster
     outcome = _searched_on(request, levelled(request))
-    short = (outcome.node < 0).any() or not request.cluster.nodes.may_hold.all()
-    if short or _is_broken(request.cluster, outcome):
+    if size_of(cluster) > SMALL:
+        return outcome
+    if (
+        (outcome.node < 0).any()
+        or not cluster.nodes.may_hold.all()
+        or not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok
+    ):
         from evenkeel.strategies.exact.rescue import rescued
 
         outcome = rescued(request, outcome)
-    if outcome.stop_reason in SETTLED and size_of(request.cluster) <= SMALL:
+    if outcome.stop_reason in SETTLED:
         from evenkeel.strategies.exact.fewest import with_fewest_moves
 
         return with_fewest_moves(request, outcome)
@@ -77,10 +83,3 @@ def _mended_then_minimised(request: Request) -> Outcome:
     start = request.cluster.placement.replaced(mended.node, mended.leader)
     found = reassign(replace(request, start=start))
     return replace(found, node=np.where(found.node < 0, mended.node, found.node))
-
-
-def _is_broken(cluster: Cluster, outcome: Outcome) -> bool:
-    """Whether a small cluster breaks a hard rule."""
-    if size_of(cluster) > SMALL:
-        return False
-    return not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok

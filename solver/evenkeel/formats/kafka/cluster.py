@@ -32,6 +32,9 @@ ANY = "any"
 COUNT = "replicas"
 """The dimension that counts replicas; sizes are ``disk``, in bytes."""
 
+STRETCH = 2**16
+"""Replicas that are looked up at a time: places are counted in numbers twice as wide as kept."""
+
 MEASURED = ("disk", "cpu", "network_in", "network_out")
 
 
@@ -53,13 +56,13 @@ def read(
     """
     found, rows = _gathered(documents)
     brokers = _brokers(found, rows, offline)
-    names = rows.names()
+    names = Names(rows.names(), len(rows.topic), "")
     replicas = held(found, names)
     _check_references(found, rows, names, replicas, brokers)
     given: dict[str, Any] = {
         "node_names": [str(broker) for broker in brokers],
-        "partition_names": Names(names, len(names), ""),
-        "group": rows.topic if names else None,
+        "partition_names": names,
+        "group": rows.topic if len(names) else None,
         "group_names": rows.topics,
         "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[
             rows.topic
@@ -82,10 +85,12 @@ def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
     Followers fetch from the leader, and only who is in sync can be elected one.
     """
-    owner, count = rows.owner, len(rows.topic)
-    source = up & (rows.in_sync | ~rows.described[owner])
-    sources = np.bincount(owner[source], minlength=count)
-    return np.asarray((sources == 0) & (np.diff(rows.first) > 0))
+    width = np.diff(rows.first)
+    source = up & (rows.in_sync | np.repeat(~rows.described, width))
+    lacks = width > 0
+    if len(source):
+        lacks[lacks] = ~np.logical_or.reduceat(source, rows.first[:-1][lacks])
+    return lacks
 
 
 def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
@@ -175,13 +180,10 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
 
 def _placement(rows: Rows, brokers: NDArray[np.int32], alive: NDArray[np.bool_]) -> dict[str, Any]:
     """Return replicas in Kafka's order, with what a description says of each."""
-    node = np.searchsorted(brokers, rows.broker).astype(np.int32)
-    width = np.diff(rows.first).astype(np.int32)
-    at = np.flatnonzero(rows.broker == np.repeat(rows.leader, width))
-    leader = np.where((rows.leader == UNSAID) & (width > 0), np.int32(0), np.int32(-1))
-    led = _rows_at(rows, at)
-    at -= rows.first[led]
-    leader[led] = at
+    node = np.empty(len(rows.broker), np.int32)
+    for begin in range(0, len(node), STRETCH):
+        some = slice(begin, begin + STRETCH)
+        node[some] = np.searchsorted(brokers, rows.broker[some])
     flags = np.zeros(len(rows.broker), np.uint16)
     for flag, marked in (
         (Flag.CAUGHT_UP, rows.in_sync), (Flag.INCOMING, rows.adding), (Flag.OUTGOING, rows.removing)
@@ -190,14 +192,26 @@ def _placement(rows: Rows, brokers: NDArray[np.int32], alive: NDArray[np.bool_])
     lost = _without_source(rows, alive[node])
     if lost.any():
         flags = stranding(flags, lost[rows.owner])
-    leaving = np.bincount(_rows_at(rows, np.flatnonzero(rows.removing)), minlength=len(width))
+    replicas = np.diff(rows.first).astype(np.int32)
+    np.subtract.at(replicas, _rows_at(rows, np.flatnonzero(rows.removing)), 1)
     return {
         "placement": node,
         "first": rows.first,
-        "leader": leader,
+        "leader": _leading_slots(rows),
         "flags": flags,
-        "replicas": width - leaving.astype(np.int32),
+        "replicas": replicas,
     }
+
+
+def _leading_slots(rows: Rows) -> NDArray[np.int32]:
+    """Return the slot that leads each partition, the first where nothing is said, -1 for none."""
+    width = np.diff(rows.first).astype(np.int32)
+    leader = np.where((rows.leader == UNSAID) & (width > 0), np.int32(0), np.int32(-1))
+    at = np.flatnonzero(rows.broker == np.repeat(rows.leader, width))
+    led = _rows_at(rows, at)
+    at -= rows.first[led]
+    leader[led] = at
+    return leader
 
 
 def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -206,7 +220,7 @@ def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _amounts(
-    found: Findings, rows: Rows, names: list[str], replicas: Held, brokers: NDArray[np.int32]
+    found: Findings, rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
@@ -277,9 +291,9 @@ def _racks(
     if spread is not None:
         return given | {"spread": spread}
     if count := len({*racks} - {""}):
-        numbers, rule = np.unique(wanted, return_inverse=True)
+        numbers = np.unique(wanted)
         given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
-        given["rule"] = rule
+        given["rule"] = np.searchsorted(numbers, wanted)
     return given
 
 

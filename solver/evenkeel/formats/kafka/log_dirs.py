@@ -135,7 +135,8 @@ class Held(NamedTuple):
 
 def held(found: Findings, names: Sequence[str]) -> Held:
     """Return what log directories hold of partitions, and note what they hold of others."""
-    place = {name: p for p, name in enumerate(names)}
+    # a million names are looked up nowhere where no file lists what is held
+    place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
     strange: dict[str, str] = {}
     columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]
     for one in found.listed_replicas:
@@ -143,7 +144,7 @@ def held(found: Findings, names: Sequence[str]) -> Held:
         for i in np.flatnonzero(p < 0).tolist():
             strange.setdefault(one.partition[i], one.path(i))
         columns.append(Held(p, one.broker, one.size, one.folder))
-    for name, at in strange.items() if names else ():
+    for name, at in strange.items() if len(names) else ():
         found.faults.add(at, name, "is in no reassignment or description")
     whole = Held(*map(np.concatenate, zip(*columns, strict=True)))
     # of what is listed twice the last counts

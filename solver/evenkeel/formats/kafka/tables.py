@@ -6,7 +6,7 @@ partitions), and any of ``cpu`` in percent, ``network_in``, ``network_out`` in b
 instead. Brokers: ``broker``, and any of ``rack``, ``state`` and the same names for capacities.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
 
 
 def read_loads(
-    found: Findings, rows: Rows, names: list[str]
+    found: Findings, rows: Rows, names: Sequence[str]
 ) -> tuple[Mapping[str, NDArray[np.float64]], Mapping[str, NDArray[np.float64]]]:
     """Return what tables say of each partition, by dimension: each replica's, and the leader's."""
     every: dict[str, NDArray[np.float64]] = {}

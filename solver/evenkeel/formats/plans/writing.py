@@ -262,7 +262,8 @@ def _lines(rows: Sequence[msgspec.Struct]) -> bytes:
     except UnicodeEncodeError as error:
         raise _unwritable(error) from None
     # text has no line ends of its own, so these stand between rows only
-    return b"[" + (b"\n" if rows else b"") + lines[:-1].replace(b"\n", b",\n") + b"]"
+    begin = b"[\n" if rows else b"["
+    return b"".join((begin, lines[:-1].replace(b"\n", b",\n"), b"]"))
 
 
 def _json(value: object) -> bytes:

@@ -13,11 +13,10 @@ from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
-from evenkeel.strategies.options import Exact
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
-from evenkeel.strategies.shared.size import size_of
+from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel.strategies.shared.stopping import StopReason
 
 EFFORT, AGAIN, POLISH = 0.2, 0.8, 0.02
@@ -39,7 +38,7 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
 
     Nothing more is tried once it is known that no more can be placed or mended in the time given.
     """
-    if size_of(request.cluster) > Exact().largest:
+    if size_of(request.cluster) > SMALL:
         return outcome
     before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):

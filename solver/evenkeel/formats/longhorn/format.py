@@ -1,0 +1,20 @@
+"""Longhorn among the formats: how its resources are recognised, read, written and carried out."""
+
+from evenkeel.formats.longhorn.cluster import read
+from evenkeel.formats.longhorn.objects import recognises
+from evenkeel.formats.longhorn.output import encode
+from evenkeel.formats.longhorn.waves import CARRIER
+from evenkeel.formats.registry import Format
+
+FORMAT = Format(
+    name="longhorn",
+    summary="Longhorn: volumes, replicas, nodes and settings as kubectl get -o json prints them",
+    suffixes=(".json",),
+    recognises=recognises,
+    read=read,
+    encode=encode,
+    carrier=CARRIER,
+    stranded="Longhorn builds a replica from a healthy one, and these volumes have none on a disk "
+    "that is up: bring back a node that holds one, salvage the volume or restore a backup, and "
+    "read again",
+)
