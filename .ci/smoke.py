@@ -12,7 +12,7 @@ import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel_kernels.build.jit import backend
 
-EXPECTED = "5809aea6146fc913"
+EXPECTED = "bb3ebd7def27e0bb"
 
 warnings.simplefilter("error", RuntimeWarning)
 cluster = expansion(partitions=200, nodes=25, zones=5)
