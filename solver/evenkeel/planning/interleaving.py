@@ -20,6 +20,7 @@ from evenkeel.planning.throttle import Throttle
 CLOSE = 1.04
 """What is as close to the least is not worth two more drafts."""
 
+
 def interleaved(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
     """Return a draft that ends sooner since slots change in other orders, or the draft itself."""
     hurry = draft.schedule.hurry
