@@ -76,8 +76,10 @@ def makespan_bound(
     It is the greater of what copies take (``copying_bound``), and the longest chain of those that
     wait for room (``last_arrival``).
     """
-    copying = copying_bound(cluster, steps, throttle, in_turn, exchange)
     copies = _Copies.of(cluster, steps, throttle)
+    copying = _copying(copies, steps, throttle, in_turn, exchange)
+    if len(copies.row) == 0:
+        return copying
     at_once = None if throttle.partition_copies is not None else exchange
     seconds = last_arrival(cluster, target, steps, copies.alone, at_once)
     chain = _in_windows(MakespanBound(seconds, "copies that wait for room"), throttle)
@@ -99,7 +101,17 @@ def copying_bound(
     node come one after the other, and so do any number of which no two can go together
     (``heaviest_clique``).
     """
-    copies = _Copies.of(cluster, steps, throttle)
+    return _copying(_Copies.of(cluster, steps, throttle), steps, throttle, in_turn, exchange)
+
+
+def _copying(
+    copies: _Copies,
+    steps: Steps,
+    throttle: Throttle,
+    in_turn: bool,
+    exchange: NDArray[np.int32] | None,
+) -> MakespanBound:
+    """Return ``copying_bound`` of copies that have been gathered."""
     row, size, alone = copies.row, copies.size, copies.alone
     if len(row) == 0:
         return MakespanBound(0.0, "nothing is copied")

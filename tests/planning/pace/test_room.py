@@ -28,6 +28,17 @@ def test_a_chain_of_moves_into_full_nodes_takes_the_sum_of_theirs():
     assert plan.bound.term == "copies that wait for room"
 
 
+def test_what_only_removes_waits_for_no_room():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [1, 2]], replicas=1,
+        dimensions=["disk"], bytes="disk", transient=["disk"],
+    )  # fmt: skip
+    plan = ek.solve(cluster, goals=ek.Goals(level=None)).plan()
+    assert len(plan) > 0
+    assert plan.check().ok
+    assert (plan.copies, plan.bound.seconds, plan.bound.term) == (0, 0.0, "nothing is copied")
+
+
 def test_windows_lengthen_the_chain_too():
     cluster, target = tight([0, 1], [1, 2], [3.0, 3.0], [3.0, 3.0, 3.0])
     windows = ek.Windows([(0.0, 5.0)], every=10.0)
