@@ -239,5 +239,5 @@ def violations(
 
 
 def _of_length(value: NDArray[Number], length: int) -> NDArray[Number]:
-    """Give a single value to every row, or take an array as it is."""
-    return read_only(np.full(length, value) if value.ndim == 0 else value)
+    """Give a single value to every row, without a copy for each, or take an array as it is."""
+    return read_only(np.broadcast_to(value, length) if value.ndim == 0 else value)
