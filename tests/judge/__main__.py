@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.judge.case import source_of
+from tests.judge.case import Case, source_of
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.figures import table
 from tests.judge.trial import SLOW, Tried, try_one, world_of
@@ -26,6 +26,7 @@ class Job(NamedTuple):
     methods: tuple[str, ...]
     small: bool
     work: int | None
+    times: tuple[int, int]
 
 
 class Tally(NamedTuple):
@@ -45,13 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     families = asked.family or list(FAMILIES)
     if asked.show:
-        return _show(families[0], asked.seed, asked.method[0], asked.work)
+        return _show(draw(families[0], asked.seed, tuple(asked.times)), asked.method[0], asked.work)
     began = time.perf_counter()
     done = _recorded(asked.record)
     jobs = [
         Job(family, tuple(seed for seed in range(low, min(low + CHUNK, asked.seed + asked.count))
                           if (family, seed) not in done),
-            tuple(asked.method), asked.small, asked.work)
+            tuple(asked.method), asked.small, asked.work, tuple(asked.times))
         for low in range(asked.seed, asked.seed + asked.count, CHUNK)
         for family in families
     ]  # fmt: skip
@@ -109,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--count", type=int, default=100, help="clusters of each family")
     parser.add_argument("--seed", type=int, default=0, help="the first, or the one to show")
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
+    parser.add_argument(
+        "--times", type=int, nargs=2, default=(1, 1), metavar=("NODES", "PARTITIONS"),
+        help="so many times the nodes and partitions of each family",
+    )  # fmt: skip
     parser.add_argument("--method", nargs="+", default=["balance"])
     parser.add_argument("--small", action="store_true", help="compare small ones with CP-SAT")
     parser.add_argument("--seconds", type=float, default=inf, help="when to stop and report")
@@ -158,7 +163,7 @@ def _run(jobs: list[Job], processes: int) -> Iterator[Tried]:
 def _chunk(job: Job) -> list[Tried]:
     """Try the seeds of a job."""
     return [
-        try_one(draw(job.family, seed), method, job.small, job.work)
+        try_one(draw(job.family, seed, job.times), method, job.small, job.work)
         for seed in job.seeds
         for method in job.methods
     ]
@@ -182,8 +187,7 @@ def _report(tallies: list[Tally]) -> None:
         )
 
 
-def _show(family: str, seed: int, method: str, work: int | None) -> int:
-    case = draw(family, seed)
+def _show(case: Case, method: str, work: int | None) -> int:
     _say(source_of(case, method))
     tried = try_one(case, method, small=True, work=work)
     came = world_of(case).came

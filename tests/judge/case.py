@@ -32,7 +32,7 @@ class Case:
 
 def build(case: Case) -> tuple[ek.Cluster, ek.Goals, ek.Limits]:
     """Make the library's objects of a case."""
-    given = {TERMS.get(name, name): value for name, value in case.cluster.items()}
+    given = dict(case.cluster)
     if "rules" in given:
         given["rules"] = [ek.Rule(**one) for one in given["rules"]]
     return ek.Cluster.from_arrays(**given), ek.Goals(**case.goals), ek.Limits(**case.limits)
@@ -46,7 +46,7 @@ def source_of(case: Case, method: str = "balance") -> str:
             rules = ", ".join(f"ek.Rule({_keywords(one)})" for one in value)
             lines.append(f"    rules=[{rules}],")
         else:
-            lines.append(f"    {TERMS.get(name, name)}={value!r},")
+            lines.append(f"    {name}={value!r},")
     lines += [
         ")",
         f"goals = ek.Goals({_keywords(case.goals)})",
@@ -60,9 +60,6 @@ def source_of(case: Case, method: str = "balance") -> str:
 def _keywords(given: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in given.items())
 
-
-TERMS = {"tier_capacity": "tier_capacity"}
-"""Arguments that the library calls otherwise than a case does."""
 
 Family = Callable[[np.random.Generator], tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]
 """Draws a cluster, goals and limits."""

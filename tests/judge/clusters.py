@@ -7,7 +7,7 @@ import numpy as np
 
 import evenkeel as ek
 from tests.judge.case import Case, Family, build
-from tests.judge.draft import Draft
+from tests.judge.draft import TIMES, Draft
 
 Drawn = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 ATTEMPTS = 50
@@ -402,6 +402,7 @@ def voters_in_two_moves(rng: np.random.Generator) -> Drawn:
 def readme(rng: np.random.Generator) -> Drawn:
     """README's example: nine nodes, the last dead, rows in turn."""
     d = Draft(rng, 9, int(rng.integers(4, 41)))
+    d.nodes = 9
     d.given |= {
         "dimensions": ["cpu", "disk"],
         "capacity": [[100.0, 100.0]] * 9,
@@ -456,11 +457,16 @@ FAMILIES: dict[str, Family] = {
 """Families by name."""
 
 
-def draw(family: str, seed: int) -> Case:
-    """Draw a case that the library accepts; the same for the same family and seed."""
+def draw(family: str, seed: int, times: tuple[int, int] = (1, 1)) -> Case:
+    """Draw a case that the library accepts; the same for the same family and seed.
+
+    ``times`` as many nodes, and as many partitions, as the family has make it a larger one.
+    """
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([zlib.crc32(family.encode()), seed, attempt])
+        before = TIMES.set(times)
         cluster, goals, limits = FAMILIES[family](rng)
+        TIMES.reset(before)
         case = Case(family, seed, cluster, goals, limits)
         try:
             build(case)

@@ -1,9 +1,13 @@
 """A draft of a cluster: what random pieces write on, one after another, until it is a case."""
 
 import itertools
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
+TIMES: ContextVar[tuple[int, int]] = ContextVar("times", default=(1, 1))
+"""So many times the nodes, and the partitions, that a family asks for."""
 
 
 class Draft:
@@ -11,8 +15,9 @@ class Draft:
 
     def __init__(self, rng: np.random.Generator, nodes: int, partitions: int) -> None:
         self.rng = rng
-        self.nodes = nodes
-        self.partitions = partitions
+        of_nodes, of_partitions = TIMES.get()
+        self.nodes = nodes * of_nodes
+        self.partitions = partitions * of_partitions
         self.given: dict[str, Any] = {}
         self.goals: dict[str, Any] = {}
         self.limits: dict[str, Any] = {}

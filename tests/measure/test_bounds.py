@@ -10,6 +10,7 @@ from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.level import ROWS, column_maxima, whole_level
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from tests.naive.measure import bounds as naive
@@ -21,6 +22,9 @@ LEAST = {
     "medium": {0.002: 846, 0.01: 828, 0.03: 789, 0.04: 776, 0.05: 761, 0.1: 694},
 }
 """Moves for a level by the reference scorer, one dimension at a time, leadership being free."""
+
+PLACES = st.sampled_from([{"+ssd": 1}, {"+ssd": 2}, {"-ssd": 1}, {"+ssd": 1, "-ssd": 1}])
+"""Terms that rules may have; both sides of one cover all nodes."""
 
 
 @st.composite
@@ -73,13 +77,19 @@ def tiny(draw):
                 )
             ),
             require=["+ssd"] if draw(st.integers(0, 3)) == 0 else [],
+            place=draw(PLACES) if draw(st.booleans()) else {},
+            voters_place=draw(PLACES) if draw(st.integers(0, 2)) == 0 else {},
         )
         for _ in range(draw(st.integers(0, 2)))
     ]
     if len(rules) == 2:
         given["rule"] = random.integers(-1, 2, p)
     tolerance = draw(st.sampled_from([0.0, 0.0, 0.1, 0.5]))
-    return Cluster.from_arrays(**given, rules=rules), Goals(level=tolerance, leaders=tolerance)
+    try:
+        cluster = Cluster.from_arrays(**given, rules=rules)
+    except InvalidInput:  # a term asks for more replicas than a partition wants
+        assume(False)
+    return cluster, Goals(level=tolerance, leaders=tolerance)
 
 
 @pytest.mark.small

@@ -64,8 +64,18 @@ def rows(cluster, p):
     for row in itertools.product(able, repeat=int(parts.replicas[p])):
         if row and leads(cluster) and not can_lead(nodes, row[0]):
             continue
+        voters = row[: int(parts.voters[p])]
+        if not (placed_as_asked(cluster, rule.place, row) and
+                placed_as_asked(cluster, rule.voters_place, voters)):  # fmt: skip
+            continue
         if all(within(cluster, limit, row) for limit in hard):
             yield row
+
+
+def placed_as_asked(cluster, asked, row):
+    return not row or all(
+        sum(meets(cluster, text, n) for n in row) >= least for text, least in asked.items()
+    )
 
 
 def leads(cluster):

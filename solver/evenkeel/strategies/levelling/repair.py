@@ -19,21 +19,35 @@ def repair(run: Run) -> None:
     replace_leaders(problem, state, scan)
     if not run.forced.any():
         return
-    order = most_endangered_first(run)
-    led = state.leader >= 0
-    for begin, end in replica_slices(problem, order):
-        best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
-        if not run.look("repair"):
-            break
+    place(run, run.waiting)
     make_room(problem, state, run.waiting, run.most_moves, lambda: run.look("make room"))
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting
 
 
-def most_endangered_first(run: Run) -> NDArray[np.int64]:
-    """List what waits: the fewest live replicas against ``min_active`` first, then by quorum.
+def place_what_fits(run: Run) -> bool:
+    """Place what still waits, the most endangered first, wherever it fits; whether any did."""
+    if run.stop is not None or not run.forced.any():
+        return False
+    return place(run, run.waiting) > 0
 
-    Each replica of a partition that is mended makes the next one less urgent. What still lives
+
+def place(run: Run, waiting: NDArray[np.bool_]) -> int:
+    """Place those that wait, the most endangered first, each where it fits best; how many were."""
+    problem, state, placed = run.problem, run.state, 0
+    order = most_endangered_first(run, waiting)
+    scan, led = new_scan(problem, np.zeros(len(state.load))), state.leader >= 0
+    for begin, end in replica_slices(problem, order):
+        placed += best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
+        if not run.look("repair"):
+            break
+    return placed
+
+
+def most_endangered_first(run: Run, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """List what is ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
+
+    Then by quorum. Each replica of a partition that is mended makes the next one less urgent. What still lives
     where it must leave comes last. What is equally urgent is in the order of `repairs_first`.
     """
     cluster, state = run.request.cluster, run.state
@@ -43,7 +57,7 @@ def most_endangered_first(run: Run) -> NDArray[np.int64]:
     live = np.bincount(placement.owner[lives], minlength=count)
     votes = lives & (placement.role == Role.VOTER)
     voting = np.bincount(placement.owner[votes], minlength=count)
-    order = repairs_first(run.problem, run.state, run.waiting, run.waiting)
+    order = repairs_first(run.problem, run.state, waiting, waiting)
     owner = placement.owner[order]
     lost = ~lives[order]
     rank = _earlier_lost(owner, lost)

@@ -21,6 +21,7 @@ Budgets bind all of it: they are among the rules that admit a move.
    others.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 9. *Leaders*: who lives takes over from lost ones, and followers move instead of leaders.
+10. *Last look*: what one step would place, lead or drop by now is placed, led or dropped.
 """
 
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.floors import fill_to_floors, floors_met, lowest_of
+from evenkeel.strategies.levelling.last_look import look_once_more
 from evenkeel.strategies.levelling.level import (
     level_pairs,
     level_the_others,
@@ -48,7 +50,7 @@ from evenkeel.strategies.levelling.mending import (
 from evenkeel.strategies.levelling.outcome import outcome_of
 from evenkeel.strategies.levelling.prepare import Restraint, prepare
 from evenkeel.strategies.levelling.refine import refine_small
-from evenkeel.strategies.levelling.repair import repair
+from evenkeel.strategies.levelling.repair import place_what_fits, repair
 from evenkeel.strategies.levelling.rest import count_misled, excess, is_worth_it, nothing_due
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
@@ -169,6 +171,7 @@ def mended_late(run: Run) -> bool:
     """Mend what had no room before all was level; whether that left a node too full."""
     too_full = mend_leaders(run)
     too_full |= make_way_for_leaders(run)
+    too_full |= place_what_fits(run) and run.ratio > 1.0
     return (bool(run.broken) and mend_rules(run)) or too_full
 
 
@@ -195,6 +198,7 @@ def complete(run: Run) -> None:
         prefer(run.problem, run.state, run.targets, floor)
     lead_by_survivors(run.problem, run.state, run.targets, floor)
     spare_some(run, floor)
+    look_once_more(run)
     if run.stop is None and run.ratio <= 1.0 and floors_met(run):
         send_home(run.problem, run.state, run.targets, run.forced, floor)
 
