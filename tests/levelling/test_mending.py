@@ -216,3 +216,16 @@ def test_who_is_pinned_does_not_leave():
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert (result.placement.nodes[:100] == cluster.placement.nodes[:100]).all()
     assert result.audit.hard == 0
+
+
+def test_a_lost_replica_goes_back_where_its_group_is_broken_either_way_but_more_without_it() -> (
+    None
+):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0], [3.0], [2.0]], load=[[1.0]] * 6, alive=[False, True, True],
+        domains={"zone": ["a", "b", "c"]}, placement=[[0], [1], [1], [1], [2], [2]],
+        group=[0] * 6, rules=[ek.Rule(skew={"zone": 1})], group_rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.guard == 0
+    assert result.placement.node.tolist() == [0, 1, 1, 1, 2, 2]

@@ -111,16 +111,17 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
 
 @inline_only
 def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
-    """Count the limits and terms of the group of ``k`` that are broken because it sits on ``n``."""
+    """Count the limits and terms of the group of ``k`` that are broken with it on ``n``.
+
+    Of limits on a domain and of terms those that it breaks by being there; nowhere (-1) none.
+    """
     rules, domains = problem.rules, problem.domains
-    if n < 0:
-        return 0
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = index(state.node[k])
     count = 0
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level, most = index(rules.group_limit[i, 0]), index(rules.group_limit[i, 1])
-        where = index(domains.domain[level, n])
+        where = index(domains.domain[level, n]) if n >= 0 else index(-1)
         if most < 0 or where < 0:
             continue
         inside = state.group_count[rules.group_base[i] - domains.domain_offset[level] + where]
@@ -129,7 +130,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
         count += int(inside > most)
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level = index(rules.group_limit[i, 0])
-        to = index(domains.domain[level, n])
+        to = index(domains.domain[level, n]) if n >= 0 else index(-1)
         come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
         if to == come_from:
             to, come_from = index(-1), index(-1)
@@ -145,7 +146,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
             if rules.group_limit[i, 3] >= 0:
                 count += max(0, after - rules.group_limit[i, 3])
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
-        if rules.group_term[i, 1] and state.role[k] == NON_VOTER:
+        if n < 0 or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
             continue
         if rules.group_term[i, 0] < 0 or state.group_inside[i] < rules.group_term[i, 0]:
             count += int(not rules.term_mask[rules.group_term[i, 2], n])
@@ -179,7 +180,7 @@ def leave_out_ghosts(
         before = breaches(problem, state, p, index(-1), index(-1))
         if breaches(problem, state, p, k, home) > before:
             out[k] = True
-        elif group_breaches(problem, state, k, home) > 0:
+        elif group_breaches(problem, state, k, home) > group_breaches(problem, state, k, index(-1)):
             out[k] = True
         else:
             move(problem, state, k, home)

@@ -13,6 +13,8 @@ from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
 from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.slices import at_once
 from tests.core.test_state import assert_books_are_right, wander
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 from tests.naive.core.state import admits
 from tests.naive.levelling.leaders import exchange as naive
 from tests.support.effort import mostly_long, share_of_examples
@@ -138,3 +140,9 @@ def count_changed(cluster: ek.Cluster, state: State) -> int:
     """Partitions that another node leads than before."""
     now = cluster.placement.replaced(state.node, state.leader).leader_node
     return int((now != cluster.placement.leader_node).sum())
+
+
+def test_a_follower_does_not_leave_the_only_other_zone_of_its_partition() -> None:
+    """It was judged as if it stood nowhere, and then no zone is left by its going."""
+    tried = try_one(draw("zones", 18, times=(4, 10)))
+    assert (tried.strikes, tried.findings) == (0, [])

@@ -267,6 +267,7 @@ def exchanged(
     move(problem, state, j, index(-1))
     if admits(problem, state, k, here):
         move(problem, state, k, here)
+        move(problem, state, j, here)  # what its going breaks is seen only from where it stands
         if admits(problem, state, j, to):
             move(problem, state, j, to)
             if led == slot or admits_leader(problem, state, p, slot):

@@ -101,7 +101,7 @@ def _exchanged(
     then.node[j] = -1
     if not admits(problem, then, k, here):
         return None
-    then.node[k] = here
+    then.node[[k, j]] = here
     if not admits(problem, then, j, to):
         return None
     then.node[j] = to
