@@ -38,7 +38,9 @@ class Parameters:
     *Patience*
 
     It is given up once the penalty has not fallen to the part ``falls`` for ``far_wait`` long
-    walks, or for ``near_wait`` where the level is about as near as a replica is large.
+    walks, or for ``near_wait`` where the level is about as near as a replica is large. All that
+    level ends after ``most_steps`` steps and looks of a solve, or ``steps_per_partition`` for each
+    partition if that is more, unless the caller says how long it may take.
 
     *Strategy*
 
@@ -75,6 +77,8 @@ class Parameters:
     falls: float = 0.9
     far_wait: float = 1.0
     near_wait: float = 8.0
+    most_steps: int = 12_000_000
+    steps_per_partition: int = 500
     worth_moving: float = 0.9
     leader_preference_violations: float = 0.1
     worth_descending: float = 0.5

@@ -57,13 +57,13 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
         from evenkeel.strategies.exact.ills import harms, worth
 
         start = cluster.placement.replaced(outcome.node, outcome.leader)
-        found = searched(replace(request, start=start))
+        found = searched(replace(request, start=start), work=outcome.work)
         if harms(request, found) or worth(request, found) >= worth(request, outcome):
             break
-        work, timings = outcome.work + found.work, dict(outcome.timings)
+        timings = dict(outcome.timings)
         for stage, seconds in found.timings.items():
             timings[stage] = timings.get(stage, 0.0) + seconds
-        outcome = replace(found, work=work, timings=timings)
+        outcome = replace(found, timings=timings)
     return outcome
 
 

@@ -53,7 +53,7 @@ def place_and_level(run: Run, *, in_brief: bool = False) -> None:
         height = level, excess(run.state, targets)
         if best is None or height < best[0]:
             best = (height, run.state.node.copy(), run.state.leader.copy())
-        if not run.tell(piece.stage, before + piece.steps, level):
+        if not run.tell(piece.stage, before + piece.steps, level) or run.has_walked_enough:
             break
         if piece.stage != "redistribute" and moves_spent(run):
             break
@@ -72,10 +72,12 @@ def room_made(run: Run) -> int:
 def level_pairs(run: Run) -> None:
     """Move two replicas of a partition at once, where single moves did not level all."""
     excess = run.ratio - 1.0
-    if run.stop is not None or excess <= 0.0 or moves_spent(run):
+    if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
         return
     left = run.most_moves - run.moves
-    move_pairs(run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters)
+    run.work += move_pairs(
+        run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters
+    )
     if run.ratio - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)
 

@@ -25,12 +25,12 @@ def move_pairs(
     may_go_on: Callable[[], bool],
     parameters: Parameters = DEFAULT,
 ) -> int:
-    """Move pairs of replicas off overfull nodes for as long as that helps."""
+    """Move pairs of replicas off overfull nodes for as long as that helps; returns the looks."""
     kind = kinds_of(problem)
     kinds = int(kind.max(initial=-1)) + 1
     left = np.array([most_moves, parameters.pair_looks], np.int64)
     before, after = new_counts(problem), new_counts(problem)
-    total, made = 0, 1
+    made = 1
     while made and highest(state, targets) > 1.0:
         made = 0
         replica = _on_hot_nodes(problem, state, targets)
@@ -40,9 +40,8 @@ def move_pairs(
                 problem, state, targets, replica, kind, kinds, left, before, after, begin, end
             )
             if left[0] < 2 or left[1] <= 0 or not may_go_on():
-                return total + made
-        total += made
-    return total
+                return parameters.pair_looks - int(left[1])
+    return parameters.pair_looks - int(left[1])
 
 
 def new_counts(problem: Problem) -> NDArray[np.int64]:

@@ -66,8 +66,8 @@ class Restraint(NamedTuple):
         return Restraint(self.kept | kept, self.pinned | pinned)
 
 
-def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> Run:
-    """Compile the cluster, drop what is too many, and mark what must move."""
+def prepare(request: Request, parameters: Parameters, restraint: Restraint, work: int) -> Run:
+    """Compile the cluster, drop what is too many, and mark what must move, after so much work."""
     started = time.perf_counter()
     cluster = request.cluster
     target = np.ascontiguousarray(request.bounds.target.T)
@@ -88,7 +88,8 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint) -> R
         forced |= beyond_limits(problem, state, forced)
     forced &= problem.partitions.movable
     run = Run(
-        request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target
+        request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target,
+        work=work,
     )  # fmt: skip
     run.timings["compile"] = time.perf_counter() - started
     return run

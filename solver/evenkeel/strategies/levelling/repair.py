@@ -47,8 +47,9 @@ def place(run: Run, waiting: NDArray[np.bool_]) -> int:
 def most_endangered_first(run: Run, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
     """List what is ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
 
-    Then by quorum. Each replica of a partition that is mended makes the next one less urgent. What still lives
-    where it must leave comes last. What is equally urgent is in the order of `repairs_first`.
+    Then by quorum. Each replica of a partition that is mended makes the next one less urgent. What
+    still lives where it must leave comes last. What is equally urgent is in the order of
+    `repairs_first`.
     """
     cluster, state = run.request.cluster, run.state
     placement, partitions = cluster.placement, cluster.partitions

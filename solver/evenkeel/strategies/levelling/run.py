@@ -82,8 +82,8 @@ def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     return outcome_after(phases, request, parameters)
 
 
-def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
-    """Mend, place and level by search, without refining."""
+def searched(request: Request, parameters: Parameters = DEFAULT, *, work: int = 0) -> Outcome:
+    """Mend, place and level by search, without refining, after so much ``work``."""
 
     def phases(run: Run) -> None:
         before, changed = excess(run.state, run.targets), must_change(run)
@@ -91,7 +91,7 @@ def searched(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
         stay_unless_worth_it(run, before, changed)
         complete(run)
 
-    return outcome_after(phases, request, parameters)
+    return outcome_after(phases, request, parameters, work)
 
 
 def placed_and_led(request: Request) -> Outcome:
@@ -106,15 +106,15 @@ def placed_and_led(request: Request) -> Outcome:
 
 
 def outcome_after(
-    phases: Callable[[Run], None], request: Request, parameters: Parameters
+    phases: Callable[[Run], None], request: Request, parameters: Parameters, work: int = 0
 ) -> Outcome:
     """Go through phases, anew with what they made worse left alone, until nothing is worse."""
     restraint: Restraint | None = Restraint.none(request.cluster)
     while restraint is not None:
-        run = prepare(request, parameters, restraint)
+        run = prepare(request, parameters, restraint, work)
         with run.interruptible():
             phases(run)
-        outcome = outcome_of(run)
+        outcome, work = outcome_of(run), run.work
         restraint = None if run.stop is not None else restraint.after(run, outcome)
     return outcome
 

@@ -26,6 +26,7 @@ class Run:
 
     ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
     ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``.
+    ``work`` counts the candidates looked at, by this run and those before it in the same solve.
     """
 
     request: Request
@@ -81,6 +82,13 @@ class Run:
         """Whether the caller says how long it may take; small clusters take long for little."""
         watch = self.request.watch
         return watch.time_limit is not None or watch.work_limit is not None
+
+    @property
+    def has_walked_enough(self) -> bool:
+        """Whether the steps of all walks are as many as there shall be without a limit."""
+        parameters = self.parameters
+        most = max(parameters.most_steps, parameters.steps_per_partition * len(self.state.leader))
+        return self.work >= most and not self.may_take_long
 
     def restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
         """Go to a placement."""
