@@ -64,12 +64,14 @@ class Choices(NamedTuple):
 
     partition: NDArray[np.int64]  # (M,)
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
-    slot: NDArray[np.int64]  # (A,)
-    node: NDArray[np.int64]  # (A,)
+    slot: NDArray[np.int16]  # (A,)
+    node: NDArray[np.int32]  # (A,)
     taken: NDArray[np.int64]  # (M,) the choice that leads now
     toll: NDArray[np.float64]  # (A,) leader changes that it costs
     kept: NDArray[np.int64]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
+    content: NDArray[np.int32]  # (M,) the node that leads now, if nothing but its price may make
+    # another one cheaper, else -1
 
 
 @by_reference
@@ -81,6 +83,7 @@ class Charges(NamedTuple):
     above: NDArray[np.float64]  # (N, E) target ratio above what is aimed at, plus price / stiffness
     price: NDArray[np.float64]  # (N, E) leader changes for one more unit of load
     stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of target ratio
+    pays: NDArray[np.bool_]  # (N,) whether any of its prices is above 0
 
 
 @inline_only
@@ -150,12 +153,15 @@ def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> f
 @inline_only
 def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> None:
     """Book that node ``n`` leads ``m`` (``sign`` 1.0), or that it no longer does (-1.0)."""
+    pays = False
     for e in range(charges.stiffness.shape[0]):
         more = sign * choices.extra[m, e] * charges.scale[n, e]
         charges.ratio[n, e] += more
         charges.above[n, e] += more
         over = max(charges.above[n, e], 0.0)
         charges.price[n, e] = 2.0 * charges.stiffness[e] * over * charges.scale[n, e]
+        pays = pays or charges.price[n, e] > 0.0
+    charges.pays[n] = pays
 
 
 @inline_only
@@ -167,9 +173,20 @@ def as_changed(choices: Choices, m: int, choice: int) -> float:
 @inline_only
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
-    shift(choices, charges, m, choices.node[choices.taken[m]], -1.0)
+    shift(choices, charges, m, index(choices.node[choices.taken[m]]), -1.0)
     choices.taken[m] = choice
-    shift(choices, charges, m, choices.node[choice], 1.0)
+    shift(choices, charges, m, index(choices.node[choice]), 1.0)
+    note_content(choices, m)
+
+
+@inline_only
+def note_content(choices: Choices, m: int) -> None:
+    """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
+    now = choices.taken[m]
+    content = choices.toll[now] == 0.0
+    for e in range(choices.extra.shape[1]):
+        content = content and choices.extra[m, e] >= 0.0
+    choices.content[m] = choices.node[now] if content else -1
 
 
 @no_alloc
@@ -213,6 +230,7 @@ def list_choices(
         if choices.kept[m] >= 0:
             for choice in range(choices.first[m], at):
                 choices.toll[choice] = 0.0 if choice == choices.kept[m] else 1.0
+        note_content(choices, index(m))
         if keep and choices.kept[m] >= 0:
             take_choice(choices, charges, m, choices.kept[m])
 
@@ -222,14 +240,19 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
     """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
 
     Since what a node is charged is convex, leaving it saves at most its price, and joining another
-    costs at least that one's: most choices need no closer look. Returns how many changed. O(E) for
-    each, and O(choices E) where leaving its node may pay.
+    costs at least that one's: most choices need no closer look. Where the node has no price, and
+    another choice could gain by nothing else, it need not be looked at. Returns how many changed.
+    O(1) for each of those, O(E) for the others, and O(choices E) where leaving its node may pay.
     """
     resources = charges.stiffness.shape[0]
     made = 0
     for m in range(begin, end):
+        # Without a price here `saves` is 0.0, exactly, and where ``m`` is content its toll is 0.0
+        # and it relieves nothing: the next test but one would pass it over, too.
+        if choices.content[m] >= 0 and not charges.pays[choices.content[m]]:
+            continue
         now, kept = choices.taken[m], choices.kept[m]
-        here = choices.node[now]
+        here = index(choices.node[now])
         saves = 0.0
         relieves = False
         for e in range(resources):
@@ -242,7 +265,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
-            there = choices.node[choice]
+            there = index(choices.node[choice])
             change = as_changed(choices, m, choice)
             costs = change - saves
             for e in range(resources):
@@ -281,7 +304,7 @@ def trade_choices(
         if choices.node[now] != here:
             continue
         for choice in range(choices.first[m], choices.first[m + 1]):
-            there = choices.node[choice]
+            there = index(choices.node[choice])
             if there == here:
                 continue
             change = as_changed(choices, m, choice)
@@ -302,7 +325,7 @@ def trade_choices(
                     if choices.node[to] == there:
                         continue
                     both = leaving + as_changed(choices, q, to)
-                    both += charge(choices, charges, q, choices.node[to], 1.0)
+                    both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
                         best, best_to, other, other_to, least = m, choice, q, to, both
             shift(choices, charges, m, there, -1.0)
@@ -374,8 +397,7 @@ def _trade(choices: Choices, charges: Charges) -> Generator[int]:
     if len(overfull) > len(charges.scale) // FEW_OVERFULL:
         return
     _set_charges(charges, charges.ratio - 1.0, charges.stiffness * STIFFEST)
-    nodes = choices.node[choices.taken].astype(np.int32)
-    led_first, led = by_node(nodes, len(charges.scale))
+    led_first, led = by_node(choices.node[choices.taken], len(charges.scale))
     for here in overfull.tolist():
         for _ in range(TRADES):
             if (charges.above[here] <= 0.0).all():
@@ -405,12 +427,13 @@ def _drawn_up(
     choices = Choices(
         partition=chosen,
         first=first,
-        slot=np.empty(first[-1], np.int64),
-        node=np.empty(first[-1], np.int64),
+        slot=np.empty(first[-1], np.int16),
+        node=np.empty(first[-1], np.int32),
         taken=np.empty(len(chosen), np.int64),
         toll=np.empty(first[-1]),
         kept=np.empty(len(chosen), np.int64),
         extra=np.empty((len(chosen), len(resource))),
+        content=np.empty(len(chosen), np.int32),
     )
     for begin, end in slices(len(chosen), PARTITIONS):
         list_choices(problem, state, was, keep, resource, choices, charges, begin, end)
@@ -446,7 +469,9 @@ def _resources(
     scale = np.ascontiguousarray(scale)
     ratio = np.ascontiguousarray(load * scale)
     nothing = np.zeros_like(ratio)
-    return resource, Charges(scale, ratio, nothing, nothing.copy(), np.zeros(len(resource)))
+    return resource, Charges(
+        scale, ratio, nothing, nothing.copy(), np.zeros(len(resource)), np.zeros(len(scale), bool)
+    )
 
 
 def _set_charges(
@@ -455,3 +480,4 @@ def _set_charges(
     """Charge for what is above what is aimed at, by its square."""
     charges.above[:], charges.stiffness[:] = above, stiffness
     charges.price[:] = 2.0 * stiffness * np.maximum(above, 0.0) * charges.scale
+    charges.pays[:] = (charges.price > 0.0).any(axis=1)
