@@ -42,6 +42,7 @@ class Shortlist(NamedTuple):
     place: NDArray[np.int64]  # (N,) where a node is listed, -1 where it is not
     load: NDArray[np.float64]  # (D, S)
     scale: NDArray[np.float64]  # (D, S)
+    closed: NDArray[np.float64]  # (M, S)
     domain: NDArray[np.int32]  # (L + 1, S)
     score: NDArray[np.float64]  # (S,)
     bits: NDArray[np.int64]  # (S,) the same memory, read as integers
@@ -89,11 +90,11 @@ def new_scan(
         np.empty(reserve.shape[0]),
         inverse(most_leaders * (1.0 + ROUNDING)),
         -(1 << (score.shape[0] - 1).bit_length()),
-        new_shortlist(problem, listed),
+        new_shortlist(problem, listed, len(usable)),
     )
 
 
-def new_shortlist(problem: Problem, most: int) -> Shortlist:
+def new_shortlist(problem: Problem, most: int, masks: int) -> Shortlist:
     """Make an empty list with place for so many nodes."""
     dimensions, n_nodes = problem.nodes.watermark.shape
     score, beyond = np.empty(most), np.zeros(1)
@@ -102,6 +103,7 @@ def new_shortlist(problem: Problem, most: int) -> Shortlist:
         place=np.full(n_nodes if most else 0, -1, np.int64),
         load=np.empty((dimensions, most)),
         scale=np.empty((dimensions, most)),
+        closed=np.empty((masks, most)),
         domain=np.empty((problem.domains.domain.shape[0], most), np.int32),
         score=score,
         bits=score.view(np.int64),

@@ -55,6 +55,8 @@ def draw_up(problem: Problem, state: State, scan: Scan, replicas: int) -> None:
             for d in range(state.load.shape[0]):
                 listed.load[d, at] = state.load[d, n]
                 listed.scale[d, at] = scan.scale[d, n]
+            for mask in range(listed.closed.shape[0]):
+                listed.closed[mask, at] = scan.closed[mask, n]
             for level in range(listed.domain.shape[0]):
                 listed.domain[level, at] = problem.domains.domain[level, n]
             at += 1
@@ -99,8 +101,8 @@ def find_listed(
     first, mask = problem.partitions.first, problem.partitions.mask[p]
     more = scan.size[0]
     for i in range(count):
-        closed = scan.closed[mask, listed.node[i]]
-        listed.score[i] = closed + (listed.load[0, i] + more) * listed.scale[0, i]
+        score = (listed.load[0, i] + more) * listed.scale[0, i]
+        listed.score[i] = listed.closed[mask, i] + score
     for d in range(1, scan.size.shape[0]):
         more = scan.size[d]
         for i in range(count):
