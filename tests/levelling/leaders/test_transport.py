@@ -58,9 +58,9 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         first=first,
         slot=np.concatenate([np.arange(len(row)) for row in rows]).astype(np.int16),
         node=np.array([n for row in rows for n in row], np.int32),
-        taken=first[:-1] + np.array(taken),
-        toll=np.concatenate(toll),
-        kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)),
+        late=np.array([costs == LATE for row in toll for costs in row]),
+        taken=(first[:-1] + np.array(taken)).astype(np.int32),
+        kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)).astype(np.int32),
         extra=extra,
         content=np.array(
             [

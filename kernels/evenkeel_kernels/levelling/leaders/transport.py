@@ -62,13 +62,13 @@ class Choices(NamedTuple):
     of leaders.
     """
 
-    partition: NDArray[np.int64]  # (M,)
+    partition: NDArray[np.int32]  # (M,)
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
     slot: NDArray[np.int16]  # (A,)
     node: NDArray[np.int32]  # (A,)
-    taken: NDArray[np.int64]  # (M,) the choice that leads now
-    toll: NDArray[np.float64]  # (A,) leader changes that it costs
-    kept: NDArray[np.int64]  # (M,) who led and lives, where it came from, -1 for none
+    late: NDArray[np.bool_]  # (A,) who led is lost, and this one cannot lead at once
+    taken: NDArray[np.int32]  # (M,) the choice that leads now
+    kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
     content: NDArray[np.int32]  # (M,) the node that leads now, if nothing but its price may make
     # another one cheaper, else -1
@@ -110,7 +110,7 @@ def count_choices(
     state: State,
     resource: NDArray[np.int64],
     mean_scale: NDArray[np.float64],
-    count: NDArray[np.int64],
+    count: NDArray[np.int32],
     size: NDArray[np.int16],
     begin: int,
     end: int,
@@ -165,9 +165,17 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 
 
 @inline_only
+def toll(choices: Choices, m: int, choice: int) -> float:
+    """How many leader changes it costs that ``m`` takes ``choice``."""
+    if choices.kept[m] >= 0:
+        return 0.0 if choice == choices.kept[m] else 1.0
+    return LATE if choices.late[choice] else 0.0
+
+
+@inline_only
 def as_changed(choices: Choices, m: int, choice: int) -> float:
     """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
-    return choices.toll[choice] - choices.toll[choices.taken[m]]
+    return toll(choices, m, choice) - toll(choices, m, index(choices.taken[m]))
 
 
 @inline_only
@@ -182,8 +190,8 @@ def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None
 @inline_only
 def note_content(choices: Choices, m: int) -> None:
     """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
-    now = choices.taken[m]
-    content = choices.toll[now] == 0.0
+    now = index(choices.taken[m])
+    content = toll(choices, m, now) == 0.0
     for e in range(choices.extra.shape[1]):
         content = content and choices.extra[m, e] >= 0.0
     choices.content[m] = choices.node[now] if content else -1
@@ -209,7 +217,7 @@ def list_choices(
     """
     partitions = problem.partitions
     for m in range(begin, end):
-        p = choices.partition[m]
+        p = index(choices.partition[m])
         at = choices.first[m]
         choices.kept[m] = -1
         for e in range(resource.shape[0]):
@@ -222,17 +230,16 @@ def list_choices(
             choices.node[at] = state.node[k]
             if slot == state.leader[p]:
                 choices.taken[m] = at
-            choices.toll[at] = LATE * leads_late(problem, p, index(state.node[k]))
             led = partitions.led_from[p] >= 0
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
             at += 1
-        if choices.kept[m] >= 0:
-            for choice in range(choices.first[m], at):
-                choices.toll[choice] = 0.0 if choice == choices.kept[m] else 1.0
+        for choice in range(choices.first[m], at):
+            late = partitions.led_from[p] < 0 and leads_late(problem, p, index(choices.node[choice])) > 0
+            choices.late[choice] = late
         note_content(choices, index(m))
         if keep and choices.kept[m] >= 0:
-            take_choice(choices, charges, m, choices.kept[m])
+            take_choice(choices, charges, index(m), index(choices.kept[m]))
 
 
 @no_alloc
@@ -251,7 +258,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
         # and it relieves nothing: the next test but one would pass it over, too.
         if choices.content[m] >= 0 and not charges.pays[choices.content[m]]:
             continue
-        now, kept = choices.taken[m], choices.kept[m]
+        now, kept = index(choices.taken[m]), choices.kept[m]
         here = index(choices.node[now])
         saves = 0.0
         relieves = False
@@ -259,7 +266,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             extra = choices.extra[m, e]
             saves += extra * charges.price[here, e]
             relieves = relieves or extra < 0.0
-        free = choices.toll[now] == 0.0
+        free = toll(choices, m, now) == 0.0
         if not relieves and saves <= 1.0 and (now == kept or (free and saves <= 0.0)):
             continue
         best, least = now, -LEAST_GAIN
@@ -343,7 +350,7 @@ def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
     """Hand leadership on to what was chosen; returns how many changed hands."""
     changed = 0
     for m in range(choices.partition.shape[0]):
-        p, slot = choices.partition[m], choices.slot[choices.taken[m]]
+        p, slot = index(choices.partition[m]), choices.slot[choices.taken[m]]
         if state.leader[p] != slot:
             transfer_leader(problem, state, p, index(slot))
             changed += 1
@@ -415,7 +422,7 @@ def _drawn_up(
     resource, charges = _resources(problem, state, targets)
     scale, ratio = charges.scale, charges.ratio
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
-    number = np.empty(len(state.leader), np.int64)
+    number = np.empty(len(state.leader), np.int32)
     size = np.zeros(len(state.leader), np.int16)
     for begin, end in slices(len(number), PARTITIONS):
         count_choices(problem, state, resource, mean_scale, number, size, begin, end)
@@ -425,13 +432,13 @@ def _drawn_up(
     first = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(number[chosen], out=first[1:])
     choices = Choices(
-        partition=chosen,
+        partition=chosen.astype(np.int32),
         first=first,
         slot=np.empty(first[-1], np.int16),
         node=np.empty(first[-1], np.int32),
-        taken=np.empty(len(chosen), np.int64),
-        toll=np.empty(first[-1]),
-        kept=np.empty(len(chosen), np.int64),
+        late=np.empty(first[-1], bool),
+        taken=np.empty(len(chosen), np.int32),
+        kept=np.empty(len(chosen), np.int32),
         extra=np.empty((len(chosen), len(resource))),
         content=np.empty(len(chosen), np.int32),
     )
