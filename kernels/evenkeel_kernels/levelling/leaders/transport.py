@@ -70,8 +70,8 @@ class Choices(NamedTuple):
     taken: NDArray[np.int32]  # (M,) the choice that leads now
     kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
-    content: NDArray[np.int32]  # (M,) the node that leads now, if nothing but its price may make
-    # another one cheaper, else -1
+    content: NDArray[np.int32]  # (M,) the node that leads now, if it costs no leader change and
+    # leading adds nothing below 0, so that only a price may make another one cheaper; else -1
 
 
 @by_reference
@@ -247,43 +247,43 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
     """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
 
     Since what a node is charged is convex, leaving it saves at most its price, and joining another
-    costs at least that one's: most choices need no closer look. Where the node has no price, and
-    another choice could gain by nothing else, it need not be looked at. Returns how many changed.
-    O(1) for each of those, O(E) for the others, and O(choices E) where leaving its node may pay.
+    costs at least that one's: most choices need no closer look, and none where a partition is
+    content and its node pays no price. Returns how many changed. O(1) for each of those, O(E) for
+    the others, and O(choices E) where leaving its node may pay.
     """
     resources = charges.stiffness.shape[0]
     made = 0
     for m in range(begin, end):
-        # Without a price here `saves` is 0.0, exactly, and where ``m`` is content its toll is 0.0
-        # and it relieves nothing: the next test but one would pass it over, too.
-        if choices.content[m] >= 0 and not charges.pays[choices.content[m]]:
-            continue
-        now, kept = index(choices.taken[m]), choices.kept[m]
-        here = index(choices.node[now])
+        here = index(choices.content[m])
+        content = here >= 0
+        if content and not charges.pays[here]:
+            continue  # all prices are 0, and so is what it saves
+        now = index(choices.taken[m])
+        if not content:
+            here = index(choices.node[now])
         saves = 0.0
-        relieves = False
         for e in range(resources):
-            extra = choices.extra[m, e]
-            saves += extra * charges.price[here, e]
-            relieves = relieves or extra < 0.0
-        free = toll(choices, m, now) == 0.0
-        if not relieves and saves <= 1.0 and (now == kept or (free and saves <= 0.0)):
-            continue
+            saves += choices.extra[m, e] * charges.price[here, e]
+        if content and saves <= 1.0 and (choices.kept[m] >= 0 or saves <= 0.0):
+            continue  # any other choice costs a leader change, or nothing is saved
+        paid = toll(choices, m, now)
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
+            if choice == now:
+                continue
             there = index(choices.node[choice])
-            change = as_changed(choices, m, choice)
+            change = toll(choices, m, index(choice)) - paid
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
-            if choice == now or costs >= least:
+            if costs >= least:
                 continue
             if np.isnan(leaving):
                 leaving = charge(choices, charges, m, here, -1.0)
             change += leaving + charge(choices, charges, m, there, 1.0)
             if change < least:
-                best, least = choice, change
+                best, least = index(choice), change
         if best != now:
             take_choice(choices, charges, m, best)
             made += 1
