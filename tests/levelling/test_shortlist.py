@@ -71,7 +71,7 @@ def test_replicas_go_where_a_scan_of_all_nodes_sends_them(seed: int, listed: int
     assert state.node.tolist() == same.node.tolist()
     assert state.leader.tolist() == same.leader.tolist()
     assert state.load.tolist() == same.load.tolist()
-    count, shortlist = int(scan.listed.count[0]), scan.listed
+    count, shortlist = int(scan.listed.length[0]), scan.listed
     at = shortlist.node[:count]
     assert shortlist.load[:, :count].tolist() == state.load[:, at].tolist()
     if count > 0:
@@ -86,9 +86,9 @@ def test_the_list_holds_the_nodes_that_are_used_least(seed: int, listed: int) ->
     problem, state = small.arrays()
     scan = new_scan(problem, np.zeros(2), None, min(listed, len(small.zone)))
     list_nodes(problem, state, scan, FEWEST - 1)
-    assert scan.listed.count[0] == 0
+    assert scan.listed.length[0] == 0
     list_nodes(problem, state, scan, FEWEST)
-    found = scan.listed.node[: scan.listed.count[0]].tolist()
+    found = scan.listed.node[: scan.listed.length[0]].tolist()
     expected, beyond = least_used(state, scan, small.accepts, float(scan.listed.beyond[0]))
     assert found == expected
     assert len(found) <= len(scan.listed.node)
@@ -104,5 +104,5 @@ def test_most_are_served_by_the_list_on_a_cluster_just_expanded() -> None:
     scan = new_scan(problem, np.zeros(2), None, 12)
     list_nodes(problem, state, scan, 1_000)
     new = {n for n in range(48) if state.replicas[n] == 0 and small.accepts[n]}
-    assert new <= set(scan.listed.node[: scan.listed.count[0]].tolist())
+    assert new <= set(scan.listed.node[: scan.listed.length[0]].tolist())
     assert scan.listed.beyond[0] > 0.5

@@ -46,7 +46,7 @@ class Shortlist(NamedTuple):
     domain: NDArray[np.int32]  # (L + 1, S)
     score: NDArray[np.float64]  # (S,)
     bits: NDArray[np.int64]  # (S,) the same memory, read as integers
-    count: NDArray[np.int64]  # (1,) how many are listed
+    length: NDArray[np.int64]  # (1,) how many are listed
     beyond: NDArray[np.float64]  # (1,) all others are used as much, or more
     beyond_bits: NDArray[np.int64]  # (1,) the same memory
 
@@ -107,7 +107,7 @@ def new_shortlist(problem: Problem, most: int, masks: int) -> Shortlist:
         domain=np.empty((problem.domains.domain.shape[0], most), np.int32),
         score=score,
         bits=score.view(np.int64),
-        count=np.zeros(1, np.int64),
+        length=np.zeros(1, np.int64),
         beyond=beyond,
         beyond_bits=beyond.view(np.int64),
     )

@@ -80,7 +80,7 @@ def best_fit(
         alone = not led[p] and stands_alone(problem, state, p)
         affordable = affords_move(problem, state, k)
         n = index(-1)
-        if scan.listed.count[0] > 0 and affordable and not with_lead and not last:
+        if scan.listed.length[0] > 0 and affordable and not with_lead and not last:
             n = find_listed(problem, state, scan, k, alone, limit)
             served, missed = served + int(n >= 0), missed + int(n < 0)
         if n >= 0:

@@ -254,10 +254,10 @@ def is_fewest(
     bits: NDArray[np.int64],
     count: int,
 ) -> bool:
-    """Whether fewer than ``count`` of the first ``items`` of ``value (D, .)`` cannot cover ``hard``.
+    """Whether no fewer than ``count`` of the first ``items`` of ``value (D, .)`` cover ``hard``.
 
-    Not even the largest cover it in some dimension. ``gain`` and ``bits`` (the same memory) are
-    scratch. O(items) for each of ``count``, in each dimension.
+    Fewer do not if, in some dimension of ``hard (D,)``, not even the largest would. ``gain`` and
+    ``bits`` (the same memory) are scratch. O(items) for each of ``count``, in each dimension.
     """
     for d in range(hard.shape[0]):
         if hard[d] <= 0.0:

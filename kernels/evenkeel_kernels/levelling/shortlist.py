@@ -6,8 +6,6 @@ other is used, it is the best of all, and nobody need look at the others. Nodes 
 full, the most of a cluster just expanded, are looked at once in a while and not for every replica.
 """
 
-import numpy as np
-
 from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import FAR, REFUSALS, SPREADING, Scan, full_domain
@@ -28,7 +26,7 @@ def draw_up(problem: Problem, state: State, scan: Scan, replicas: int) -> None:
     The scores of ``scan`` hold no longer. O(D N), vectorised.
     """
     listed = scan.listed
-    listed.count[0] = 0
+    listed.length[0] = 0
     most = listed.node.shape[0]
     if most == 0 or replicas < FEWEST:
         return
@@ -60,7 +58,7 @@ def draw_up(problem: Problem, state: State, scan: Scan, replicas: int) -> None:
             for level in range(listed.domain.shape[0]):
                 listed.domain[level, at] = problem.domains.domain[level, n]
             at += 1
-    listed.count[0] = at
+    listed.length[0] = at
 
 
 @inline_only
@@ -76,7 +74,7 @@ def use_of(state: State, scan: Scan, n: int) -> float:
 def follow(state: State, scan: Scan, n: int) -> None:
     """Keep the list current: the load of node ``n`` has changed, if there is such a node."""
     listed = scan.listed
-    if listed.count[0] == 0 or n < 0:
+    if listed.length[0] == 0 or n < 0:
         return
     at = listed.place[n]
     if at < 0:
@@ -96,7 +94,7 @@ def find_listed(
     `evenkeel_kernels.core.node_scan.fill`, bit for bit, and so is which of equals is first.
     """
     listed, rules = scan.listed, problem.rules
-    count = listed.count[0]
+    count = listed.length[0]
     p = index(problem.partitions.owner[k])
     first, mask = problem.partitions.first, problem.partitions.mask[p]
     more = scan.size[0]

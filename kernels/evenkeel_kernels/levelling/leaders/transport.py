@@ -235,8 +235,8 @@ def list_choices(
                 choices.kept[m] = at
             at += 1
         for choice in range(choices.first[m], at):
-            late = partitions.led_from[p] < 0 and leads_late(problem, p, index(choices.node[choice])) > 0
-            choices.late[choice] = late
+            n = index(choices.node[choice])
+            choices.late[choice] = leads_late(problem, p, n) > 0
         note_content(choices, index(m))
         if keep and choices.kept[m] >= 0:
             take_choice(choices, charges, index(m), index(choices.kept[m]))
