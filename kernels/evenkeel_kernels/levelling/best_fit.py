@@ -17,9 +17,9 @@ from evenkeel_kernels.core.node_scan import (
     take_size,
 )
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
+from evenkeel_kernels.core.shortlist import draw_up, find_listed, follow
 from evenkeel_kernels.core.state import apply
 from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, may_lead, stands_alone
-from evenkeel_kernels.levelling.shortlist import draw_up, find_listed, follow
 
 LATER = 1e200
 """Score of a node that is taken if no other will do, and may be closed still."""
@@ -81,7 +81,9 @@ def best_fit(
         affordable = affords_move(problem, state, k)
         n = index(-1)
         if scan.listed.length[0] > 0 and affordable and not with_lead and not last:
-            n = find_listed(problem, state, scan, k, alone, limit)
+            n = find_listed(problem, state, scan, k, limit)
+            if n >= 0 and alone and not can_lead(problem, state, p, n):
+                n = index(-1)
             served, missed = served + int(n >= 0), missed + int(n < 0)
         if n >= 0:
             scanned = -1

@@ -10,7 +10,6 @@ from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import FAR, REFUSALS, SPREADING, Scan, full_domain
 from evenkeel_kernels.core.problem import Problem, State, index
-from evenkeel_kernels.levelling.leaders.moves import can_lead
 
 FEWEST = 32
 """Replicas to place that are worth a list."""
@@ -85,12 +84,10 @@ def follow(state: State, scan: Scan, n: int) -> None:
 
 
 @device_function
-def find_listed(
-    problem: Problem, state: State, scan: Scan, k: int, alone: bool, limit: float
-) -> int:
+def find_listed(problem: Problem, state: State, scan: Scan, k: int, limit: float) -> int:
     """Best node for replica ``k``, in hand, if it is certain from the list alone, else -1.
 
-    It scores at most ``limit``, and can lead if ``k`` is ``alone``. The scores are those of
+    It scores at most ``limit``. The scores are those of
     `evenkeel_kernels.core.node_scan.fill`, bit for bit, and so is which of equals is first.
     """
     listed, rules = scan.listed, problem.rules
@@ -124,7 +121,7 @@ def find_listed(
         at = listed.place[n]
         if least & scan.keep >= listed.beyond_bits[0] & scan.keep or listed.score[at] > limit:
             return index(-1)
-        if admits(problem, state, k, n) and not (alone and not can_lead(problem, state, p, n)):
+        if admits(problem, state, k, n):
             return n
         listed.score[at] = FAR
     return index(-1)
