@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
@@ -16,7 +17,7 @@ from evenkeel_kernels.core.state import lead, settle
 from evenkeel_kernels.levelling.descent import descend, relieve, send_home
 from evenkeel_kernels.levelling.descent import walks as proposed_walks
 from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_leaders
-from evenkeel_kernels.levelling.offload import cover, cover_lazily, shed_each
+from evenkeel_kernels.levelling.offload import cover, cover_lazily, is_fewest, shed_each
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.repair import must_relocate
@@ -404,6 +405,32 @@ def test_moves_that_the_level_does_not_need_are_taken_back() -> None:
     assert send_home(problem, state, targets, forced, floor) == 180
     assert highest(state, targets) <= 1.0
     check_counts(problem, state)
+
+
+@no_alloc
+def no_fewer(
+    value: NDArray[np.float64],
+    items: int,
+    hard: NDArray[np.float64],
+    gain: NDArray[np.float64],
+    bits: NDArray[np.int64],
+    count: int,
+) -> bool:
+    return is_fewest(value, items, hard, gain, bits, count)
+
+
+@pytest.mark.small
+@given(seeds)
+def test_a_cover_is_the_fewest_if_the_largest_of_some_dimension_are_no_fewer(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dimensions, items = int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    value = rng.choice([0.0, 0.1, 0.3, 1.0, 2.5], (dimensions, items))
+    hard = rng.choice([0.0, 0.3, 0.4, 1.0, 3.0], dimensions)
+    gain = np.empty(items)
+    for count in range(1, items + 1):
+        largest = np.sort(value, axis=1)[:, ::-1][:, : count - 1].sum(axis=1)
+        found = no_fewer(value, items, hard, gain, gain.view(np.int64), count)
+        assert found == bool((largest < hard * (1.0 - 1e-9)).any())
 
 
 @pytest.mark.small

@@ -25,8 +25,30 @@ ROUNDING = 1e-10
 REFUSALS = 4
 """Nodes that are refused one by one before all that are hopeless are closed at once."""
 
+MANY, LISTED = 1_500, 4
+"""From so many nodes on the least used have arrays of their own; one in how many, at most."""
+
 SPREADING = 3_266_489_917
 """A prime of 32 bits, as xxHash has it: times any number, the bits above look drawn at random."""
+
+
+class Shortlist(NamedTuple):
+    """The nodes that are used least, as `evenkeel_kernels.core.shortlist` keeps them.
+
+    There is place for S of them; for none where nodes are few. Those listed are the first ones.
+    """
+
+    node: NDArray[np.int64]  # (S,)
+    place: NDArray[np.int64]  # (N,) where a node is listed, -1 where it is not
+    load: NDArray[np.float64]  # (D, S)
+    scale: NDArray[np.float64]  # (D, S)
+    closed: NDArray[np.float64]  # (M, S)
+    domain: NDArray[np.int32]  # (L + 1, S)
+    score: NDArray[np.float64]  # (S,)
+    bits: NDArray[np.int64]  # (S,) the same memory, read as integers
+    length: NDArray[np.int64]  # (1,) how many are listed
+    beyond: NDArray[np.float64]  # (1,) all others are used as much, or more
+    beyond_bits: NDArray[np.int64]  # (1,) the same memory
 
 
 class Scan(NamedTuple):
@@ -39,18 +61,23 @@ class Scan(NamedTuple):
     size: NDArray[np.float64]  # (D,) load of the replica in hand
     leader_scale: NDArray[np.float64]  # (N,) 1 / the most to lead; 0 where any number will do
     keep: int  # the bits of a score that count; those below them hold the node
+    listed: Shortlist
 
 
 def new_scan(
     problem: Problem,
     reserve: NDArray[np.float64],
     most_leaders: NDArray[np.float64] | None = None,
+    listed: int | None = None,
 ) -> Scan:
     """Scan against the watermarks, of which the share ``reserve (D,)`` is to stay free. O(D N).
 
-    No node shall lead more than ``most_leaders (N,)``, where given.
+    No node shall lead more than ``most_leaders (N,)``, and there is place to list so many nodes,
+    where given.
     """
     nodes = problem.nodes
+    if listed is None:
+        listed = len(nodes.accepts) // LISTED if len(nodes.accepts) >= MANY else 0
     if most_leaders is None:
         most_leaders = np.full(nodes.accepts.shape[0], np.inf)
     usable = problem.rules.allowed & nodes.accepts
@@ -63,6 +90,26 @@ def new_scan(
         np.empty(reserve.shape[0]),
         inverse(most_leaders * (1.0 + ROUNDING)),
         -(1 << (score.shape[0] - 1).bit_length()),
+        new_shortlist(problem, listed, len(usable)),
+    )
+
+
+def new_shortlist(problem: Problem, most: int, masks: int) -> Shortlist:
+    """Make an empty list with place for so many nodes."""
+    dimensions, n_nodes = problem.nodes.watermark.shape
+    score, beyond = np.empty(most), np.zeros(1)
+    return Shortlist(
+        node=np.empty(most, np.int64),
+        place=np.full(n_nodes if most else 0, -1, np.int64),
+        load=np.empty((dimensions, most)),
+        scale=np.empty((dimensions, most)),
+        closed=np.empty((masks, most)),
+        domain=np.empty((problem.domains.domain.shape[0], most), np.int32),
+        score=score,
+        bits=score.view(np.int64),
+        length=np.zeros(1, np.int64),
+        beyond=beyond,
+        beyond_bits=beyond.view(np.int64),
     )
 
 
@@ -123,25 +170,32 @@ def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
     p = index(partitions.owner[k])
     q = partitions.rule[p]
-    here = index(state.node[k])
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
-        if most < 0:
-            continue
         for j in range(partitions.first[p], partitions.first[p + 1]):
-            if j == k or state.node[j] < 0:
-                continue
-            where = domains.domain[level, state.node[j]]
-            if where < 0 or (here >= 0 and domains.domain[level, here] == where):
-                continue
-            if most > 1:
-                others = count_in_domain(
-                    partitions.first, state.node, domains.domain, p, k, level, where
-                )
-                if others < most:
-                    continue
-            for m in range(domains.member_first[where], domains.member_first[where + 1]):
-                scan.score[domains.member[m]] = FAR
+            where = full_domain(problem, state, k, i, index(j))
+            if where >= 0:
+                for m in range(domains.member_first[where], domains.member_first[where + 1]):
+                    scan.score[domains.member[m]] = FAR
+
+
+@inline_only
+def full_domain(problem: Problem, state: State, k: int, i: int, j: int) -> int:
+    """Domain of replica ``j`` if it is full for its sibling ``k`` by the limit ``i``, else -1.
+
+    The one that ``k`` is in is open to it.
+    """
+    partitions, domain = problem.partitions, problem.domains.domain
+    level, most = index(problem.rules.limit[i, 0]), index(problem.rules.limit[i, 1])
+    if most < 0 or j == k or state.node[j] < 0:
+        return index(-1)
+    where, here = index(domain[level, state.node[j]]), index(state.node[k])
+    if where < 0 or (here >= 0 and domain[level, here] == where):
+        return index(-1)
+    if most > 1:
+        p = index(partitions.owner[k])
+        if count_in_domain(partitions.first, state.node, domain, p, k, level, where) < most:
+            return index(-1)
+    return where
 
 
 @inline_only

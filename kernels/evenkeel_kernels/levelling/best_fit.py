@@ -17,11 +17,16 @@ from evenkeel_kernels.core.node_scan import (
     take_size,
 )
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_now
+from evenkeel_kernels.core.shortlist import draw_up, find_listed, follow
 from evenkeel_kernels.core.state import apply
 from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, may_lead, stands_alone
 
 LATER = 1e200
 """Score of a node that is taken if no other will do, and may be closed still."""
+
+MISSES, WORTHWHILE = 16, 64
+"""Replicas whose best node is not on the shortlist before it is drawn up anew; and how many it must
+have served by then, else those that are left go without."""
 
 
 @no_alloc
@@ -46,58 +51,86 @@ def best_fit(
     the same share a scan. Returns how many were moved. Call it again with the next stretch of
     ``order`` to go on; a stretch should not end within a partition.
 
-    Complexity: O(D N) for each partition and O(N) for each further replica of it, both vectorised.
+    Complexity: O(D N) for each partition and O(N) for each further replica of it, both vectorised;
+    a part of that where nodes are many and the best is among those that are used least.
     """
     partitions = problem.partitions
     moved = 0
     if scan.score.shape[0] == 0:
         return moved  # no node to look at
+    served, missed = 0, 0  # by the shortlist
+    draw_up(problem, state, scan, end - begin)
     scanned = -1  # partition whose scores are in the buffer and still hold
     role = np.uint8(VOTER)
     for at in range(begin, end):
         k = order[at]
         p = index(partitions.owner[k])
-        alike = state.node[k] < 0 and not leads_now(partitions.first, state.leader, p, k)
-        if scanned != p or role != state.role[k] or not alike:
+        here = index(state.node[k])
+        limit = FAR * 0.5 if forced[k] else ceiling
+        alike = here < 0 and not leads_now(partitions.first, state.leader, p, k)
+        anew = scanned != p or role != state.role[k] or not alike
+        if anew:
             role = state.role[k]
             take_size(problem, state, scan, k)
             if not led[p] and role == VOTER:
                 for d in range(scan.size.shape[0]):
                     scan.size[d] = partitions.leader_load[p, d]
-            fill(scan, state.load, partitions.mask[p])
-            scanned = p if alike else -1
-            if comes_with_lead(problem, state, led, k):
-                count_lead(state, scan)
-        if not led[p] and is_last_to_lead(problem, state, order, at, end):
-            put_off_followers(problem, scan, p)
+        with_lead = comes_with_lead(problem, state, led, k)
+        last = not led[p] and is_last_to_lead(problem, state, order, at, end)
+        alone = not led[p] and stands_alone(problem, state, p)
+        affordable = affords_move(problem, state, k)
+        n = index(-1)
+        if scan.listed.length[0] > 0 and affordable and not with_lead and not last:
+            n = find_listed(problem, state, scan, k, limit)
+            if n >= 0 and alone and not can_lead(problem, state, p, n):
+                n = index(-1)
+            served, missed = served + int(n >= 0), missed + int(n < 0)
+        if n >= 0:
             scanned = -1
-        close_full(problem, state, scan, k)
-        limit = FAR * 0.5 if forced[k] else ceiling
-        if not affords_move(problem, state, k):
-            close_new(problem, scan, k)
-            scanned = -1
-        refused = 0
-        while True:
-            n = lowest(scan, k)
-            if scan.score[n] > limit:
+        else:
+            if anew:
+                fill(scan, state.load, partitions.mask[p])
+                scanned = p if alike else -1
+                if with_lead:
+                    count_lead(state, scan)
+            if last:
+                put_off_followers(problem, scan, p)
                 scanned = -1
-                break
-            alone = not led[p] and stands_alone(problem, state, p)
-            if not admits(problem, state, k, n) or (alone and not can_lead(problem, state, p, n)):
+            close_full(problem, state, scan, k)
+            if not affordable:
+                close_new(problem, scan, k)
+                scanned = -1
+            refused = 0
+            while True:
+                n = lowest(scan, k)
+                if scan.score[n] > limit:
+                    n = index(-1)
+                    scanned = -1
+                    break
+                if admits(problem, state, k, n) and not (
+                    alone and not can_lead(problem, state, p, n)
+                ):
+                    break
                 refused = refuse(problem, state, scan, k, n, refused)
                 scanned = -1
-                continue
+        if n >= 0:
             apply(problem, state, k, n)
             moved += 1
+            follow(state, scan, n)
+            follow(state, scan, here)
             score = scan.closed[partitions.mask[p], n]
             for d in range(scan.size.shape[0]):
                 score = max(score, (state.load[d, n] + scan.size[d]) * scan.scale[d, n])
             scan.score[n] = score
-            break
         if not led[p] and (at + 1 == end or partitions.owner[order[at + 1]] != p):
             scanned = -1
             if state.leader[p] < 0:
                 appoint(problem, state, scan, p, index(-1))
+                if state.leader[p] >= 0:
+                    follow(state, scan, index(state.node[partitions.first[p] + state.leader[p]]))
+        if missed == MISSES:
+            draw_up(problem, state, scan, end - at if served >= WORTHWHILE else 0)
+            served, missed, scanned = 0, 0, -1
     return moved
 
 

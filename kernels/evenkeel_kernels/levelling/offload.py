@@ -15,6 +15,9 @@ from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
 ROUNDS = 6
 
+ROUNDING = 1e-9
+"""Part of a load that sums of shares, in another order, may be off by."""
+
 MANY = 2_500
 """Replicas beyond which they are covered lazily."""
 
@@ -242,6 +245,42 @@ def cover_some(
     return cover(value, items, peak, hard, soft, weight, gain, bits, rest, chosen, limit)
 
 
+@inline_only
+def is_fewest(
+    value: NDArray[np.float64],
+    items: int,
+    hard: NDArray[np.float64],
+    gain: NDArray[np.float64],
+    bits: NDArray[np.int64],
+    count: int,
+) -> bool:
+    """Whether no fewer than ``count`` of the first ``items`` of ``value (D, .)`` cover ``hard``.
+
+    Fewer do not if, in some dimension of ``hard (D,)``, not even the largest would. ``gain`` and
+    ``bits`` (the same memory) are scratch. O(items) for each of ``count``, in each dimension.
+    """
+    for d in range(hard.shape[0]):
+        if hard[d] <= 0.0:
+            continue
+        for i in range(items):
+            gain[i] = value[d, i]
+        covered = 0.0
+        for _ in range(count - 1):
+            top = bits[0]
+            for i in range(items):
+                top = max(top, bits[i])
+            best = 0
+            while bits[best] != top:
+                best += 1
+            covered += gain[best]
+            if gain[best] <= 0.0 or covered >= hard[d] * (1.0 - ROUNDING):
+                break
+            gain[best] = 0.0
+        if covered < hard[d] * (1.0 - ROUNDING):
+            return True
+    return False
+
+
 def select_evictions(
     problem: Problem,
     state: State,
@@ -368,6 +407,8 @@ def shed_each(
                 fewest = c
                 for i in range(c):
                     pool[count + i] = item[chosen[i]]
+                if needs > 1 and is_fewest(value, items, hard, gain, bits, fewest):
+                    break
             for d in range(dimensions):
                 if hard[d] > 0.0:
                     got = 1e-9 * hard[d]

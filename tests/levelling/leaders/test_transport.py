@@ -56,15 +56,23 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     choices = Choices(
         partition=np.arange(len(rows)),
         first=first,
-        slot=np.concatenate([np.arange(len(row)) for row in rows]),
-        node=np.array([n for row in rows for n in row], np.int64),
-        taken=first[:-1] + np.array(taken),
-        toll=np.concatenate(toll),
-        kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)),
+        slot=np.concatenate([np.arange(len(row)) for row in rows]).astype(np.int16),
+        node=np.array([n for row in rows for n in row], np.int32),
+        late=np.array([costs == LATE for row in toll for costs in row]),
+        taken=(first[:-1] + np.array(taken)).astype(np.int32),
+        kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)).astype(np.int32),
         extra=extra,
+        content=np.array(
+            [
+                row[t] if costs[t] == 0.0 and min(adds) >= 0.0 else -1
+                for row, t, costs, adds in zip(rows, taken, toll, extra, strict=True)
+            ],
+            np.int32,
+        ),
     )
     price = 2.0 * stiffness * np.maximum(above, 0.0) * scale
-    return plain, choices, Charges(scale, above + 1.0, above.copy(), price, stiffness)
+    pays = (price > 0.0).any(axis=1)
+    return plain, choices, Charges(scale, above + 1.0, above.copy(), price, stiffness, pays)
 
 
 @pytest.mark.small
@@ -94,7 +102,7 @@ def test_a_sweep_can_be_cut_in_two(seed: int) -> None:
 @given(seeds)
 def test_a_trade_is_the_best_of_all_and_never_makes_it_worse(seed: int) -> None:
     plain, choices, charges = drawn(seed)
-    led_first, led = by_node(choices.node[choices.taken].astype(np.int32), len(plain.scale))
+    led_first, led = by_node(choices.node[choices.taken], len(plain.scale))
     expected, before = plain.best_trade(0), plain.cost()
     traded = trade_choices(choices, charges, led_first, led, 0)
     plain.taken = (choices.taken - choices.first[:-1]).tolist()

@@ -32,6 +32,9 @@ SWEEPS, WORTHWHILE = 3, 64
 """Looks at every partition, since what goes home makes way for others; and one in how many that are
 led anew must be spared for another look."""
 
+ROUNDING, FLOAT32 = 1e-12, 1e-6
+"""Parts of sums of loads, and of numbers of 32 bits, by which they may be off."""
+
 LOOKS = 5_000_000
 """Followers, times nodes to go to, that a slice looks at."""
 
@@ -60,12 +63,13 @@ def spare_leaders(
         changed = led_elsewhere(problem, state)
         if len(changed) == 0:
             break
-        size = sizes_of(problem)
+        size, share = sizes_of(problem), shares_of_room(problem)
         first, member = by_node(state.node, nodes)
+        frees = np.full(len(member), -1.0, np.float32)
         each = (nodes if anywhere else 1) * (1 + len(member) // nodes)
         for begin, end in slices(len(changed), max(1, LOOKS // each)):
             spared += spare_each(
-                problem, state, targets, floor, stays, anywhere, first, member, size,
+                problem, state, targets, floor, stays, anywhere, first, member, size, share, frees,
                 changed[begin:end],
             )  # fmt: skip
             yield end - begin
@@ -86,12 +90,23 @@ def led_elsewhere(problem: Problem, state: State) -> NDArray[np.int64]:
 
 def sizes_of(problem: Problem) -> NDArray[np.float64]:
     """The greatest part of all room that a replica of each partition takes, (P,). O(P D)."""
-    watermark, load = problem.nodes.watermark, problem.partitions.voter_load
-    room = np.where(np.isfinite(watermark), watermark, 0.0).sum(axis=1)
+    load, room = problem.partitions.voter_load, room_of(problem)
     counted = np.flatnonzero(room > 0.0)
     parts = np.empty((len(counted), len(load)))  # row by row: columns of three are slow to reduce
     np.divide(load.T[counted], room[counted, None], out=parts)
     return np.asarray(np.maximum.reduce(parts, axis=0, initial=0.0))
+
+
+def room_of(problem: Problem) -> NDArray[np.float64]:
+    """The room that all watermarks leave together, (D,). O(D N)."""
+    watermark = problem.nodes.watermark
+    return np.where(np.isfinite(watermark), watermark, 0.0).sum(axis=1)
+
+
+def shares_of_room(problem: Problem) -> NDArray[np.float64]:
+    """1 / all room, (D,); 0 where there is none. O(D N)."""
+    room = room_of(problem)
+    return np.divide(1.0, room, out=np.zeros_like(room), where=room > 0.0)
 
 
 @no_alloc
@@ -105,13 +120,17 @@ def spare_each(
     first: NDArray[np.int64],
     member: NDArray[np.int64],
     size: NDArray[np.float64],
+    share: NDArray[np.float64],
+    frees: NDArray[np.float32],
     changed: NDArray[np.int64],
 ) -> int:
     """Do what `spare_leaders` does, once, for the partitions ``changed (M,)``.
 
     ``floor (D, N)`` and ``stays (K,)`` are those of `spare_leaders`, ``first (N + 1,)`` and
     ``member`` list who is where. Of several followers the one goes that is
-    smallest by ``size (P,)``, the first of these.
+    smallest by ``size (P,)``, the first of these. Most are too small, which is seen from what each
+    of ``member`` ``frees`` at most, by the ``share (D,)`` of all room that a unit is; it is below 0
+    until it is known.
     """
     partitions = problem.partitions
     spared = 0
@@ -125,7 +144,13 @@ def spare_each(
         here, there = index(partitions.home[k]), index(state.node[k])
         led = index(state.leader[p])
         best, best_to, least = index(-1), index(-1), np.inf
+        if first[here] < first[here + 1] and frees[first[here]] < 0.0:
+            for i in range(first[here], first[here + 1]):
+                frees[i] = most_freed(problem, state, share, index(member[i]))
+        needed = least_needed(problem, state, targets, share, k)
         for i in range(first[here], first[here + 1]):
+            if frees[i] < needed:
+                continue
             j = index(member[i])
             if not makes_room(problem, state, targets, k, j):
                 continue  # most do not, and this asks for the least
@@ -194,6 +219,34 @@ def may_go(problem: Problem, state: State, stays: NDArray[np.bool_], j: int) -> 
     if state.node[j] != partitions.home[j] or stays[j] or not partitions.movable[j]:
         return False
     return not leads_now(partitions.first, state.leader, index(partitions.owner[j]), j)
+
+
+@inline_only
+def most_freed(problem: Problem, state: State, share: NDArray[np.float64], j: int) -> float:
+    """The greatest part of all room that the follower ``j`` takes; ``share (D,)`` is of a unit."""
+    most = 0.0
+    for d in range(share.shape[0]):
+        most = max(most, following_load(problem.partitions, state, j, d) * share[d])
+    return most
+
+
+@inline_only
+def least_needed(
+    problem: Problem, state: State, targets: Targets, share: NDArray[np.float64], k: int
+) -> float:
+    """Least part of all room that must be freed for ``k`` to lead at home, roundings deducted.
+
+    ``share (D,)`` is what a unit is of all room. Who frees less does not make room.
+    """
+    partitions = problem.partitions
+    here, p = index(partitions.home[k]), index(partitions.owner[k])
+    least = 0.0
+    for d in range(share.shape[0]):
+        if targets.scale[d, here] > 0.0:
+            at_home = state.load[d, here] + partitions.leader_load[p, d]
+            over = at_home * (1.0 - ROUNDING) - 1.0 / targets.scale[d, here]
+            least = max(least, over * share[d])
+    return least * (1.0 - FLOAT32)
 
 
 @inline_only

@@ -62,14 +62,16 @@ class Choices(NamedTuple):
     of leaders.
     """
 
-    partition: NDArray[np.int64]  # (M,)
+    partition: NDArray[np.int32]  # (M,)
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
-    slot: NDArray[np.int64]  # (A,)
-    node: NDArray[np.int64]  # (A,)
-    taken: NDArray[np.int64]  # (M,) the choice that leads now
-    toll: NDArray[np.float64]  # (A,) leader changes that it costs
-    kept: NDArray[np.int64]  # (M,) who led and lives, where it came from, -1 for none
+    slot: NDArray[np.int16]  # (A,)
+    node: NDArray[np.int32]  # (A,)
+    late: NDArray[np.bool_]  # (A,) who led is lost, and this one cannot lead at once
+    taken: NDArray[np.int32]  # (M,) the choice that leads now
+    kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
+    content: NDArray[np.int32]  # (M,) the node that leads now, if it costs no leader change and
+    # leading adds nothing below 0, so that only a price may make another one cheaper; else -1
 
 
 @by_reference
@@ -81,6 +83,7 @@ class Charges(NamedTuple):
     above: NDArray[np.float64]  # (N, E) target ratio above what is aimed at, plus price / stiffness
     price: NDArray[np.float64]  # (N, E) leader changes for one more unit of load
     stiffness: NDArray[np.float64]  # (E,) leader changes for the square of one unit of target ratio
+    pays: NDArray[np.bool_]  # (N,) whether any of its prices is above 0
 
 
 @inline_only
@@ -107,7 +110,7 @@ def count_choices(
     state: State,
     resource: NDArray[np.int64],
     mean_scale: NDArray[np.float64],
-    count: NDArray[np.int64],
+    count: NDArray[np.int32],
     size: NDArray[np.int16],
     begin: int,
     end: int,
@@ -150,26 +153,48 @@ def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> f
 @inline_only
 def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> None:
     """Book that node ``n`` leads ``m`` (``sign`` 1.0), or that it no longer does (-1.0)."""
+    pays = False
     for e in range(charges.stiffness.shape[0]):
         more = sign * choices.extra[m, e] * charges.scale[n, e]
         charges.ratio[n, e] += more
         charges.above[n, e] += more
         over = max(charges.above[n, e], 0.0)
         charges.price[n, e] = 2.0 * charges.stiffness[e] * over * charges.scale[n, e]
+        pays = pays or charges.price[n, e] > 0.0
+    charges.pays[n] = pays
+
+
+@inline_only
+def toll(choices: Choices, m: int, choice: int) -> float:
+    """How many leader changes it costs that ``m`` takes ``choice``."""
+    if choices.kept[m] >= 0:
+        return 0.0 if choice == choices.kept[m] else 1.0
+    return LATE if choices.late[choice] else 0.0
 
 
 @inline_only
 def as_changed(choices: Choices, m: int, choice: int) -> float:
     """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
-    return choices.toll[choice] - choices.toll[choices.taken[m]]
+    return toll(choices, m, choice) - toll(choices, m, index(choices.taken[m]))
 
 
 @inline_only
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
-    shift(choices, charges, m, choices.node[choices.taken[m]], -1.0)
+    shift(choices, charges, m, index(choices.node[choices.taken[m]]), -1.0)
     choices.taken[m] = choice
-    shift(choices, charges, m, choices.node[choice], 1.0)
+    shift(choices, charges, m, index(choices.node[choice]), 1.0)
+    note_content(choices, m)
+
+
+@inline_only
+def note_content(choices: Choices, m: int) -> None:
+    """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
+    now = index(choices.taken[m])
+    content = toll(choices, m, now) == 0.0
+    for e in range(choices.extra.shape[1]):
+        content = content and choices.extra[m, e] >= 0.0
+    choices.content[m] = choices.node[now] if content else -1
 
 
 @no_alloc
@@ -192,7 +217,7 @@ def list_choices(
     """
     partitions = problem.partitions
     for m in range(begin, end):
-        p = choices.partition[m]
+        p = index(choices.partition[m])
         at = choices.first[m]
         choices.kept[m] = -1
         for e in range(resource.shape[0]):
@@ -205,16 +230,16 @@ def list_choices(
             choices.node[at] = state.node[k]
             if slot == state.leader[p]:
                 choices.taken[m] = at
-            choices.toll[at] = LATE * leads_late(problem, p, index(state.node[k]))
             led = partitions.led_from[p] >= 0
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
             at += 1
-        if choices.kept[m] >= 0:
-            for choice in range(choices.first[m], at):
-                choices.toll[choice] = 0.0 if choice == choices.kept[m] else 1.0
+        for choice in range(choices.first[m], at):
+            n = index(choices.node[choice])
+            choices.late[choice] = leads_late(problem, p, n) > 0
+        note_content(choices, index(m))
         if keep and choices.kept[m] >= 0:
-            take_choice(choices, charges, m, choices.kept[m])
+            take_choice(choices, charges, index(m), index(choices.kept[m]))
 
 
 @no_alloc
@@ -222,38 +247,43 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
     """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
 
     Since what a node is charged is convex, leaving it saves at most its price, and joining another
-    costs at least that one's: most choices need no closer look. Returns how many changed. O(E) for
-    each, and O(choices E) where leaving its node may pay.
+    costs at least that one's: most choices need no closer look, and none where a partition is
+    content and its node pays no price. Returns how many changed. O(1) for each of those, O(E) for
+    the others, and O(choices E) where leaving its node may pay.
     """
     resources = charges.stiffness.shape[0]
     made = 0
     for m in range(begin, end):
-        now, kept = choices.taken[m], choices.kept[m]
-        here = choices.node[now]
+        here = index(choices.content[m])
+        content = here >= 0
+        if content and not charges.pays[here]:
+            continue  # all prices are 0, and so is what it saves
+        now = index(choices.taken[m])
+        if not content:
+            here = index(choices.node[now])
         saves = 0.0
-        relieves = False
         for e in range(resources):
-            extra = choices.extra[m, e]
-            saves += extra * charges.price[here, e]
-            relieves = relieves or extra < 0.0
-        free = choices.toll[now] == 0.0
-        if not relieves and saves <= 1.0 and (now == kept or (free and saves <= 0.0)):
-            continue
+            saves += choices.extra[m, e] * charges.price[here, e]
+        if content and saves <= 1.0 and (choices.kept[m] >= 0 or saves <= 0.0):
+            continue  # any other choice costs a leader change, or nothing is saved
+        paid = toll(choices, m, now)
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
-            there = choices.node[choice]
-            change = as_changed(choices, m, choice)
+            if choice == now:
+                continue
+            there = index(choices.node[choice])
+            change = toll(choices, m, index(choice)) - paid
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
-            if choice == now or costs >= least:
+            if costs >= least:
                 continue
             if np.isnan(leaving):
                 leaving = charge(choices, charges, m, here, -1.0)
             change += leaving + charge(choices, charges, m, there, 1.0)
             if change < least:
-                best, least = choice, change
+                best, least = index(choice), change
         if best != now:
             take_choice(choices, charges, m, best)
             made += 1
@@ -281,7 +311,7 @@ def trade_choices(
         if choices.node[now] != here:
             continue
         for choice in range(choices.first[m], choices.first[m + 1]):
-            there = choices.node[choice]
+            there = index(choices.node[choice])
             if there == here:
                 continue
             change = as_changed(choices, m, choice)
@@ -302,7 +332,7 @@ def trade_choices(
                     if choices.node[to] == there:
                         continue
                     both = leaving + as_changed(choices, q, to)
-                    both += charge(choices, charges, q, choices.node[to], 1.0)
+                    both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
                         best, best_to, other, other_to, least = m, choice, q, to, both
             shift(choices, charges, m, there, -1.0)
@@ -320,7 +350,7 @@ def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
     """Hand leadership on to what was chosen; returns how many changed hands."""
     changed = 0
     for m in range(choices.partition.shape[0]):
-        p, slot = choices.partition[m], choices.slot[choices.taken[m]]
+        p, slot = index(choices.partition[m]), choices.slot[choices.taken[m]]
         if state.leader[p] != slot:
             transfer_leader(problem, state, p, index(slot))
             changed += 1
@@ -374,8 +404,7 @@ def _trade(choices: Choices, charges: Charges) -> Generator[int]:
     if len(overfull) > len(charges.scale) // FEW_OVERFULL:
         return
     _set_charges(charges, charges.ratio - 1.0, charges.stiffness * STIFFEST)
-    nodes = choices.node[choices.taken].astype(np.int32)
-    led_first, led = by_node(nodes, len(charges.scale))
+    led_first, led = by_node(choices.node[choices.taken], len(charges.scale))
     for here in overfull.tolist():
         for _ in range(TRADES):
             if (charges.above[here] <= 0.0).all():
@@ -393,7 +422,7 @@ def _drawn_up(
     resource, charges = _resources(problem, state, targets)
     scale, ratio = charges.scale, charges.ratio
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
-    number = np.empty(len(state.leader), np.int64)
+    number = np.empty(len(state.leader), np.int32)
     size = np.zeros(len(state.leader), np.int16)
     for begin, end in slices(len(number), PARTITIONS):
         count_choices(problem, state, resource, mean_scale, number, size, begin, end)
@@ -403,14 +432,15 @@ def _drawn_up(
     first = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(number[chosen], out=first[1:])
     choices = Choices(
-        partition=chosen,
+        partition=chosen.astype(np.int32),
         first=first,
-        slot=np.empty(first[-1], np.int64),
-        node=np.empty(first[-1], np.int64),
-        taken=np.empty(len(chosen), np.int64),
-        toll=np.empty(first[-1]),
-        kept=np.empty(len(chosen), np.int64),
+        slot=np.empty(first[-1], np.int16),
+        node=np.empty(first[-1], np.int32),
+        late=np.empty(first[-1], bool),
+        taken=np.empty(len(chosen), np.int32),
+        kept=np.empty(len(chosen), np.int32),
         extra=np.empty((len(chosen), len(resource))),
+        content=np.empty(len(chosen), np.int32),
     )
     for begin, end in slices(len(chosen), PARTITIONS):
         list_choices(problem, state, was, keep, resource, choices, charges, begin, end)
@@ -446,7 +476,9 @@ def _resources(
     scale = np.ascontiguousarray(scale)
     ratio = np.ascontiguousarray(load * scale)
     nothing = np.zeros_like(ratio)
-    return resource, Charges(scale, ratio, nothing, nothing.copy(), np.zeros(len(resource)))
+    return resource, Charges(
+        scale, ratio, nothing, nothing.copy(), np.zeros(len(resource)), np.zeros(len(scale), bool)
+    )
 
 
 def _set_charges(
@@ -455,3 +487,4 @@ def _set_charges(
     """Charge for what is above what is aimed at, by its square."""
     charges.above[:], charges.stiffness[:] = above, stiffness
     charges.price[:] = 2.0 * stiffness * np.maximum(above, 0.0) * charges.scale
+    charges.pays[:] = (charges.price > 0.0).any(axis=1)

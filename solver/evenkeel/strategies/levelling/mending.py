@@ -94,8 +94,9 @@ def _led_by_none(run: Run) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     leads = np.append(problem.nodes.leads, False)
     first = problem.partitions.first[:-1]
-    node = np.append(state.node, -1)  # a last row without slots begins behind all replicas
-    at = np.where(state.leader >= 0, node[first + np.maximum(state.leader, 0)], -1)
+    # a last row without slots begins behind all replicas
+    led = state.node.take(first + np.maximum(state.leader, 0), mode="clip")
+    at = np.where(state.leader >= 0, led, -1)
     return np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
 
 
