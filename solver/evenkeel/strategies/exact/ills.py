@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
+from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import Levelness, levelness
@@ -13,7 +13,8 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.seats import DEEPEST
 from evenkeel.strategies.registry import Outcome, Request
@@ -76,8 +77,18 @@ def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ..
 
 def _broken(request: Request, outcome: Outcome) -> int:
     """How often hard rules are broken."""
+    return _audited(request, outcome)[1].hard
+
+
+def _audited(request: Request, outcome: Outcome) -> tuple[Placement, Audit]:
+    """Return an answer's placement and its audit, made once: each is asked for many times."""
     cluster = request.cluster
-    return audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).hard
+
+    def made() -> tuple[Placement, Audit]:
+        placement = cluster.placement.replaced(outcome.node, outcome.leader)
+        return placement, audit(cluster, placement)
+
+    return memoize(outcome, "audited", made, cluster)
 
 
 def missing(request: Request, outcome: Outcome) -> int:
@@ -91,10 +102,10 @@ def missing(request: Request, outcome: Outcome) -> int:
 def harms(request: Request, outcome: Outcome) -> bool:
     """Whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
-    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    placement, audited = _audited(request, outcome)
     if exceeded(cluster, placement, request.limits):
         return True
-    return bool(regressions(cluster, placement, audit(cluster, placement)))
+    return bool(regressions(cluster, placement, audited))
 
 
 def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, float, int]:
@@ -104,11 +115,10 @@ def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, flo
     worst comes first, and then all together.
     """
     cluster = request.cluster
-    placement = cluster.placement.replaced(outcome.node, outcome.leader)
+    placement, audited = _audited(request, outcome)
     excess = _excesses(levelness(cluster, placement), request.bounds)
     worst, all_of_them = float(excess.max(initial=0.0)), float(excess.sum())
     moves = compare(cluster, cluster.placement, placement).moves
-    audited = audit(cluster, placement)
     undone = missing(request, outcome), audited.hard
     return *undone, audited.soft, round(worst, 9), round(all_of_them, 9), moves
 

@@ -272,6 +272,7 @@ class _Standing:
     held: dict[tuple[int, int, int], int]
     pinned: dict[tuple[int, int, int], int]
     slots: dict[tuple[int, int], int]
+    placed: dict[int, int]
 
     @classmethod
     def of(cls, cluster: Cluster) -> _Standing:
@@ -279,6 +280,7 @@ class _Standing:
         held: dict[tuple[int, int, int], int] = {}
         pinned: dict[tuple[int, int, int], int] = {}
         slots: dict[tuple[int, int], int] = {}
+        placed: dict[int, int] = {}
         for k in range(len(placement.node)):
             kind = Role.VOTER if placement.role[k] == Role.VOTER else Role.NON_VOTER
             row = int(placement.owner[k]), int(kind)
@@ -289,13 +291,14 @@ class _Standing:
                 continue
             key = row[0], int(placement.node[k]), row[1]
             held[key] = held.get(key, 0) + 1
+            placed[row[0]] = placed.get(row[0], 0) + 1
             if placement.flags[k] & Flag.PINNED:
                 pinned[key] = pinned.get(key, 0) + 1
-        return cls(held, pinned, slots)
+        return cls(held, pinned, slots, placed)
 
     def total(self, p: int) -> int:
         """Replicas of a partition that have a node."""
-        return sum(count for (q, _, _), count in self.held.items() if q == p)
+        return self.placed.get(p, 0)
 
     def on(self, p: int, n: int) -> int:
         """Replicas of a partition on a node, whatever their roles."""
