@@ -9,7 +9,7 @@ from tests.support.effort import mostly_long
 
 
 @pytest.mark.parametrize(
-    ("family", "seed"),
+    "case",
     mostly_long(
         [
             ("lost_zone", 1014),  # 55 replicas find room once nodes over capacity are relieved
@@ -23,8 +23,8 @@ from tests.support.effort import mostly_long
         [("roles", 1009)],
     ),
 )
-def test_nothing_is_left_that_one_step_would_do(family, seed):
-    tried = try_one(draw(family, seed, times=(6, 40)))
+def test_nothing_is_left_that_one_step_would_do(case):
+    tried = try_one(draw(*case, times=(6, 40)))
     assert (tried.strikes, tried.findings) == (0, [])
 
 

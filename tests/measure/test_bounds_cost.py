@@ -157,13 +157,6 @@ def test_each_term_of_a_level_can_bind():
     )  # fmt: skip
     assert grouped["group"] == pytest.approx(0.75)
     assert max(grouped, key=grouped.get) == "group"
-    # two of three voters of each, on half of the nodes
-    asked = terms(
-        capacity=ten, load=[[2.0]] * 5, replicas=3, tags={"x": [False, True, False, True]},
-        rules=[ek.Rule(place={"+x": 1}, voters_place={"+x": 2})],
-    )  # fmt: skip
-    assert asked["place"] == pytest.approx(1.0)
-    assert max(asked, key=asked.get) == "place"
     # of four zones, two small ones together hold one replica of three at least
     paired = terms(
         capacity=[[1.0], [1.0], [9.0], [9.0]], load=[[1.0], [1.0]], replicas=3,

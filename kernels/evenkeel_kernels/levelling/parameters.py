@@ -77,8 +77,8 @@ class Parameters:
     falls: float = 0.9
     far_wait: float = 1.0
     near_wait: float = 8.0
-    most_steps: int = 12_000_000
-    steps_per_partition: int = 500
+    most_steps: int = 20_000_000
+    steps_per_partition: int = 800
     worth_moving: float = 0.9
     leader_preference_violations: float = 0.1
     worth_descending: float = 0.5

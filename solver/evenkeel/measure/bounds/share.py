@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_that_meet
+from evenkeel.measure.binding import NONE, Scope, group_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
@@ -58,9 +58,9 @@ class Classes:
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what one replica of every partition of each class weighs."""
-        return memoize(self, "loads", lambda: self.added_up(load), load)
+        return memoize(self, "loads", lambda: self._added_up(load), load)
 
-    def added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up what one replica of every partition of each class weighs."""
         if len(self.rule) == 1:
             return weighted_sum(np.ones(len(load), np.int64), load)[None]
@@ -77,7 +77,6 @@ def forced_terms(
     classes = Classes.of(placed, scope)
     yield "spread", _spread(placed, scope, classes, usable, capacity)
     yield "class", _class(placed, scope, classes, usable, capacity)
-    yield "place", _place(placed, scope, classes, usable, capacity)
     yield "group", _group(placed, usable, capacity)
 
 
@@ -203,48 +202,6 @@ def _class(
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
         forced = (classes.wanted * bound).astype(np.float64)
         level = np.maximum(level, utilisation(forced @ weight, capacity[inside].sum(0)))
-    return level
-
-
-def _place(
-    placed: PlacementCounts,
-    scope: Scope,
-    classes: Classes,
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Give the nodes of an expression the replicas, or voters, that rules ask for there.
-
-    Of several terms of one rule on nodes that lie inside of these, the heaviest counts.
-    """
-    level, cluster = np.zeros(capacity.shape[1]), placed.cluster
-    if not any(scope.demands[q].counted for q in classes.rule):
-        return level
-    parts = cluster.partitions
-    voters = np.full(len(classes.rule), np.iinfo(np.int64).max)
-    np.minimum.at(voters, classes.member, parts.voters)
-    loads = classes.loads(placed.lightest)
-    voting = classes.added_up(np.minimum(parts.load.voter, parts.load.leader))
-    terms = []
-    for q, rule in enumerate(classes.rule.tolist()):
-        demands = scope.demands[rule]
-        for counts, most, load in (
-            (demands.place, classes.wanted[q], loads[q]),
-            (demands.voters_place, voters[q], voting[q]),
-        ):
-            for text, least in counts:
-                inside = nodes_that_meet(cluster, [text]) & usable
-                # what finds no node there breaks the rule, and does not make it fuller
-                found = min(least, int(most), int((inside & scope.open[rule]).sum()))
-                terms.append((q, inside, found * load))
-    for region in np.unique([inside for _, inside, _ in terms], axis=0):
-        if not region.any():
-            continue
-        forced = np.zeros((len(classes.rule), len(level)))
-        for q, inside, load in terms:
-            if not (inside & ~region).any():
-                forced[q] = np.maximum(forced[q], load)
-        level = np.maximum(level, utilisation(forced.sum(0), capacity[region].sum(0)))
     return level
 
 

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.strategies.levelling.floors import fill_to_floors, floors_met, lowest_of
-from evenkeel.strategies.levelling.last_look import look_once_more
 from evenkeel.strategies.levelling.level import (
     level_pairs,
     level_the_others,
@@ -50,7 +49,7 @@ from evenkeel.strategies.levelling.mending import (
 from evenkeel.strategies.levelling.outcome import outcome_of
 from evenkeel.strategies.levelling.prepare import Restraint, prepare
 from evenkeel.strategies.levelling.refine import refine_small
-from evenkeel.strategies.levelling.repair import place_what_fits, repair
+from evenkeel.strategies.levelling.repair import look_once_more, place_what_fits, repair
 from evenkeel.strategies.levelling.rest import count_misled, excess, is_worth_it, nothing_due
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
