@@ -10,7 +10,7 @@ from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.shortlist import FEWEST, draw_up
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
-from tests.naive.levelling.shortlist import least_used, uses
+from tests.naive.core.shortlist import least_used, uses
 from tests.support.small_problems import Small, level_case
 
 seeds = st.integers(0, 2**32 - 1)
