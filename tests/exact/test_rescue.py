@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from ortools.sat.python import cp_model
 
 import evenkeel as ek
-from evenkeel.strategies.exact.stages import Search
-from evenkeel.strategies.shared.stopping import Watch
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 
@@ -98,8 +95,3 @@ def test_a_live_replica_is_not_evacuated_where_its_partition_would_lose_its_quor
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert sorted(result.placement.node.tolist()) == [-1, 0, 1]
     assert result.placement.leader_node.tolist() == [1]
-
-
-def test_nothing_is_asked_of_cp_sat_once_its_effort_is_spent() -> None:
-    search = Search(1, 0.2, 0, Watch(None, None, None), spent=0.2)
-    assert search.minimise(cp_model.CpModel(), 0) == (None, "unknown")

@@ -29,20 +29,11 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-ANY, EFFORT, AGAIN, LEADERS, LONGEST = 0.12, 0.1, 0.7, 0.005, 1.0
-"""Deterministic seconds for any way to the goals, for the moves, for them where too many are left
-after all, for who leads after that, and for each where the caller says how long it may take.
+EFFORT, AGAIN, LEADERS, LONGEST = 0.3, 0.7, 0.02, 1.0
+"""Deterministic seconds for the moves, for them where too many are left after all, for who leads
+after that, and for the moves where the caller says how long it may take."""
 
-What takes longer than the first two is mostly a proof, or one move less."""
-
-NEAR = 1
-"""The second time, so few moves above those proven need not be told from the fewest."""
-
-LARGE = 450
-"""Replicas x nodes beyond which the second time is shorter: a deterministic second of it takes more
-of a processor's, and finds less."""
-
-ROUNDS = 4
+ROUNDS = 6
 """How often what is too many then is refined: that finds more than more of CP-SAT, and sooner."""
 
 
@@ -73,8 +64,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     made = compare(cluster, cluster.placement, stands).moves
     if unhurried or made - least < FAR or request.watch.reason is not None:
         return best
-    effort = AGAIN * min(1.0, LARGE / size_of(cluster)) ** 2
-    return _better_of(request, best, _fewest(request, stands, made, effort, NEAR))
+    return _better_of(request, best, _fewest(request, stands, made, AGAIN))
 
 
 def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
@@ -116,30 +106,24 @@ def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
     return best
 
 
-def _fewest(
-    request: Request, stands: Placement, made: int | None, effort: float, near: int = 0
-) -> Found:
+def _fewest(request: Request, stands: Placement, made: int | None, effort: float) -> Found:
     """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
 
-    So ``near`` to what is proven is near enough. Where nothing within the targets is known yet, any
-    is looked for first: that is found more easily.
+    Where nothing within them is known yet, any is looked for first: that is found more easily.
     """
-    unhurried = _is_unhurried(request)
     search = Search(1, effort, request.seed, request.watch)
     stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
     _hold_what_is_reached(stages, stands)
     moves = sum(count for count, _, _ in stages.joins)
     if made is None:
-        search.effort, search.linearization = effort if unhurried else ANY, SOME
+        search.linearization = SOME
         stages.minimise("reached", 0 * moves, 1)
         if stages.answer is None:
             return stages.found
         stages.start_from(stands)  # it has few moves, and what reaches the goals may have many
-        search.effort, search.linearization = search.spent + effort, FULL
+        search.effort, search.linearization = search.spent + search.effort, FULL
         search.seed += 1
-    search.gap = near
     stages.minimise("moves", moves, 1)
-    search.gap = 0
     last = stages.last("moves")
     if made is None or (last is not None and last.value < made):
         search.effort = search.spent + LEADERS

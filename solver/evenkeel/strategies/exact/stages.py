@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 GLANCE = 0.05
 """Seconds between two looks at the clock while CP-SAT runs."""
 
-LEAST = 1e-4
-"""Deterministic seconds with less than which CP-SAT would only load the model."""
-
 FULL, SOME = 2, 1
 """How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
 per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
@@ -58,10 +55,7 @@ for something strictly better."""
 
 @dataclass
 class Search:
-    """How CP-SAT is run, how long, and how near to the least excess is near enough.
-
-    What it finds within ``gap`` of what it has proven is taken for the least.
-    """
+    """How CP-SAT is run, how long, and how near to the least excess is near enough."""
 
     workers: int
     effort: float
@@ -69,7 +63,6 @@ class Search:
     watch: Watch
     precision: float = 0.0
     linearization: int = FULL
-    gap: int = 0
     spent: float = field(default=0.0)
     stopped: StopReason | None = None
 
@@ -77,8 +70,6 @@ class Search:
         """Run CP-SAT on one objective."""
         from ortools.sat.python import cp_model
 
-        if self.effort - self.spent < LEAST:
-            return None, "unknown"
         model.minimize(objective)
         solver = cp_model.CpSolver()
         parameters = solver.parameters
@@ -88,7 +79,6 @@ class Search:
         parameters.linearization_level = self.linearization
         # probing costs small models more than it finds, and twins are in order already
         parameters.cp_model_probing_level = parameters.symmetry_level = 0
-        parameters.absolute_gap_limit = self.gap
         parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
         left = 0.0 if self.stopped is not None else self.watch.seconds_left
         if np.isfinite(left):
