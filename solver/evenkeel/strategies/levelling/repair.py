@@ -36,7 +36,7 @@ def repair(run: Run) -> None:
     replace_leaders(problem, state, scan)
     if not run.forced.any():
         return
-    place(run, run.waiting)
+    place(run, most_endangered_first(run, run.waiting), "repair")
     make_room(problem, state, run.waiting, run.most_moves, lambda: run.look("make room"))
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting
@@ -46,17 +46,16 @@ def place_what_fits(run: Run) -> bool:
     """Place what still waits, the most endangered first, wherever it fits; whether any did."""
     if run.stop is not None or not run.forced.any():
         return False
-    return place(run, run.waiting) > 0
+    return place(run, most_endangered_first(run, run.waiting), "repair") > 0
 
 
-def place(run: Run, waiting: NDArray[np.bool_]) -> int:
-    """Place those that wait, the most endangered first, each where it fits best; how many were."""
+def place(run: Run, order: NDArray[np.int64], stage: str) -> int:
+    """Place what waits, in that order, each where it fits best; how many were placed."""
     problem, state, placed = run.problem, run.state, 0
-    order = most_endangered_first(run, waiting)
     scan, led = new_scan(problem, np.zeros(len(state.load))), state.leader >= 0
     for begin, end in replica_slices(problem, order):
         placed += best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
-        if not run.look("repair"):
+        if not run.look(stage):
             break
     return placed
 
@@ -114,7 +113,7 @@ def _place_beside_terms(run: Run) -> bool:
         return False
     asked = run.problem
     run.problem = _without_counted_terms(asked)
-    placed = place(run, nowhere) > 0
+    placed = place(run, most_endangered_first(run, nowhere), "repair") > 0
     run.problem = asked
     return placed
 

@@ -5,12 +5,12 @@ import numpy as np
 from evenkeel.model.goals import Goals
 from evenkeel.strategies.levelling.level import level_pairs, place_and_level
 from evenkeel.strategies.levelling.mending import rules_broken
+from evenkeel.strategies.levelling.repair import place
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel.strategies.shared.compile import compile_problem
-from evenkeel_kernels.core.node_scan import FAR, new_scan
-from evenkeel_kernels.levelling.best_fit import best_fit, repairs_first
+from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.levelling.best_fit import repairs_first
 from evenkeel_kernels.levelling.repair import mend
-from evenkeel_kernels.levelling.slices import replica_slices
 
 MOST_FAILURES = 64
 """Partitions that could not be mended within the targets before no more are tried."""
@@ -27,13 +27,7 @@ def place_past_soft_rules(run: Run) -> None:
             break
         ignore_soft_rules(run, weight)
         yielded = True
-        scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
-        order = repairs_first(run.problem, run.state, waiting, waiting)
-        led = run.state.leader >= 0
-        for begin, end in replica_slices(run.problem, order):
-            best_fit(run.problem, run.state, scan, order, waiting, led, 0.5 * FAR, begin, end)
-            if not run.look("soft rules"):
-                break
+        place(run, repairs_first(run.problem, run.state, waiting, waiting), "soft rules")
     if yielded and run.stop is None:
         mend_within_targets(run)
 
