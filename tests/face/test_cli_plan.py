@@ -163,6 +163,16 @@ class TestPlan:
         assert main(["plan", cluster_file, *extra]) == 2
         assert says in capsys.readouterr().err
 
+    def test_a_target_that_breaks_rules_is_told_and_fails(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files(spare=2.0)
+        asked = ["plan", now, "--target", wanted, "--drain", "b"]
+        assert main([*asked, "--json"]) == 1
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["safe"] and figures["regressions"] == {"leader": 1, "not_kept": 1}
+        assert main(asked) == 1
+        told = capsys.readouterr().out
+        assert "its end breaks rules" in told.splitlines()[0] and "not_kept 1" in told
+
     def test_a_target_of_others_is_refused_with_every_name(self, swap_files, tmp_path, capsys):
         now, _ = swap_files()
         other = ek.Cluster.from_arrays(

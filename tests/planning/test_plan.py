@@ -322,3 +322,26 @@ def test_a_copy_of_less_than_its_replica_is_found():
     steps = replace(plan.steps, size=plan.steps.size * 0.1)
     found = replace(plan, steps=steps).check()
     assert found.counts == {"size": 1}
+
+
+def test_a_plan_says_what_its_target_breaks():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+        domains={"zone": ["a", "b", "a", "b"]}, spread={"zone": 1},
+    )  # fmt: skip
+    node = cluster.placement.node.copy()
+    node[1] = 2  # the zone of the other replica
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    plan = ek.plan(cluster, target)
+    assert plan.check().ok and plan.regressions == {"spread": 1}
+    assert "breaks rules that the beginning keeps: spread 1" in str(plan)
+    drained = ek.plan(cluster.drain("n2"), target)
+    assert drained.regressions == {"spread": 1, "not_kept": 1}
+    assert not plan.undo().regressions and "breaks" not in str(plan.undo())
+
+
+def test_a_result_is_a_new_target():
+    cluster = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0))
+    other = ek.plan(cluster, cluster.placement).merge(result)
+    assert np.array_equal(other.end.node, result.placement.node)

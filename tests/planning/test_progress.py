@@ -103,3 +103,12 @@ def test_what_would_go_to_a_node_that_died_is_not_next():
     plan = ek.plan(cluster, cluster.placement.replaced(node, cluster.placement.leader))
     for now, nodes in ((cluster, ["n1", "n2"]), (cluster.down("n2"), ["n1"])):
         assert [one.target for one in plan.rows_of(plan.progress(now).ready)] == nodes
+
+
+def test_once_a_node_has_died_nothing_is_said_of_what_the_plan_would_do_next():
+    cluster = full()
+    plan = ek.plan(cluster, swapped(cluster), throttle=ek.Throttle(copies=1))
+    told = plan.progress(cluster.down("n2"))
+    assert told.died == ["n2"]
+    assert "died since: n2" in str(told)
+    assert "next:" not in str(told) and "left at" not in str(told)

@@ -1,20 +1,24 @@
 """Plan: steps that lead from one placement to another, safe at every instant."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import audit
+from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
+from evenkeel.planning.account.broken import told_regressions
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.rows import PlanRow, rows_of
@@ -150,6 +154,17 @@ class Plan(Reported, Shown):
     def end(self) -> Placement:
         """Where the plan ends: the target, but for what is blocked."""
         return outcome(self.cluster.placement, self.steps, self.target)
+
+    @cached_property
+    def regressions(self) -> Mapping[str, int]:
+        """What its end breaks that the beginning keeps, by kind, as of a ``Result``.
+
+        Steps are safe on the way to whatever target was given: this says what the target itself
+        breaks.
+        """
+        # what moves counts on both ends while it does, which is over in the end
+        cluster = replace(self.cluster, transient=np.zeros_like(self.cluster.transient))
+        return dict(regressions(cluster, self.end, audit(cluster, self.end)).counts)
 
     def after(self, waves: int) -> Placement:
         """Return what is to be seen once so many waves are done.
@@ -317,7 +332,7 @@ class Plan(Reported, Shown):
 
     def merge(
         self,
-        target: Placement,
+        target: Placement | Placed,
         done: int = 0,
         *,
         observed: Cluster | Placement | None = None,
@@ -327,8 +342,8 @@ class Plan(Reported, Shown):
 
         Parameters
         ----------
-        target : Placement
-            The new target.
+        target : Placement or Result
+            The new target; anything with a ``placement`` will do.
         done : int, optional
             Steps that were carried out, as for ``prefix``.
         observed : Cluster or Placement, optional
@@ -347,8 +362,9 @@ class Plan(Reported, Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
+        wanted = target.placement if hasattr(target, "placement") else target
         now = self.prefix(done).end if observed is None else observed
-        return self._onwards(now, target, arrived)
+        return self._onwards(now, wanted, arrived)
 
     def _onwards(
         self,
@@ -448,7 +464,7 @@ class Plan(Reported, Shown):
         waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
         text = (
             f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "
-            f"take {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
+            f"{'takes' if self.copies == 1 else 'take'} {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
             f"({self.bound.term})"
         )
         text += "." if self.throttle.paces or self.copies == 0 else "; a copy counts as 1 s."
@@ -458,4 +474,4 @@ class Plan(Reported, Shown):
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
-        return text
+        return text + told_regressions(self.regressions)

@@ -6,6 +6,7 @@ import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
 from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
+from evenkeel.planning.account.broken import told_regressions
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
 from evenkeel.planning.plan import Plan
@@ -54,6 +55,8 @@ def report_plan(
     blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
     if plan.astray:
         blocked = f" · [red]{plan.astray:,} partitions do not reach their target[/]"
+    if plan.regressions:
+        blocked += " · [red]its end breaks rules[/]"
     parts = [
         marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
         marked_line(escaped(summary(plan))),
@@ -68,7 +71,11 @@ def report_plan(
 
 
 def summary(plan: Plan) -> str:
-    """Return how much is copied, how long it takes, and how long it would at least."""
+    """Return how much is copied, how long it takes and would at least, and what the end breaks."""
+    return _amounts(plan) + told_regressions(plan.regressions)
+
+
+def _amounts(plan: Plan) -> str:
     if len(plan) == 0:
         if plan.astray:
             return "There are no steps."

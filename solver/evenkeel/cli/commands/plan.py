@@ -159,7 +159,7 @@ def beyond_limits(plan: "Plan", arguments: argparse.Namespace) -> list[str]:
 
 def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
     """Return the exit code for a plan and what its check found."""
-    if not certificate.ok:
+    if not certificate.ok or plan.regressions:
         return LEFT_BROKEN
     return DONE if plan.complete else FELL_SHORT
 
@@ -172,6 +172,8 @@ def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[s
         return f"the plan exceeds its limits: {', '.join(beyond)}"
     if plan.astray:
         return f"the steps do not lead to the target: {plan.astray:,} partitions end elsewhere"
+    if plan.regressions:
+        return f"its end breaks rules that the beginning keeps: {counted(plan.regressions)}"
     return f"{len(plan.blocked):,} moves are blocked" if plan.blocked else ""
 
 
@@ -203,6 +205,7 @@ def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
         "at_least_by": plan.bound.term,
         "protocol": plan.protocol.name,
         "broken": certificate.counts,
+        "regressions": dict(plan.regressions),
         "breaches": [vars(one) for one in certificate.breaches[:100]],
         "tightest": [vars(one) for one in certificate.tightest],
         "blocked": [vars(one) for one in plan.blocked],

@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),
         "bytes_done": progress.bytes_done,
-        "seconds_left": progress.left,
-        "seconds_left_so_far": progress.left_so_far,
+        "seconds_left": None if progress.died else progress.left,
+        "seconds_left_so_far": None if progress.died else progress.left_so_far,
         "astray": progress.astray,
     }
     return tell(

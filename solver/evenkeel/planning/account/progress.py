@@ -11,7 +11,7 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import quantity
-from evenkeel.model.runtime.printable import printable
+from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.planning.account.waits import way_of
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.underway.flights import Flights
@@ -88,6 +88,14 @@ class Progress:
             held_up |= ~np.append(self.alive, True)[steps.target]
         return np.flatnonzero(~(self.done | self.under_way | held_up))
 
+    @property
+    def died(self) -> list[str]:
+        """Nodes that lived when the plan was made, while something is left to do."""
+        if self.alive is None or self.finished:
+            return []
+        nodes = self.plan.cluster.nodes
+        return [nodes.names[n] for n in np.flatnonzero(nodes.alive & ~self.alive).tolist()]
+
     @cached_property
     def left(self) -> float:
         """Seconds that what is left takes at the plan's pace: its longest chain.
@@ -125,14 +133,17 @@ class Progress:
             f"{int(self.under_way.sum()):,} under way; "
             f"wave {int(np.searchsorted(np.unique(steps.wave), wave)) + 1:,} of {len(plan.waves):,}"
         ]
-        pace = f"{round(self.left, 2):,.12g} s left at the plan's pace"
-        if self.left_so_far is not None:
-            pace += f", {round(self.left_so_far, 2):,.12g} s at the pace so far"
-        lines.append(pace)
+        if self.died:
+            lines.append(f"died since: {some_of(self.died, str)}; resume plans what is left anew")
+        else:
+            pace = f"{round(self.left, 2):,.12g} s left at the plan's pace"
+            if self.left_so_far is not None:
+                pace += f", {round(self.left_so_far, 2):,.12g} s at the pace so far"
+            lines.append(pace)
         for word, which in (
             ("under way", np.flatnonzero(self.under_way)), ("next", self.ready),
         ):  # fmt: skip
-            if len(which):
+            if len(which) and not (word == "next" and self.died):
                 rows = plan.rows_of(which[:SHOWN])
                 told = ", ".join(f"{way_of(row)} of {row.partition}" for row in rows)
                 lines.append(f"{word}: {told}{_more(len(which))}")
