@@ -464,7 +464,8 @@ class Plan(Reported, Shown):
         waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
         text = (
             f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "
-            f"{'takes' if self.copies == 1 else 'take'} {self.makespan:,.1f} s; no order takes less than {self.bound.seconds:,.1f} s "
+            f"{'takes' if self.copies == 1 else 'take'} {self.makespan:,.1f} s; "
+            f"no order takes less than {self.bound.seconds:,.1f} s "
             f"({self.bound.term})"
         )
         text += "." if self.throttle.paces or self.copies == 0 else "; a copy counts as 1 s."

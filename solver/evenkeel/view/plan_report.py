@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
-from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.broken import told_regressions
+from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
 from evenkeel.planning.plan import Plan
