@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.planning.account.cliques import Pieces, heaviest_clique
 from evenkeel.planning.account.room import last_arrival
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
+
+ROUNDING = 1e-9
+"""What differences of times lose of a second."""
 
 Way = tuple[str, NDArray[np.integer], int | None, float | None]
 """What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
@@ -46,7 +49,7 @@ class _Copies:
         """Gather the copies of some steps.
 
         A copy is no faster than all the bandwidth of its nodes and of its way; without bandwidths
-        every copy lasts one second.
+        every copy lasts one second, or less where a part of it is there already.
         """
         row = np.flatnonzero(steps.kind == StepKind.COPY)
         size, source, target = steps.size[row], steps.source[row], steps.target[row]
@@ -59,7 +62,12 @@ class _Copies:
             ("of a group", group, throttle.group_copies, None),
             *_by_domain(cluster, source, target, throttle),
         ]
-        alone = _alone(size, ways) if throttle.paces else np.ones(len(row))
+        if throttle.paces:
+            return cls(row, size, ways, _alone(size, ways))
+        lasts = steps.finish[row] - steps.start[row]
+        alone = np.where(lasts > 1.0 - ROUNDING, 1.0, lasts)
+        if throttle.windows is not None:  # of a part, nobody knows how long it ran within them
+            alone[(cluster.placement.flags[steps.replica[row]] & Flag.INCOMING) != 0] = 0.0
         return cls(row, size, ways, alone)
 
 

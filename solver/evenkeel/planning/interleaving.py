@@ -83,7 +83,8 @@ def _reordered(
     ):
         counts = [np.bincount(one, minlength=len(draft.target)) for one in (before, after)]
         worse |= (counts[0] != counts[1])[made.partition]
-    return acts.with_others(made.take(np.flatnonzero(~worse)))
+    made = made.take(np.flatnonzero(~worse))
+    return acts.with_others(made, made.partition)
 
 
 def _slots_by_begin(ends: Ends, acts: Acts, begins: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.rows import PlanRow, rows_of
 from evenkeel.planning.account.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
-from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.changes.ends import check_target, in_place
 from evenkeel.planning.curve import Curve, curve_of
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
@@ -32,7 +32,7 @@ from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.underway.copies import Cancelled, settled
+from evenkeel.planning.underway.copies import Cancelled, Settled, settled
 from evenkeel.planning.underway.flights import Arrived, Flights
 from evenkeel.planning.underway.slots import as_described, in_slots
 
@@ -381,12 +381,27 @@ class Plan(Reported, Shown):
         faults.raise_if_any()
         now = in_slots(self.cluster, self.target, self.steps, observed)
         cluster = replace(as_described(self.cluster, observed), placement=now)
-        start, cancelled = settled(cluster, self.cluster.placement, self.steps, target)
-        onwards = gone_on_with(
-            replace(cluster, placement=start), target, self.throttle, self.protocol,
-            Flights.of(cluster, now, arrived), towards,
-        )  # fmt: skip
-        return replace(onwards, cancelled=cancelled)
+        flights = Flights.of(cluster, now, arrived)
+
+        def onwards_from(state: Settled) -> Plan:
+            found = gone_on_with(
+                replace(cluster, placement=state.begin), target, self.throttle, self.protocol,
+                state.flights, towards,
+            )  # fmt: skip
+            return replace(found, cancelled=state.cancelled)
+
+        came = self.cluster.placement, self.steps
+        alone = settled(cluster, came, flights, target)
+        wanted, _ = in_place(replace(cluster, placement=alone.begin), target, self.protocol)
+        state = settled(cluster, came, flights, wanted)
+        onwards = onwards_from(state)
+        if state.cancelled:
+            # a copy to where something waits on its way goes on, if that is its way again
+            again = settled(cluster, came, flights, wanted, onwards.steps)
+            other = onwards_from(again) if len(again.cancelled) < len(state.cancelled) else onwards
+            if again.first_to_arrive(other.steps) and len(other.blocked) <= len(onwards.blocked):
+                return other
+        return onwards
 
     def rows(self) -> list[PlanRow]:
         """Return every step with names.

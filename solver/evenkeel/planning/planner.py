@@ -187,9 +187,10 @@ def _planned(
 ) -> Plan:
     target, ends = aim.bound or aim.target, aim.ends
     blocked = _beyond_reach(cluster, aim)
+    none = np.zeros(0, np.int32)
+    idle = Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
     if len(ends) == 0:
-        none = np.zeros(0, np.int32)
-        return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
+        return idle
 
     def acts_in(other: Ends) -> Acts:
         return acts_of(cluster, other, protocol, throttle.at_once)
@@ -197,6 +198,8 @@ def _planned(
     acts = acts_in(ends)
     if aim.free and acts.blocked.any():
         target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
+        if len(acts) == 0:  # replicas that are alike had but traded their slots
+            return replace(idle, target=target)
     draft = _drafted(cluster, target, ends, acts, throttle, protocol, flights)
     if ends.recasts.any() and len(draft.stuck):
         # a replica without room in its new role may have it once it has moved
@@ -217,6 +220,9 @@ def _planned(
         draft = _unstuck(draft, throttle, protocol, trades=aim.free)
     if throttle.recovery_first:
         draft = draft.barred()
+    if flights is not None:  # what has arrived where a replica waits on its way is there, too
+        left = flights.left(draft.acts.replica, draft.acts.target)
+        draft = draft.of_acts(replace(draft.acts, left=left), throttle, protocol)
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
     target, towards = draft.target, None

@@ -103,9 +103,9 @@ class Acts:
         """Return some of the acts."""
         return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
-    def with_others(self, made: "Acts") -> "Acts":
-        """Return the acts in which those of some partitions are others."""
-        kept = self.take(np.flatnonzero(~np.isin(self.partition, made.partition)))
+    def with_others(self, made: "Acts", partition: NDArray[np.int32]) -> "Acts":
+        """Return the acts in which those of some partitions are others, or none at all."""
+        kept = self.take(np.flatnonzero(~np.isin(self.partition, partition)))
         both = {
             one.name: np.concatenate([getattr(kept, one.name), getattr(made, one.name)])
             for one in fields(self)

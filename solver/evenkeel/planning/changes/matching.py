@@ -48,7 +48,7 @@ def rematched(
         fewest[some[better]], origin[some[better]] = count[better], tried[better]
     found = rows[fewest < BLOCKED]
     target, ends = traded(target, ends, found, origin[fewest < BLOCKED])
-    return target, ends, acts.with_others(acts_of(ends.take(found)))
+    return target, ends, acts.with_others(acts_of(ends.take(found)), ends.partition[found])
 
 
 def tradable(target: Placement, ends: Ends) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.steps import StepKind, Steps
+from evenkeel.planning.underway.flights import Flights
 
 
 @dataclass(frozen=True)
@@ -39,31 +40,81 @@ class Cancelled:
     node: str
 
 
-def settled(
-    cluster: Cluster, start: Placement, steps: Steps, target: Placement
-) -> tuple[Placement, tuple[Cancelled, ...]]:
-    """Return where the replicas of an observed cluster serve, and which copies to it are no use.
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """An observed state with its copies in flight sorted out, before a plan goes on from it.
 
-    A replica that is flagged ``INCOMING`` serves where the steps, or else ``start``, had it before
-    they copied it there. It keeps the flag if it is still to go there, so that its copy goes on.
+    Parameters
+    ----------
+    begin : Placement
+        Where the replicas serve. Those of which a copy goes on are flagged ``INCOMING``.
+    flights : Flights
+        The copies that go on, in the slots whose replicas they become, and what is still to come.
+    cancelled : tuple of Cancelled
+        Those that are no use.
+    """
+
+    begin: Placement
+    flights: Flights
+    cancelled: tuple[Cancelled, ...]
+
+    def first_to_arrive(self, steps: Steps) -> bool:
+        """Whether what goes on is the first copy of its replica, wherever that is copied at all."""
+        goes_on = (self.begin.flags & Flag.INCOMING) != 0
+        copies = np.flatnonzero(steps.kind == StepKind.COPY)
+        replica, first = np.unique(steps.replica[copies], return_index=True)
+        astray = steps.target[copies[first]] != self.flights.node[replica]
+        return not bool((goes_on[replica] & astray).any())
+
+
+def settled(
+    cluster: Cluster,
+    plan: tuple[Placement, Steps],
+    flights: Flights,
+    wanted: Placement,
+    onwards: Steps | None = None,
+) -> Settled:
+    """Say where the replicas of an observed cluster serve, and which copies to them go on.
+
+    A replica that is flagged ``INCOMING`` serves where the ``plan``, the steps from a placement,
+    had it before they copied it there. Its copy goes on if a slot of its partition is to have that
+    node as ``wanted``, or is copied there first by the steps ``onwards``.
     """
     now = cluster.placement
-    coming = (now.flags & Flag.INCOMING) != 0
-    if not coming.any():
-        return now, ()
-    home = _homes(start, steps, np.flatnonzero(coming), now.node)
-    node = np.where(coming, home, now.node)
-    live = np.append(cluster.nodes.serves, False)
-    useful = coming & (now.node == target.node) & live[now.node] & (home != now.node)
-    flags = np.where(useful, now.flags, now.flags & ~Flag.INCOMING).astype(np.uint16)
-    useless = np.flatnonzero(coming & ~useful & (home != now.node))
-    owner = now.owner[useless]
+    start, steps = plan
+    coming = np.flatnonzero((now.flags & Flag.INCOMING) != 0)
+    if len(coming) == 0:
+        return Settled(now, flights, ())
+    home = _homes(start, steps, coming, now.node)
+    at_home, flags = now.node.copy(), now.flags.copy()
+    at_home[coming] = home[coming]
+    flags[coming] &= ~np.uint16(Flag.INCOMING)
+    going = _first_copies(onwards, now)
+    node, left = at_home.copy(), np.ones(len(now.node))
+    cancelled = []
     names, nodes = cluster.partitions.names, cluster.nodes.names
-    cancelled = tuple(
-        Cancelled(names[p], k - int(now.first[p]), nodes[int(now.node[k])])
-        for p, k in zip(owner.tolist(), useless.tolist(), strict=True)
-    )
-    return Placement(now.first, read_only(node), now.role, read_only(flags), now.leader), cancelled
+    for k in coming[home[coming] != now.node[coming]].tolist():
+        p, n = int(now.owner[k]), int(now.node[k])
+        mine = np.arange(now.first[p], now.first[p + 1])
+        fits = ((wanted.node[mine] == n) | (going[mine] == n)) & (at_home[mine] != n)
+        free = mine[fits & (node[mine] == at_home[mine])]
+        if len(free) and cluster.nodes.serves[n] and not (at_home[mine] == n).any():
+            j = k if k in free else int(free[0])
+            node[j], left[j] = n, flights.coming[k]
+            flags[j] |= np.uint16(Flag.INCOMING)
+        else:
+            cancelled.append(Cancelled(names[p], k - int(now.first[p]), nodes[n]))
+    begin = Placement(now.first, read_only(at_home), now.role, read_only(flags), now.leader)
+    return Settled(begin, Flights(read_only(node), read_only(left)), tuple(cancelled))
+
+
+def _first_copies(steps: Steps | None, now: Placement) -> NDArray[np.int32]:
+    """Return where some steps copy each replica first, (K,); -1 where they do not."""
+    found = np.full(len(now.node), -1, np.int32)
+    if steps is not None:
+        copies = np.flatnonzero(steps.kind == StepKind.COPY)[::-1]
+        found[steps.replica[copies]] = steps.target[copies]
+    return found
 
 
 def _homes(
