@@ -18,7 +18,7 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
-from evenkeel.planning.account.broken import told_regressions
+from evenkeel.planning.account.broken import told_losses
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.rows import PlanRow, rows_of
@@ -490,4 +490,4 @@ class Plan(Reported, Shown):
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
-        return text + told_regressions(self.regressions)
+        return text + told_losses(self)

@@ -221,8 +221,8 @@ def _planned(
     if throttle.recovery_first:
         draft = draft.barred()
     if flights is not None:  # what has arrived where a replica waits on its way is there, too
-        left = flights.left(draft.acts.replica, draft.acts.target)
-        draft = draft.of_acts(replace(draft.acts, left=left), throttle, protocol)
+        coming = flights.left(draft.acts.replica, draft.acts.target)
+        draft = draft.of_acts(replace(draft.acts, left=coming), throttle, protocol)
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
     target, towards = draft.target, None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
-from evenkeel.planning.account.broken import told_regressions
+from evenkeel.planning.account.broken import told_losses
 from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
@@ -72,7 +72,7 @@ def report_plan(
 
 def summary(plan: Plan) -> str:
     """Return how much is copied, how long it takes and would at least, and what the end breaks."""
-    return _amounts(plan) + told_regressions(plan.regressions)
+    return _amounts(plan) + told_losses(plan)
 
 
 def _amounts(plan: Plan) -> str:
