@@ -16,6 +16,7 @@ from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.account.broken import told_losses
@@ -363,6 +364,8 @@ class Plan(Reported, Shown):
             many steps.
         """
         wanted = target.placement if hasattr(target, "placement") else target
+        if observed is None and not (is_whole(done) and 0 <= done <= len(self)):
+            raise InvalidInput([Fault("done", done, f"must be 0 to {len(self)}")])
         now = self.prefix(done).end if observed is None else observed
         return self._onwards(now, wanted, arrived)
 
@@ -475,7 +478,7 @@ class Plan(Reported, Shown):
     def __str__(self) -> str:
         if len(self) == 0 and self.complete:
             return "Nothing is to be done."
-        amount = f", {self.bytes:,.0f} bytes" if self.cluster.bytes_dimension >= 0 else ""
+        amount = f", {quantity(self.bytes)} bytes" if self.cluster.bytes_dimension >= 0 else ""
         waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
         text = (
             f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "

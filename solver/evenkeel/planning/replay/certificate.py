@@ -9,7 +9,7 @@ from evenkeel.model.runtime.figures import quantity
 BREACHES = {
     "index": "steps that name what there is not, or lack the node that their kind needs",
     "time": "times that are none, or a finish before the start",
-    "size": "sizes that are none, or of a step that copies nothing",
+    "size": "sizes that are none, less than the replica has, or of a step that copies nothing",
     "dependency": "steps that start before one that they wait for has finished, or that do not"
     " wait for one that they build on",
     "wave": "steps in an earlier wave than one that they wait for",
@@ -27,7 +27,7 @@ BREACHES = {
     "max_replicas": "replicas beyond the most a node takes",
     "room": "steps that take room which no step gives that they wait for: at another pace of the"
     " copies the place overflows",
-    "not_accepted": "copies to nodes that are dead or receive nothing",
+    "not_accepted": "copies to nodes that are dead, or that receive nothing and are not the target",
     "forbidden": "copies to nodes where the partition is disabled",
     "pinned": "pinned replicas that leave their nodes",
     "same_node": "replicas of a partition beyond those allowed on one node",
