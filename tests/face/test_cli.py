@@ -297,6 +297,20 @@ class TestBadInput:
         assert sum("load[" in line for line in told) > 1
         assert all(line.startswith("evenkeel: ") for line in told)
 
+    def test_a_thousand_faults_alike_take_a_few_lines(self, cluster_file, tmp_path, capsys):
+        other = tmp_path / "other.npz"
+        write(Cluster.from_arrays(
+            capacity=[[1.0]], load=[[0.0]] * 1000, placement=[[0]] * 1000, node_names=["n0"],
+            partition_names=[f"elsewhere-{i}" for i in range(1000)],
+        ), other)  # fmt: skip
+        for asked in (["diff", cluster_file, str(other)],
+                      ["plan", cluster_file, "--target", str(other)],
+                      ["convert", str(other), "--to", "cockroach", "-o", str(tmp_path / "x")]):  # fmt: skip
+            assert main(asked) == 2
+            told = capsys.readouterr().err.splitlines()
+            assert len(told) <= 22, asked
+            assert "more: " in told[-1]
+
     @pytest.mark.parametrize(
         ("extra", "says"),
         [

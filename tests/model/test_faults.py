@@ -276,6 +276,22 @@ class TestFaults:
         assert len(str(caught.value).splitlines()) <= 25
         assert "990 more" in str(caught.value)
 
+    def test_faults_alike_are_counted_and_hide_no_other(self):
+        faults = [Fault(f"target: partitions[{i}]", i, "is no partition") for i in range(1500)]
+        faults.append(Fault("throttle", 3, "is unknown"))
+        said = str(InvalidInput(faults)).splitlines()
+        assert said[0] == "1,501 problems with the input:"
+        assert said[-2:] == [
+            "  ... and 1,481 more: is no partition", "  throttle: is unknown (got 3)",
+        ]  # fmt: skip
+        assert len(said) == 22
+        assert InvalidInput(faults).faults == tuple(faults)
+
+    def test_faults_all_unlike_are_counted_too(self):
+        said = str(InvalidInput([Fault("x", i, f"is not {i}") for i in range(50)])).splitlines()
+        assert len(said) == 22
+        assert said[-1] == "  ... and 30 more"
+
     def test_a_fault_says_where_what_and_why(self):
         fault = Fault("a.json:31", "x", "must be a number")
         assert str(fault) == "a.json:31: must be a number (got 'x')"
