@@ -1,5 +1,6 @@
 """The report of a plan, for a person to read: what happens when, how safe it is, what cannot."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +38,14 @@ BESIDE_BARS = 66
 
 
 def report_plan(
-    plan: Plan, certificate: Certificate, *, width: int = WIDTH, styled: bool = False
+    plan: Plan,
+    certificate: Certificate,
+    *,
+    beyond: Sequence[str] = (),
+    width: int = WIDTH,
+    styled: bool = False,
 ) -> str:
-    """Report a plan and what its check found.
+    """Report a plan, what its check found, and the limits that it is ``beyond``.
 
     Examples
     --------
@@ -51,6 +57,9 @@ def report_plan(
     """
     width = max(width, NARROWEST)
     sign = "[green]✓ safe at every step[/]" if certificate.ok else "[red]✗ not safe[/]"
+    if beyond:
+        safe = ", but safe at every step" if certificate.ok else ", and not safe"
+        sign = f"[red]✗ exceeds its limits: {escaped(', '.join(beyond))}[/]{safe}"
     blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
     if plan.astray:
         blocked = f" · [red]{plan.astray:,} partitions do not reach their target[/]"

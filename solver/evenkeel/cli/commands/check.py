@@ -103,11 +103,10 @@ def _check_plan(
     certificate = plan.check()
     beyond = beyond_limits(plan, arguments)
     verdict = verdict_of_plan(plan, certificate, beyond)
-    told = f"\n✗ {verdict}" if certificate.ok and beyond else ""
     return tell(
         arguments, LEFT_BROKEN if beyond else code_of_plan(plan, certificate),
-        figures=lambda: figures_of_plan(plan, certificate) | {"exceeded": beyond},
-        text=lambda: report_plan(plan, certificate, **page()) + told, verdict=verdict,
+        figures=lambda: figures_of_plan(plan, certificate, beyond),
+        text=lambda: report_plan(plan, certificate, beyond=beyond, **page()), verdict=verdict,
     )  # fmt: skip
 
 

@@ -129,9 +129,9 @@ def run(arguments: argparse.Namespace) -> int:
     verdict = verdict_of_plan(found, certificate, beyond) if placed else UNPLACED
 
     def text() -> str:
-        said = report_plan(found, certificate, **page())
+        said = report_plan(found, certificate, beyond=beyond, **page())
         if beyond:
-            return f"{said}\n✗ {verdict}; nothing written\n"
+            return f"{said}\nnothing written\n"
         if explained is not None:
             said += f"\n{explained}\n"
         return said + told_plan_files(
@@ -141,8 +141,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     def figures() -> dict[str, Any]:
         told = {} if explained is None else {"explained": str(explained).splitlines()}
-        told |= {"exceeded": beyond} if beyond else {}
-        return figures_of_plan(found, certificate) | told | {"written": [*map(str, written)]}
+        told |= {"verdict": verdict, "written": [*map(str, written)]}
+        return figures_of_plan(found, certificate, beyond) | told
 
     return tell(
         arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
@@ -185,13 +185,17 @@ def told_plan_files(
     return told_files(written, otherwise)
 
 
-def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
-    """Return what ``--json`` says of a plan."""
+def figures_of_plan(
+    plan: "Plan", certificate: "Certificate", beyond: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what ``--json`` says of a plan, which exceeds some limits."""
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.planning.account.by_waves import seconds_by_wave
 
     return {
+        "verdict": verdict_of_plan(plan, certificate, beyond),
         "safe": certificate.ok,
+        "exceeded": [*beyond],
         "complete": plan.complete,
         "steps": len(plan),
         "waves": len(plan.waves),

@@ -99,7 +99,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
             message += "evenkeel resume goes on from there"
         elif found.cluster_file:
             message = f"is of another cluster than {_beside(document, found)}, which lies beside "
-            message += "the plan: read the plan in the folder that it was written to"
+            message += "the plan: read it in the folder it was written to, or give its own cluster with it"
         else:
             message = "is of another cluster than the one within the file"
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), message)
