@@ -303,9 +303,11 @@ class TestBadInput:
             capacity=[[1.0]], load=[[0.0]] * 1000, placement=[[0]] * 1000, node_names=["n0"],
             partition_names=[f"elsewhere-{i}" for i in range(1000)],
         ), other)  # fmt: skip
-        for asked in (["diff", cluster_file, str(other)],
-                      ["plan", cluster_file, "--target", str(other)],
-                      ["convert", str(other), "--to", "cockroach", "-o", str(tmp_path / "x")]):  # fmt: skip
+        for asked in (
+            ["diff", cluster_file, str(other)],
+            ["plan", cluster_file, "--target", str(other)],
+            ["convert", str(other), "--to", "cockroach", "-o", str(tmp_path / "x")],
+        ):
             assert main(asked) == 2
             told = capsys.readouterr().err.splitlines()
             assert len(told) <= 22, asked

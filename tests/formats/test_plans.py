@@ -132,7 +132,7 @@ def test_of_another_cluster_beside_the_file_only_that_is_said_and_its_name(tmp_p
     with pytest.raises(ek.InvalidInput) as caught:
         ek.read_plan(tmp_path / "plan.json")
     assert len(caught.value.faults) == 1
-    assert f"than {tmp_path / 'cluster.npz'}, which lies beside" in str(caught.value)
+    assert f"than {tmp_path / 'cluster.npz'} beside it: read" in str(caught.value)
 
 
 def test_what_a_cluster_says_is_in_its_fingerprint():

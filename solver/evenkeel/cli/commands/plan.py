@@ -140,8 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
 
     def figures() -> dict[str, Any]:
-        told = {} if explained is None else {"explained": str(explained).splitlines()}
-        told |= {"verdict": verdict, "written": [*map(str, written)]}
+        told: dict[str, Any] = {"verdict": verdict, "written": [*map(str, written)]}
+        told |= {} if explained is None else {"explained": str(explained).splitlines()}
         return figures_of_plan(found, certificate, beyond) | told
 
     return tell(

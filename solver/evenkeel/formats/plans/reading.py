@@ -98,8 +98,8 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
             message = "is of another cluster or another moment of it: "
             message += "evenkeel resume goes on from there"
         elif found.cluster_file:
-            message = f"is of another cluster than {_beside(document, found)}, which lies beside "
-            message += "the plan: read it in the folder it was written to, or give its own cluster with it"
+            message = f"is of another cluster than {_beside(document, found)} beside it: "
+            message += "read the plan where its folder is, or give its own cluster with it"
         else:
             message = "is of another cluster than the one within the file"
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), message)
