@@ -110,6 +110,9 @@ class Format:
     uncapped : callable
         ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
         capacity, so that those of the cluster are made up.
+    keeps_mended : bool
+        Whether the way back that it writes leaves out partitions of which a replica left what is
+        down.
     stranded : str
         What to do about partitions that are stranded, in the system's words.
     hint : callable
@@ -132,6 +135,7 @@ class Format:
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    keeps_mended: bool = False
     stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
 
