@@ -125,7 +125,7 @@ class TestPlan:
         plan.write_text(json.dumps(document))
         capsys.readouterr()
         assert main(["check", str(plan)]) == 3
-        assert "2 partitions do not reach their target" in capsys.readouterr().out
+        assert "2 partitions short of the target" in capsys.readouterr().out
         assert main(["check", str(plan), "--json"]) == 3
         assert not json.loads(capsys.readouterr().out)["complete"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
+from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.account.rows import PlanRow
@@ -60,9 +61,9 @@ def report_plan(
     if beyond:
         safe = ", but safe at every step" if certificate.ok else ", and not safe"
         sign = f"[red]✗ exceeds its limits: {escaped(', '.join(beyond))}[/]{safe}"
-    blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
+    blocked = f" · [yellow]{counted(len(plan.blocked), 'move')} blocked[/]" if plan.blocked else ""
     if plan.astray:
-        blocked = f" · [red]{plan.astray:,} partitions do not reach their target[/]"
+        blocked = f" · [red]{counted(plan.astray, 'partition')} short of the target[/]"
     parts = [
         marked_line(f"[bold]Evenkeel[/] · plan · [bold]{sign}[/]{blocked}"),
         marked_line(escaped(summary(plan))),
@@ -86,8 +87,8 @@ def summary(plan: Plan) -> str:
     amount = ""
     if cluster.bytes_dimension >= 0:
         amount = f" ({quantity(plan.bytes)} of {cluster.dimensions[cluster.bytes_dimension]})"
-    waves = f"{len(plan.waves):,} {'wave' if len(plan.waves) == 1 else 'waves'}"
-    copies = f"{plan.copies:,} {'copy' if plan.copies == 1 else 'copies'}"
+    waves = counted(len(plan.waves), "wave")
+    copies = counted(plan.copies, "copy", "copies")
     total = sum(seconds_by_wave(plan))
     lasts = duration(plan.makespan)
     if plan.throttle.paces and len(plan.waves) > 1 and duration(total) != lasts:
@@ -95,7 +96,7 @@ def summary(plan: Plan) -> str:
     least = f"no order takes less than {duration(plan.bound.seconds)} ({plan.bound.term})"
     if not plan.throttle.paces:
         least += "; a copy counts as 1 s"
-    return f"{copies}{amount} in {len(plan):,} steps, {waves}: {lasts}; {least}."
+    return f"{copies}{amount} in {counted(len(plan), 'step')}, {waves}: {lasts}; {least}."
 
 
 def steps_table(plan: Plan) -> "Table":

@@ -83,7 +83,7 @@ def report_state(
     True
     """
     width = max(width, NARROWEST)
-    verdict = "no hard rule is broken" if audited.ok else f"{audited.hard:,} hard violations"
+    verdict = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         verdict += f", but nodes that are down hold {counted(waiting, 'replica')}"

@@ -24,7 +24,7 @@ from evenkeel.cli.output import (
     check_report,
     check_table,
     complain,
-    counted,
+    kinds_said,
     page,
     tell,
     told_files,
@@ -33,6 +33,7 @@ from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -167,12 +168,12 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
 def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[str]) -> str:
     """Return in a line what is wrong with a plan, which exceeds some limits."""
     if not certificate.ok:
-        return f"the plan is not safe: {counted(certificate.counts)}"
+        return f"the plan is not safe: {kinds_said(certificate.counts)}"
     if beyond:
         return f"the plan exceeds its limits: {', '.join(beyond)}"
     if plan.astray:
-        return f"the steps do not lead to the target: {plan.astray:,} partitions end elsewhere"
-    return f"{len(plan.blocked):,} moves are blocked" if plan.blocked else ""
+        return f"the steps leave {counted(plan.astray, 'partition')} elsewhere than the target"
+    return f"blocked: {counted(len(plan.blocked), 'move')}" if plan.blocked else ""
 
 
 def told_plan_files(

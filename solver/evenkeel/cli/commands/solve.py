@@ -134,9 +134,7 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
             complain(f"note: nothing can mend {counted(count, 'partition')} now: {advice}")
 
 
-def _note_one_way(
-    arguments: argparse.Namespace, result: "Result", written: Sequence[Path]
-) -> None:
+def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:
     """Say what a file of the way back that was written leaves out."""
     from evenkeel.formats.one_way import one_way_said
     from evenkeel.formats.registry import writer_of
@@ -144,9 +142,9 @@ def _note_one_way(
     ways_back = [one for one in written if {".rollback", ".undo"} & {*one.suffixes}]
     if arguments.quiet or not ways_back:
         return
-    if writer_of(result.cluster, arguments.output, arguments.to).keeps_mended:
-        if said := one_way_said(result.cluster, result.placement):
-            complain(f"note: {ways_back[0]} leaves out {said}")
+    keeps_mended = writer_of(result.cluster, arguments.output, arguments.to).keeps_mended
+    if keeps_mended and (said := one_way_said(result.cluster, result.placement)):
+        complain(f"note: {ways_back[0]} leaves out {said}")
 
 
 def note_wide(arguments: argparse.Namespace) -> None:

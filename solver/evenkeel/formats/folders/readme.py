@@ -299,7 +299,8 @@ def _blocked(plan: Plan) -> str:
     if not plan.blocked:
         return ""
     names = some_of(plan.blocked, lacking)
-    return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
+    moves = counted(len(plan.blocked), "move")
+    return f"\n**{moves} without a safe order, left out:** {names}.\n"
 
 
 def _stranded(cluster: Cluster) -> str:
