@@ -87,6 +87,15 @@ class TestFaults:
     def test_shapes(self, name, value):
         assert "shape" in faults_of(**{name: value})[name].message
 
+    def test_a_list_for_a_table_is_one_column_and_a_number_has_no_rows(self):
+        with pytest.raises(InvalidInput) as caught:
+            Cluster.from_arrays(capacity=[1.0, 1.0, 1.0], load=[1.0, 1.0])
+        assert [str(one) for one in caught.value.faults] == [
+            "capacity: needs shape (3, 1) (got (3,))", "load: needs shape (2, 1) (got (2,))",
+        ]  # fmt: skip
+        with pytest.raises(InvalidInput, match=r"capacity: needs shape \(any, 2\) \(got \(\)\)"):
+            build().add_nodes(2)
+
     @pytest.mark.parametrize(
         ("name", "value", "path"),
         [
@@ -97,7 +106,8 @@ class TestFaults:
             ("replicas", [2, 2, 2**40, 2], "replicas[2]"),
             ("alive", [1, 2, 0], "alive[1]"),
             ("flags", [[70000, 0]] + [[0, 0]] * 3, "flags[0]"),
-            ("role", [[9, 0]] + [[0, 0]] * 3, "role[0]"),
+            ("role", [[0, 0]] + [[9, 0]] + [[0, 0]] * 2, "role[1][0]"),
+            ("placement", [[0], [1, 7], [], [2]], "placement[1][1]"),
         ],
     )
     def test_dtypes(self, name, value, path):
@@ -106,8 +116,8 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("changes", "path"),
         [
-            ({"placement": [[0, 3]] + [[0, 1]] * 3}, "placement[1]"),
-            ({"placement": [[0, -2]] + [[0, 1]] * 3}, "placement[1]"),
+            ({"placement": [[0, 3]] + [[0, 1]] * 3}, "placement[0][1]"),
+            ({"placement": [[0, -2]] + [[0, 1]] * 3}, "placement[0][1]"),
             ({"leader": [0, 2, 0, 0]}, "leader[1]"),
             ({"attached": [3, -1, -1, -1]}, "attached[0]"),
             ({"stands_for": [-1, 3, -1]}, "stands_for[1]"),
@@ -196,7 +206,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("changes", "path", "value"),
         [
-            ({"flags": [[0, 1 | 512]] + [[0, 0]] * 3}, "flags[1]", 513),
+            ({"flags": [[0, 1 | 512]] + [[0, 0]] * 3}, "flags[0][1]", 513),
             ({"since": [np.nan, np.inf, 0.0]}, "since[1]", np.inf),
             ({"since": [np.nan, 1.0, -1.0]}, "since[2]", -1.0),
             ({"max_replicas": [-1, -2, 0]}, "max_replicas[1]", -2),
