@@ -282,8 +282,9 @@ def write(
         Where it goes. Every file is written aside and put in place when it is complete.
     format : str, optional
         Name of the format. By default that of the suffix: ``.npz`` is native, ``.rows.json`` native
-        rows; where several formats share a suffix, as with ``.json``, it is the one of the system
-        that the cluster came from, so that a cluster read from Kafka becomes a reassignment.
+        rows; where several formats share a suffix, as with ``.json``, or there is none, it is the
+        one of the system that the cluster came from, so that a cluster read from Kafka becomes a
+        reassignment.
     placement : Placement or Result, optional
         Where replicas should be; where they are now by default.
     overwrite : bool, optional
@@ -434,7 +435,7 @@ def _writer_for(cluster: Cluster, path: str) -> Format:
     if longest:
         fitting = [one for one, length in ends.items() if length == longest]
         return own if own in fitting else fitting[0]
-    if own in ends and own is not None:
+    if own in ends and own is not None and not (Path(path).suffix and own.suffixes):
         return own
     endings = sorted({suffix for one in ends for suffix in one.suffixes})
     names = sorted(one.name for one in ends)
