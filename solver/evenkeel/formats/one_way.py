@@ -36,7 +36,8 @@ def one_way_said(cluster: Cluster, then: Placement) -> str:
     left = int(mended[moved].sum())
     if not left:
         return ""
-    down = some_of(np.flatnonzero(~nodes.alive | nodes.gone), lambda n: nodes.names[n])
+    lost = np.flatnonzero(~nodes.alive | nodes.gone).tolist()
+    down = some_of(lost, nodes.names.__getitem__)
     return (
         f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down "
         f"({down}), so that a partition that left it stays as it is then"

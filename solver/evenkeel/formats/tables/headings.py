@@ -73,7 +73,7 @@ def with_headings(
         and named <= found.replicas.keys()
         and (len(names) == 1 and "pinned" not in found.replicas)
     ):
-        told = {}
+        told: dict[str, Any] = {}
     else:
         told = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
     told |= {UNCAPPED: [*unknown]} if unknown else {}
