@@ -439,7 +439,7 @@ def test_tables_and_text_are_for_people(swept):
     keys = [(row.without_quorum, row.under_min_active, row.fullest, row.moves) for row in worst]
     assert keys == sorted(keys, reverse=True)
     lines = str(swept).splitlines()
-    assert "scenarios, " in lines[0] and "lost" in lines[1]
+    assert "scenarios: " in lines[0] and "lost" in lines[1]
     assert worst[0].scenario in lines[2]
     assert "more" in lines[-1]
     assert repr(swept) == f"<Sweep: {lines[0]}>"
